@@ -1,0 +1,80 @@
+"""The Device interface: what the golden model, the simulators, the CPU engine and boards have in common.
+
+A *device* is a description (cores, capacity, …); `Device.open` makes a *session* for one query, which takes arrivals of
+both streams at any time and gives back result items in the query's order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrival import Arrivals
+from ..lang.query import Query
+
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "pairs"]
+
+#: Kinds of result items.
+PAIR, STAR = 0, 1
+
+#: A result item. A pair: the probe's stream ``side`` and both row ids. A star: its stream, and the row id of the last
+#: probe it covers in that stream's field; the other field is −1.
+ITEM = np.dtype([("kind", "u1"), ("side", "u1"), ("r", "i8"), ("s", "i8")])
+
+#: An array of `ITEM`.
+Items = npt.NDArray[np.void]
+
+
+class Session(ABC):
+    """One running query. Use as a context manager; after `flush` no more can be pushed."""
+
+    @abstractmethod
+    def push(self, arrivals: Arrivals) -> None:
+        """Take the next stretch of arrival order."""
+
+    @abstractmethod
+    def poll(self) -> Items:
+        """The result items that are complete and were not returned before, in order."""
+
+    @abstractmethod
+    def flush(self) -> Items:
+        """Close every open group with a last star, wait until all is done, and return the remaining items."""
+
+    def counters(self) -> dict[str, int]:
+        """Named counters of the session so far, for example ``cycles`` and ``comparisons``."""
+        return {}
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        """Cycles from accepting each probe to its star at the output, in arrival order; None where not measured."""
+        return None
+
+    def close(self) -> None:  # noqa: B027  # a session without resources has nothing to release
+        """Release what the session holds; it cannot be used afterwards."""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Device(ABC):
+    """Where a query runs."""
+
+    #: The name under which `splitjoin.join` and the command line know the device.
+    name: ClassVar[str]
+
+    @abstractmethod
+    def open(self, query: Query) -> Session:
+        """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""
+
+
+def pairs(items: Items) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The row ids ``(r, s)`` of the pairs among ``items``, in order."""
+    chosen = items[items["kind"] == PAIR]
+    return chosen["r"].copy(), chosen["s"].copy()

@@ -1,0 +1,37 @@
+"""Devices by name. Device packages are imported when asked for, so that a Spark executor needs no HDL tool."""
+
+from __future__ import annotations
+
+import importlib
+
+from ..errors import DeviceError, ToolError
+from ..lang.schema import suggest
+from .api import Device
+
+__all__ = ["DEVICES", "device"]
+
+#: Name → (module, class, extra that installs what the module needs).
+DEVICES: dict[str, tuple[str, str, str | None]] = {
+    "golden": ("splitjoin.golden", "GoldenDevice", None),
+    "pysim": ("splitjoin.sim.pysim", "PysimDevice", "sim"),
+    "sim": ("splitjoin.sim.device", "SimDevice", "sim"),
+}
+
+
+def device(spec: str | Device, **options: object) -> Device:
+    """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is."""
+    if isinstance(spec, Device):
+        return spec
+    if spec not in DEVICES:
+        raise DeviceError(f"there is no device {spec!r}{suggest(str(spec), DEVICES)}; devices are {', '.join(DEVICES)}")
+    module, name, extra = DEVICES[spec]
+    try:
+        cls = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("splitjoin."):
+            raise
+        raise ToolError(f"the device {spec!r} needs the Python package {error.name!r}, which is not installed; "
+                        f"pip install 'splitjoin[{extra}]'") from error
+    made = cls(**options)
+    assert isinstance(made, Device)
+    return made

@@ -1,0 +1,78 @@
+"""The exceptions of splitjoin: one tree, so that ``except SplitJoinError`` catches what a user can cause.
+
+Every message says what must hold, what came, and what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CapacityError",
+    "DeviceError",
+    "InputError",
+    "OrderError",
+    "PredicateError",
+    "SchemaError",
+    "SplitJoinError",
+    "ToolError",
+    "UnsupportedError",
+    "WindowError",
+    "WindowOverflow",
+]
+
+
+class SplitJoinError(Exception):
+    """Base of every error that splitjoin raises on purpose."""
+
+
+class SchemaError(SplitJoinError):
+    """A column does not exist, is ambiguous, or has a type that cannot be used where it is used."""
+
+
+class PredicateError(SplitJoinError):
+    """A join condition cannot be parsed, is ill-typed, or uses something that is not supported."""
+
+
+class WindowError(SplitJoinError):
+    """A window cannot be parsed or does not fit the time column."""
+
+
+class OrderError(SplitJoinError):
+    """An output order is unknown, or not available on the chosen device."""
+
+
+class InputError(SplitJoinError):
+    """The rows themselves are unusable: unsorted or NULL time, a missing file, an unreadable format."""
+
+
+class UnsupportedError(SplitJoinError):
+    """The query is valid, but the chosen device cannot run it; another device can."""
+
+
+class CapacityError(SplitJoinError):
+    """A window is larger than what the device was built for; refused before anything runs."""
+
+
+class WindowOverflow(SplitJoinError):
+    """A RANGE window outgrew the device at run time (semantics, section 6).
+
+    Attributes: ``stream`` (``"r"`` or ``"s"``), ``row`` (the row id that did not fit), ``capacity`` (tuples).
+    """
+
+    def __init__(self, stream: str, row: int, capacity: int):
+        self.stream, self.row, self.capacity = stream, row, capacity
+        super().__init__(
+            f"the window of stream {stream} must hold at most {capacity} tuples on this device, but row "
+            f"{stream}#{row} arrived while all of them were still live; use a shorter RANGE, add a ROWS limit, "
+            f"or build the device with a larger capacity"
+        )
+
+    def __reduce__(self) -> tuple[type[WindowOverflow], tuple[str, int, int]]:
+        return type(self), (self.stream, self.row, self.capacity)
+
+
+class DeviceError(SplitJoinError):
+    """A device failed, does not answer, or speaks another ABI than the driver."""
+
+
+class ToolError(SplitJoinError):
+    """An external tool (C++ compiler, Verilator, Java, a Python extra) is missing or failed."""

@@ -1,0 +1,92 @@
+"""`join`: the whole way of a query over two tables, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .arrival import arrivals
+from .device.api import Device, Items, pairs
+from .device.registry import device as find_device
+from .errors import InputError
+from .lang.order import Order
+from .lang.query import Predicate, Query, TimeSpec
+from .lang.schema import Schema
+from .lang.windows import WindowSpec
+from .output import gather, output_columns
+
+__all__ = ["JoinResult", "as_table", "execute", "join"]
+
+
+@dataclass(frozen=True)
+class JoinResult:
+    """What a run gives: the result rows, the items they came from, and what the device counted.
+
+    ``latencies`` are cycles per probe in arrival order, None where the device does not measure them.
+    """
+
+    table: pa.Table
+    items: Items
+    counters: dict[str, int]
+    latencies: npt.NDArray[np.int64] | None
+
+
+def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+         order: str | Order = "total", select: Sequence[str] | None = None,
+         device: str | Device = "golden") -> pa.Table:
+    """Join two streams, given as whole tables, under any condition within sliding windows.
+
+    Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
+    stream's window; a pair is a result when the condition is true.
+
+    Args:
+        r, s: Arrow tables, record batches, or anything with ``__arrow_c_stream__`` (pandas, Polars, DuckDB).
+        on: The condition: SQL over ``r`` and ``s`` such as ``"abs(r.x - s.a) <= 10"``, or a Python function such as
+            ``lambda r, s: abs(r.x - s.a) <= 10``.
+        window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; one text for
+            both streams, or a pair (R's, S's), or ``{"r": …, "s": …}``.
+        time: The event-time column by which both tables are sorted (a name, or a pair). Without it, tuples arrive
+            alternately: r0, s0, r1, s1, …
+        order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"``, ``"none"``.
+        select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
+        device: ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
+
+    Returns:
+        All columns of r, then all of s; names that occur in both get ``_r`` and ``_s`` appended.
+
+    Raises:
+        SplitJoinError: With what must hold, what came and what to do.
+    """
+    return execute(r, s, on=on, window=window, time=time, order=order, select=select, device=device).table
+
+
+def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+            order: str | Order = "total", select: Sequence[str] | None = None,
+            device: str | Device = "golden") -> JoinResult:
+    """Like `join`, with the result items, counters and latencies beside the table."""
+    tr, ts = as_table(r, "r"), as_table(s, "s")
+    query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on, window=window, time=time,
+                       order=order)
+    columns = output_columns(tr.schema, ts.schema, select)
+    incoming = arrivals(query, tr, ts)
+    with find_device(device).open(query) as session:
+        session.push(incoming)
+        items = session.flush()
+        counters, latencies = session.counters(), session.latencies()
+    return JoinResult(gather(columns, tr, ts, *pairs(items)), items, counters, latencies)
+
+
+def as_table(data: Any, name: str) -> pa.Table:
+    """``data`` as an Arrow table. Raises `InputError` for what does not speak Arrow."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return pa.table(data)
+    raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__, not {type(data).__name__}")

@@ -1,0 +1,107 @@
+"""A query: two schemas, a predicate, windows, the time column and the output order, checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from ..errors import PredicateError, SchemaError
+from . import build
+from .ir import Expr
+from .order import Order, parse_order
+from .schema import Schema
+from .sql import parse_sql
+from .trace import trace
+from .types import Date, Int, Timestamp, TimeUnit, Type, finer
+from .windows import Extent, WindowSpec, parse_windows
+
+__all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate"]
+
+#: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
+Predicate = Union[str, Callable[[Any, Any], Any], Expr]
+#: The event-time column: one name for both streams, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``.
+TimeSpec = Union[str, Sequence[str], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class TimeColumns:
+    """The event-time columns of R and S, and the tick in which both are counted.
+
+    ``tick`` is the finer of the two units for timestamps; None where the unit is the column's own (integers, and days
+    for dates).
+    """
+
+    r: str
+    s: str
+    type: Type
+    tick: TimeUnit | None
+
+    def name(self, side: str) -> str:
+        """The column's name in stream ``side``."""
+        return self.r if side == "r" else self.s
+
+
+@dataclass(frozen=True)
+class Query:
+    """A checked join query; `Query.make` builds one from what users write."""
+
+    r: Schema
+    s: Schema
+    predicate: Expr
+    window_r: Extent
+    window_s: Extent
+    time: TimeColumns | None
+    order: Order
+
+    @classmethod
+    def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+             order: str | Order = "total") -> Query:
+        """Parse and check everything. Raises a `SplitJoinError` that names the part that is wrong."""
+        times = None if time is None else _time_columns(r, s, time)
+        windows = parse_windows(window)
+        kind, tick = (None, None) if times is None else (times.type, times.tick)
+        extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
+        return cls(r, s, predicate(on, r, s), extent_r, extent_s, times, parse_order(order))
+
+    def window(self, side: str) -> Extent:
+        """The window of stream ``side``."""
+        return self.window_r if side == "r" else self.window_s
+
+    def schema(self, side: str) -> Schema:
+        """The schema of stream ``side``."""
+        return self.r if side == "r" else self.s
+
+
+def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
+    """The typed IR of a join condition written as SQL text, as a Python function, or as IR already."""
+    if isinstance(on, Expr):
+        return build.condition(on, str(on))
+    if isinstance(on, str):
+        return parse_sql(on, r, s)
+    if callable(on):
+        return trace(on, r, s)
+    raise PredicateError(f"on must be an SQL text or a function of (r, s), not {type(on).__name__}")
+
+
+def _time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
+    if isinstance(time, str):
+        names = (time, time)
+    elif isinstance(time, Mapping) and set(time) == {"r", "s"}:
+        names = (time["r"], time["s"])
+    elif isinstance(time, Sequence) and len(time) == 2:
+        names = (time[0], time[1])
+    else:
+        raise SchemaError(f"time must be a column name, a pair (R's, S's) or a mapping with 'r' and 's', not {time!r}")
+    a, b = r[names[0]], s[names[1]]
+    for side, c in (("r", a), ("s", b)):
+        if not isinstance(c.type, (Int, Timestamp, Date)):
+            raise SchemaError(f"the time column {side}.{c.name} must be an integer, a date or a timestamp, not {c.type}")
+    ta, tb = a.type, b.type
+    if isinstance(ta, Int) and isinstance(tb, Int):
+        return TimeColumns(a.name, b.name, ta, None)
+    if isinstance(ta, Date) and isinstance(tb, Date):
+        return TimeColumns(a.name, b.name, ta, None)
+    if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) == (tb.tz is None):
+        return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
+    raise SchemaError(f"the time columns must be of one kind, but r.{a.name} is {ta} and s.{b.name} is {tb}")

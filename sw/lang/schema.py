@@ -1,0 +1,91 @@
+"""The columns of the two streams, taken from Arrow schemas."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from ..errors import SchemaError
+from .types import Opaque, Type, from_arrow
+
+__all__ = ["Column", "Schema", "Side", "suggest"]
+
+#: The stream a column or a tuple belongs to.
+Side = Literal["r", "s"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, its type, and whether it may hold NULL."""
+
+    name: str
+    type: Type
+    nullable: bool
+
+
+class Schema:
+    """The columns of one stream, in order.
+
+    Column names are matched exactly first, then without regard to case if that is unambiguous, as Spark does.
+    """
+
+    def __init__(self, side: Side, columns: Iterable[Column]):
+        self.side: Side = side
+        self.columns = tuple(columns)
+        names = [c.name for c in self.columns]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise SchemaError(f"column names of stream {side} must be unique, but {', '.join(map(repr, twice))} "
+                              f"occurs more than once; rename the columns")
+
+    @classmethod
+    def from_arrow(cls, side: Side, schema: pa.Schema) -> Schema:
+        """The schema of stream ``side`` ("r" or "s"). A field's nullability is taken as declared."""
+        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable) for f in schema))
+
+    @classmethod
+    def from_table(cls, side: Side, table: pa.Table) -> Schema:
+        """Like `from_arrow`, but a column of ``table`` without a single NULL counts as not nullable."""
+        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable and table.column(i).null_count > 0)
+                          for i, f in enumerate(table.schema)))
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def names(self) -> list[str]:
+        """Column names in order."""
+        return [c.name for c in self.columns]
+
+    def find(self, name: str) -> Column:
+        """The column called ``name``, of any type. Raises `SchemaError` with the right names if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        folded = [c for c in self.columns if c.name.lower() == name.lower()]
+        if len(folded) == 1:
+            return folded[0]
+        if folded:
+            raise SchemaError(f"column {self.side}.{name} is ambiguous: it could be "
+                              f"{' or '.join(repr(c.name) for c in folded)}; write the exact name")
+        raise SchemaError(f"stream {self.side} has no column {name!r}{suggest(name, self.names)}; "
+                          f"its columns are {', '.join(self.names) or '(none)'}")
+
+    def __getitem__(self, name: str) -> Column:
+        """The column called ``name``, for use in an expression. Raises `SchemaError` also for unusable types."""
+        column = self.find(name)
+        if isinstance(column.type, Opaque):
+            raise SchemaError(f"column {self.side}.{column.name} has type {column.type}, which a join condition cannot "
+                              f"use; it may hold int8…int64, float32/64, bool, date, timestamp and string columns "
+                              f"(cast it before the join)")
+        return column
+
+
+def suggest(word: str, words: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` when one of ``words`` is close to ``word``, else the empty string."""
+    close = difflib.get_close_matches(word, list(words), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,132 @@
+"""Windows: ``"ROWS n"``, ``"RANGE l"``, or both (semantics, section 2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from ..errors import WindowError
+from .schema import suggest
+from .types import TIME_UNITS, Date, Int, Timestamp, TimeUnit, Type
+
+__all__ = ["Extent", "Window", "WindowSpec", "parse_window", "parse_windows"]
+
+#: What the API takes as ``window``: one text for both streams, or one for R and one for S.
+WindowSpec = Union[str, Sequence[str], Mapping[str, str]]
+
+_NS_PER: dict[str, int] = {
+    "NANOSECOND": 1, "MICROSECOND": 10**3, "MILLISECOND": 10**6, "SECOND": 10**9, "MINUTE": 60 * 10**9,
+    "HOUR": 3600 * 10**9, "DAY": 86400 * 10**9, "WEEK": 7 * 86400 * 10**9,
+}
+_DAY = _NS_PER["DAY"]
+_TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b)[A-Za-z]+)?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window as written: at most ``rows`` tuples, at most ``length`` old (closed). At least one is set.
+
+    ``unit`` is the unit word of ``length`` ("MINUTE"), or None when it is in the time column's own unit.
+    """
+
+    rows: int | None
+    length: int | None = None
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        parts = [] if self.rows is None else [f"ROWS {self.rows}"]
+        if self.length is not None:
+            plural = "" if self.unit is None else f" {self.unit}{'' if self.length == 1 else 'S'}"
+            parts.append(f"RANGE {self.length}{plural}")
+        return " ".join(parts)
+
+    def resolve(self, time: Type | None, tick: TimeUnit | None) -> Extent:
+        """The window in device terms.
+
+        ``time`` is the type of the time column (None: there is none), ``tick`` the unit in which event times are
+        counted when it is a timestamp. Raises `WindowError` when the length does not fit the time column.
+        """
+        if self.length is None:
+            return Extent(self.rows, None)
+        if time is None:
+            raise WindowError(f"the window '{self}' has a RANGE, which needs a time column; name it with time=…")
+        if isinstance(time, Int):
+            if self.unit is not None:
+                raise WindowError(f"the window '{self}' is given in {self.unit}S, but the time column is an integer "
+                                  f"({time}); give the RANGE as a plain number in the column's own unit")
+            return Extent(self.rows, self.length)
+        if self.unit is None:
+            raise WindowError(f"the window '{self}' has no unit, but the time column is a {time}; write for example "
+                              f"'RANGE {self.length} SECONDS'")
+        per_tick = _DAY if isinstance(time, Date) else TIME_UNITS[tick or "ns"]
+        # Whole ticks suffice: two times a whole number of ticks apart are within l exactly if they are within ⌊l⌋.
+        return Extent(self.rows, self.length * _NS_PER[self.unit] // per_tick)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A window in numbers: the last ``rows`` tuples (None: no limit), not older than ``length`` ticks (None: no limit)."""
+
+    rows: int | None
+    length: int | None
+
+
+def parse_window(text: str) -> Window:
+    """Parse ``"ROWS n"``, ``"RANGE l [UNIT]"`` or both, in either order and any case.
+
+    n from 1, l from 0; units are NANOSECONDS to WEEKS. Raises `WindowError` that quotes what is wrong.
+    """
+    if not isinstance(text, str):
+        raise WindowError(f"a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', not {text!r}")
+    rows: int | None = None
+    length: int | None = None
+    unit: str | None = None
+    rest = text
+    while rest.strip():
+        match = _TOKEN.match(rest)
+        if match is None:
+            raise WindowError(f"the window {text!r} cannot be read at {rest.strip()!r}; write 'ROWS 4096', "
+                              f"'RANGE 15 MINUTES', 'RANGE 900' or 'ROWS 100 RANGE 900'")
+        kind, number, word = match[1].upper(), match[2], match[3].strip().upper()
+        if not re.fullmatch(r"[+-]?\d+", number):
+            raise WindowError(f"the window {text!r} needs a whole number after {kind}, not {number!r}")
+        if kind == "ROWS":
+            if rows is not None:
+                raise WindowError(f"the window {text!r} has ROWS twice")
+            if word not in ("", "ROW", "TUPLES"):
+                raise WindowError(f"the window {text!r} has {word!r} after ROWS {number}; ROWS takes a number only")
+            rows = int(number)
+            if rows < 1:
+                raise WindowError(f"ROWS must be at least 1, not {rows}")
+        else:
+            if length is not None:
+                raise WindowError(f"the window {text!r} has RANGE twice")
+            length = int(number)
+            if length < 0:
+                raise WindowError(f"RANGE must be at least 0, not {length}")
+            if word:
+                unit = word.removesuffix("S")
+                if unit not in _NS_PER:
+                    raise WindowError(f"the window {text!r} has the unknown unit {word!r}"
+                                      f"{suggest(word, [u + 'S' for u in _NS_PER])}; known are "
+                                      f"{', '.join(u + 'S' for u in _NS_PER)}")
+        rest = rest[match.end():]
+    if rows is None and length is None:
+        raise WindowError("the window is empty; write 'ROWS 4096', 'RANGE 15 MINUTES' or both")
+    return Window(rows, length, unit)
+
+
+def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:
+    """R's and S's window from one text, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``."""
+    if isinstance(spec, str):
+        window = parse_window(spec)
+        return window, window
+    if isinstance(spec, Mapping):
+        if set(spec) != {"r", "s"}:
+            raise WindowError(f"a mapping of windows must have the keys 'r' and 's', not {sorted(map(str, spec))}")
+        return parse_window(spec["r"]), parse_window(spec["s"])
+    if isinstance(spec, Sequence) and len(spec) == 2:
+        return parse_window(spec[0]), parse_window(spec[1])
+    raise WindowError(f"window must be a text, a pair (R's, S's) or a mapping with 'r' and 's', not {spec!r}")
