@@ -8,12 +8,12 @@ Each takes ``at``, the user's text of the part being built, which errors quote. 
 * Float with a *literal*: arithmetic rounds the literal to the column's type, a comparison is done in float64 (as Spark:
   ``abs(y - b) <= 10.1`` on float32 compares with the float64 nearest to 10.1).
 * Timestamps compare with timestamps of any unit, in the finer one, but a zoned one never with one without zone.
+* Exact arithmetic on literals alone gives a literal, and in a comparison a literal stands on the right, so that one
+  condition has one IR however it was written (Python turns ``5 < r.x`` round before anyone can see it).
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import cast
@@ -22,17 +22,34 @@ import numpy as np
 
 from ..errors import PredicateError
 from .ir import Abs, And, Arith, ArithOp, Cast, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, sides
+from .literals import duration, literal, time_literal, whole
 from .schema import Schema
 from .types import (
-    BOOL, DATE, EXACT, FLOAT32, FLOAT64, STRING, TIME_UNITS, Bool, Date, Duration, Exact, Float, Int, String, TimeUnit,
-    Timestamp, Type, finer, is_exact, units_per,
+    BOOL,
+    DATE,
+    EXACT,
+    FLOAT32,
+    FLOAT64,
+    TIME_UNITS,
+    Bool,
+    Date,
+    Duration,
+    Exact,
+    Float,
+    Int,
+    String,
+    Timestamp,
+    TimeUnit,
+    Type,
+    finer,
+    is_exact,
+    units_per,
 )
 
-__all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "is_null", "literal", "neg", "not_",
-           "or_"]
+__all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "duration", "is_null", "literal",
+           "neg", "not_", "or_", "time_literal"]
 
-_EPOCH = dt.datetime(1970, 1, 1)
-_US = dt.timedelta(microseconds=1)
+_FLIPPED: dict[CmpOp, CmpOp] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def column(schema: Schema, name: str) -> Col:
@@ -41,62 +58,32 @@ def column(schema: Schema, name: str) -> Col:
     return Col(c.type, schema.side, c.name, c.nullable)
 
 
-def literal(value: object, at: str) -> Lit:
-    """A Python value as a literal.
-
-    A finite float stands for the decimal number it prints as, so that ``10.1`` means the same in Python and in SQL.
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    match value:
-        case None:
-            return Lit(EXACT, None)
-        case bool():
-            return Lit(BOOL, value)
-        case int() | Fraction():
-            return Lit(EXACT, _whole(value))
-        case float():
-            if not math.isfinite(value):
-                raise PredicateError(f"{at!r}: a numeric literal must be finite, not {value!r}")
-            return Lit(EXACT, _whole(Fraction(repr(value))))
-        case str():
-            return Lit(STRING, value)
-        case dt.datetime():
-            if value.tzinfo is None:
-                return Lit(Timestamp("us"), (value - _EPOCH) // _US)
-            return Lit(Timestamp("us", "UTC"), (value - _EPOCH.replace(tzinfo=dt.timezone.utc)) // _US)
-        case dt.date():
-            return Lit(DATE, (value - _EPOCH.date()).days)
-        case dt.timedelta():
-            return Lit(Duration("us"), value // _US)
-    raise PredicateError(f"{at!r}: a literal must be a number, bool, string, date, datetime, timedelta or None, "
-                         f"not {type(value).__name__}")
-
-
 def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     """``a op b`` for ``+ - *``."""
     ta, tb = a.type, b.type
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and op == "-":
         a, b, unit = _same_unit(a, b, at)
-        return Arith(Duration(unit), op, a, b)
+        return _fold(Arith(Duration(unit), op, a, b))
     if isinstance(ta, Timestamp) and isinstance(tb, Duration) and op in "+-":
-        unit = finer(ta.unit, tb.unit)
-        return Arith(Timestamp(unit, ta.tz), op, _to_unit(a, unit), _to_unit(b, unit))
+        a, b, unit = _same_unit(a, b, at)
+        return _fold(Arith(Timestamp(unit, ta.tz), op, a, b))
     if isinstance(ta, Duration) and isinstance(tb, Timestamp) and op == "+":
         return arith(op, b, a, at)
     if isinstance(ta, Duration) and isinstance(tb, Duration) and op in "+-":
         a, b, unit = _same_unit(a, b, at)
-        return Arith(Duration(unit), op, a, b)
+        return _fold(Arith(Duration(unit), op, a, b))
     if isinstance(ta, Date) and isinstance(tb, Date) and op == "-":
-        return Arith(EXACT, op, a, b)
+        return _fold(Arith(EXACT, op, a, b))
     if isinstance(ta, Date) and is_exact(tb) and op in "+-" and _is_integer(b):
-        return Arith(DATE, op, a, b)
+        return _fold(Arith(DATE, op, a, b))
+    if is_exact(ta) and isinstance(tb, Date) and op == "+":
+        return arith(op, b, a, at)
     if not (_is_number(ta) and _is_number(tb)):
         raise PredicateError(f"{at!r}: {op!r} needs numbers, or times that can be combined, not {ta} and {tb}")
     if op == "*" and sides(a) and sides(b) and (len(sides(a)) > 1 or sides(a) != sides(b)):
         raise PredicateError(f"{at!r}: a product of columns of both streams is not supported; multiply by constants")
     if is_exact(ta) and is_exact(tb):
-        return Arith(EXACT, op, a, b)
+        return _fold(Arith(EXACT, op, a, b))
     type_ = _float_type(a, b)
     return Arith(type_, op, _to_float(a, type_, at), _to_float(b, type_, at))
 
@@ -114,11 +101,15 @@ def abs_(a: Expr, at: str) -> Expr:
     """``abs(a)``."""
     if not (_is_number(a.type) or isinstance(a.type, Duration)):
         raise PredicateError(f"{at!r}: abs() needs a number, not {a.type}")
+    if isinstance(a, Lit) and isinstance(a.type, (Exact, Duration)) and a.value is not None:
+        return Lit(a.type, abs(cast(Fraction, a.value)))
     return Abs(EXACT if isinstance(a.type, Int) else a.type, a)
 
 
 def compare(op: CmpOp, a: Expr, b: Expr, at: str) -> Expr:
     """``a op b`` for ``= <> < <= > >=``."""
+    if isinstance(a, Lit) and not isinstance(b, Lit):
+        a, b, op = b, a, _FLIPPED[op]
     a, b = _comparable(a, b, at)
     if isinstance(a.type, String) and op not in ("=", "<>"):
         raise PredicateError(f"{at!r}: strings can be compared with = and <> only, not with {op}")
@@ -159,8 +150,14 @@ def condition(a: Expr, at: str) -> Expr:
     return a
 
 
-def _whole(v: int | Fraction) -> int | Fraction:
-    return v.numerator if isinstance(v, Fraction) and v.denominator == 1 else v
+def _fold(e: Arith) -> Expr:
+    """The literal that exact arithmetic on two literals gives; other nodes as they are."""
+    if not (isinstance(e.a, Lit) and isinstance(e.b, Lit)):
+        return e
+    if e.a.value is None or e.b.value is None:
+        return Lit(e.type, None)
+    a, b = cast(Fraction, e.a.value), cast(Fraction, e.b.value)
+    return Lit(e.type, whole(a + b if e.op == "+" else a - b if e.op == "-" else a * b))
 
 
 def _flat(kind: type[And] | type[Or], a: Expr) -> tuple[Expr, ...]:
@@ -189,11 +186,24 @@ def _to_float(e: Expr, type_: Float, at: str) -> Expr:
             return Lit(type_, None)
         try:
             wide = float(cast(Fraction, e.value))
+            if type_ == FLOAT64:
+                return Lit(type_, wide)
             with np.errstate(over="raise"):
-                return Lit(type_, float(np.float32(wide)) if type_ == FLOAT32 else wide)
+                return Lit(type_, _round_to_float32(cast(Fraction, e.value), np.float32(wide)))
         except (OverflowError, FloatingPointError):
-            raise PredicateError(f"{at!r}: the literal {e.value} does not fit {type_}") from None
+            raise PredicateError(f"{at!r}: a literal must fit the {type_} it is combined with, but this one is too "
+                                 f"large") from None
     return Cast(type_, e)
+
+
+def _round_to_float32(exact: int | Fraction, near: np.float32) -> float:
+    """The float32 nearest to ``exact``, one of ``near`` and its neighbours.
+
+    ``near`` came by way of float64, and rounding twice can end one off.
+    """
+    around = near, np.nextafter(near, np.float32("-inf")), np.nextafter(near, np.float32("inf"))
+    candidates = [float(c) for c in around if np.isfinite(c)]
+    return min(candidates, key=lambda c: (abs(Fraction(c) - exact), int(np.float32(c).view(np.uint32)) & 1))
 
 
 def _to_unit(e: Expr, unit: TimeUnit) -> Expr:
@@ -221,7 +231,8 @@ def _coarsest(e: Expr) -> Expr:
 def _same_unit(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr, TimeUnit]:
     a, b = _coarsest(a), _coarsest(b)
     ta, tb = a.type, b.type
-    assert isinstance(ta, (Timestamp, Duration)) and isinstance(tb, (Timestamp, Duration))
+    assert isinstance(ta, (Timestamp, Duration))
+    assert isinstance(tb, (Timestamp, Duration))
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) != (tb.tz is None):
         raise PredicateError(f"{at!r}: a timestamp with a time zone cannot be combined with one without ({ta} and "
                              f"{tb}); cast one of them before the join")
@@ -246,22 +257,8 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
             return x, y
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Lit) and isinstance(x.type, String) and isinstance(y.type, (Date, Timestamp)):
-            time = _parse_time(str(x.value), y.type, at)
+            time = time_literal(str(x.value), y.type, at)
             return _comparable(time, y, at) if x is a else _comparable(y, time, at)
     if type(ta) is type(tb) and isinstance(ta, (Bool, Date, String)):
         return a, b
     raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared")
-
-
-def _parse_time(value: str, type_: Date | Timestamp, at: str) -> Lit:
-    """A string literal beside a date or timestamp column, read as ISO 8601."""
-    try:
-        if isinstance(type_, Date):
-            return literal(dt.date.fromisoformat(value), at)
-        moment = dt.datetime.fromisoformat(value)
-    except ValueError:
-        raise PredicateError(f"{at!r}: {value!r} cannot be read as a {type_}; write it as ISO 8601, such as "
-                             f"'2013-01-31' or '2013-01-31 12:30:00'") from None
-    if type_.tz is not None and moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.timezone.utc)
-    return literal(moment, at)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 from .schema import Side
-from .types import BOOL, Bool, Date, Duration, Exact, String, Timestamp, Type
+from .types import Bool, Date, Duration, Exact, String, Timestamp, Type
 
 __all__ = [
     "Abs", "And", "Arith", "ArithOp", "Cast", "Cmp", "CmpOp", "Col", "Expr", "IsNull", "Lit", "Neg", "Not", "Or",
@@ -107,7 +107,8 @@ class Cast(Expr):
 @dataclass(frozen=True)
 class Cmp(Expr):
     """``a op b``; both operands are of one kind: exact, float of one width, date, timestamp or duration of one unit,
-    bool, or string (then op is ``=`` or ``<>``)."""
+    bool, or string (then op is ``=`` or ``<>``).
+    """
 
     op: CmpOp
     a: Expr

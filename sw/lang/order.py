@@ -14,7 +14,8 @@ __all__ = ["Order", "parse_order"]
 @dataclass(frozen=True)
 class Order:
     """``none``, ``outer`` with a star after every ``n`` probes, ``inner`` with a star after every ``n`` comparisons of
-    each sub-window, or ``total``."""
+    each sub-window, or ``total``.
+    """
 
     kind: Literal["none", "outer", "inner", "total"]
     n: int = 1
@@ -24,7 +25,7 @@ class Order:
 
 
 def parse_order(text: str | Order) -> Order:
-    """Parse ``"none"``, ``"outer(N)"``, ``"inner(n)"`` or ``"total"``; N and n from 1, ``outer`` alone is ``outer(1)``."""
+    """Parse ``"none"``, ``"outer(N)"``, ``"inner(n)"`` or ``"total"``; N, n from 1; ``outer`` alone is ``outer(1)``."""
     if isinstance(text, Order):
         return text
     match = re.fullmatch(r"\s*(none|total|outer|inner)\s*(?:\(\s*(\d+)\s*\))?\s*", str(text).lower())

@@ -96,7 +96,8 @@ def _time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
     a, b = r[names[0]], s[names[1]]
     for side, c in (("r", a), ("s", b)):
         if not isinstance(c.type, (Int, Timestamp, Date)):
-            raise SchemaError(f"the time column {side}.{c.name} must be an integer, a date or a timestamp, not {c.type}")
+            raise SchemaError(f"the time column {side}.{c.name} must be an integer, a date or a timestamp, "
+                              f"not {c.type}")
     ta, tb = a.type, b.type
     if isinstance(ta, Int) and isinstance(tb, Int):
         return TimeColumns(a.name, b.name, ta, None)

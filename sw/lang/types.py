@@ -12,14 +12,21 @@ from typing import Literal
 import pyarrow as pa
 
 __all__ = [
-    "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "Bool", "Date", "Duration", "Exact", "Float",
-    "Int", "Opaque", "String", "Timestamp", "Type", "TimeUnit", "finer", "from_arrow", "is_exact", "units_per",
+    "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Bool", "Date", "Duration",
+    "Exact", "Float", "Int", "Opaque", "String", "TimeUnit", "Timestamp", "Type", "finer", "from_arrow",
+    "is_exact", "units_per",
 ]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
 #: Nanoseconds in one unit.
 TIME_UNITS: dict[TimeUnit, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+#: Nanoseconds in one unit of a RANGE or an INTERVAL, by its name in the singular.
+UNIT_NS: dict[str, int] = {
+    "NANOSECOND": 1, "MICROSECOND": 10**3, "MILLISECOND": 10**6, "SECOND": 10**9, "MINUTE": 60 * 10**9,
+    "HOUR": 3600 * 10**9, "DAY": 86400 * 10**9, "WEEK": 7 * 86400 * 10**9,
+}
 
 
 @dataclass(frozen=True)

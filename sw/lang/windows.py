@@ -9,18 +9,14 @@ from typing import Union
 
 from ..errors import WindowError
 from .schema import suggest
-from .types import TIME_UNITS, Date, Int, Timestamp, TimeUnit, Type
+from .types import TIME_UNITS, UNIT_NS, Date, Int, TimeUnit, Type
 
 __all__ = ["Extent", "Window", "WindowSpec", "parse_window", "parse_windows"]
 
 #: What the API takes as ``window``: one text for both streams, or one for R and one for S.
 WindowSpec = Union[str, Sequence[str], Mapping[str, str]]
 
-_NS_PER: dict[str, int] = {
-    "NANOSECOND": 1, "MICROSECOND": 10**3, "MILLISECOND": 10**6, "SECOND": 10**9, "MINUTE": 60 * 10**9,
-    "HOUR": 3600 * 10**9, "DAY": 86400 * 10**9, "WEEK": 7 * 86400 * 10**9,
-}
-_DAY = _NS_PER["DAY"]
+_DAY = UNIT_NS["DAY"]
 _TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b)[A-Za-z]+)?)", re.IGNORECASE)
 
 
@@ -62,12 +58,12 @@ class Window:
                               f"'RANGE {self.length} SECONDS'")
         per_tick = _DAY if isinstance(time, Date) else TIME_UNITS[tick or "ns"]
         # Whole ticks suffice: two times a whole number of ticks apart are within l exactly if they are within ⌊l⌋.
-        return Extent(self.rows, self.length * _NS_PER[self.unit] // per_tick)
+        return Extent(self.rows, self.length * UNIT_NS[self.unit] // per_tick)
 
 
 @dataclass(frozen=True)
 class Extent:
-    """A window in numbers: the last ``rows`` tuples (None: no limit), not older than ``length`` ticks (None: no limit)."""
+    """A window in numbers: the last ``rows`` tuples, not older than ``length`` ticks; None is no limit."""
 
     rows: int | None
     length: int | None
@@ -108,10 +104,10 @@ def parse_window(text: str) -> Window:
                 raise WindowError(f"RANGE must be at least 0, not {length}")
             if word:
                 unit = word.removesuffix("S")
-                if unit not in _NS_PER:
+                if unit not in UNIT_NS:
                     raise WindowError(f"the window {text!r} has the unknown unit {word!r}"
-                                      f"{suggest(word, [u + 'S' for u in _NS_PER])}; known are "
-                                      f"{', '.join(u + 'S' for u in _NS_PER)}")
+                                      f"{suggest(word, [u + 'S' for u in UNIT_NS])}; known are "
+                                      f"{', '.join(u + 'S' for u in UNIT_NS)}")
         rest = rest[match.end():]
     if rows is None and length is None:
         raise WindowError("the window is empty; write 'ROWS 4096', 'RANGE 15 MINUTES' or both")
