@@ -1,0 +1,19 @@
+"""Joins of Spark DataFrames on splitjoin's devices: `stream_join`, and what goes with it.
+
+Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or later.
+"""
+
+from ..errors import ToolError
+
+try:
+    from .errors import task_error
+    from .join import explain, stream_join
+    from .metrics import JoinMetrics, Latencies
+    from .session import local_session
+except ModuleNotFoundError as error:
+    if error.name not in ("pyspark", "pandas"):
+        raise
+    raise ToolError(f"splitjoin.spark needs the Python package {error.name!r}, which is not installed; "
+                    f"pip install 'splitjoin[spark]'") from error
+
+__all__ = ["JoinMetrics", "Latencies", "explain", "local_session", "stream_join", "task_error"]

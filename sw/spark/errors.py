@@ -1,0 +1,40 @@
+"""splitjoin's errors on their way through Spark: out of a task, back to the driver."""
+
+from __future__ import annotations
+
+import re
+
+from .. import errors
+from ..errors import DeviceError, SplitJoinError
+
+__all__ = ["task_error"]
+
+# The last line of a Python traceback, wherever Spark put it in its own message. What follows it is indented, empty, or
+# Java's part of the text.
+_RAISED = re.compile(r"^[ \t]*splitjoin\.errors\.(\w+): (.*(?:\n(?!\s|Driver stacktrace|SQLSTATE|JVM|=).+)*)", re.M)
+
+
+def task_error(error: BaseException) -> SplitJoinError | None:
+    """The `SplitJoinError` that made a Spark action fail, or None when something else did.
+
+    An action such as ``collect()`` fails with Spark's own exception, which quotes the traceback of the task. This finds
+    splitjoin's message in it::
+
+        try:
+            rows = joined.collect()
+        except PySparkException as e:
+            raise splitjoin.spark.task_error(e) or e
+    """
+    if isinstance(error, SplitJoinError):
+        return error
+    found = _RAISED.search(str(error))
+    if found is None:
+        return None
+    kind = getattr(errors, found[1], DeviceError)
+    message = found[2].strip()
+    try:
+        made = kind(message)
+    except TypeError:  # an error that is built from parts, such as WindowOverflow, is not rebuilt from its text
+        made = SplitJoinError(message)
+    assert isinstance(made, SplitJoinError)
+    return made

@@ -1,0 +1,277 @@
+"""`stream_join`: join two DataFrames as streams, under any condition, on any device."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+import pyarrow as pa
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
+
+from ..device.api import Device
+from ..device.registry import device as find_device
+from ..errors import DeviceError, InputError, OrderError, SchemaError, UnsupportedError
+from ..lang.order import Order, parse_order
+from ..lang.query import Predicate, Query, TimeSpec
+from ..lang.schema import Schema, Side
+from ..lang.types import TIME_UNITS, Date, Int, Timestamp
+from ..lang.windows import WindowSpec
+from ..output import output_columns
+from .rows import Cuts, Stream, balanced_cuts, check_starts, count_rows, partitioned
+from .task import HOME, PARTITION, Task
+
+if TYPE_CHECKING:
+    from .metrics import JoinMetrics
+
+__all__ = ["Partitions", "Ties", "explain", "stream_join"]
+
+#: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
+Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
+#: How many time partitions, or the times at which the second, third, … begin.
+Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
+
+
+def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+                ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
+                device: str | Device = "golden", device_options: Mapping[str, Any] | None = None,
+                partitions: Partitions | None = None, metrics: JoinMetrics | None = None) -> DataFrame:
+    """Join two batch DataFrames as streams, R and S, within sliding windows.
+
+    The answer is that of `splitjoin.join` for the same rows in arrival order: by event time, R before S, then ``ties``.
+    The rows are cut into time partitions that overlap by the windows; each Spark task runs one through the device. The
+    plan holds no state, so tasks can be repeated.
+
+    Args:
+        left: The stream R, a batch DataFrame. Columns of any type that Arrow can carry travel to the result.
+        right: The stream S, likewise.
+        on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function.
+        window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both; one for both streams, a pair, or a mapping.
+        time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
+            the rows of a DataFrame have no order of their own.
+        ties: Columns that order rows of one stream with equal times. It matters for ROWS windows and for order
+            ``"total"`` only; there, all other columns follow in their order, ascending, NULL first, so that the answer
+            depends on nothing but the rows.
+        order: ``"none"``, or ``"total"``: rows come out of ``collect()``, ``toArrow()``, ``show()`` or written files in
+            the order of `splitjoin.join`, as they do after ``orderBy``; a later shuffle loses it.
+        select: Names of result columns to keep, in order; all by default.
+        device: ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` that can be pickled.
+        device_options: Parameters of a device given by name, such as ``{"cores": 8}``.
+        partitions: How many time partitions, or the times at which the second, third, … begin: ints in the unit of an
+            integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is
+            zoned). By default one for 250,000 rows, at least one a core and at most 256, of about equal size.
+        metrics: Collects the devices' counters when the result is computed.
+
+    Returns:
+        A lazy DataFrame: all columns of left, then all of right; names that occur in both get ``_r`` and ``_s``.
+
+    Runs no Spark job before everything that can be checked without one has been checked. Then, unless ``partitions`` is
+    1 or a list, one small job over the time columns finds quantiles, and a ROWS window runs another that counts rows.
+
+    Raises:
+        SplitJoinError: With what must hold, what came and what to do. What only a task can find (a NULL time, a RANGE
+            window that outgrows the device) fails the action; `task_error` gets splitjoin's error out of Spark's.
+    """
+    plan = _Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                      device=device, device_options=device_options or {}, partitions=partitions)
+    task = Task(plan.query, device, dict(device_options or {}), None if select is None else list(select),
+                plan.cuts.counts, metrics)
+    return plan.rows().mapInArrow(task, plan.result)
+
+
+def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+            ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
+            device: str | Device = "golden", device_options: Mapping[str, Any] | None = None,
+            partitions: Partitions | None = None) -> str:
+    """How `stream_join` with these arguments would run: condition, order, partitions, and how many rows are read twice.
+
+    Runs the jobs that `stream_join` runs and one more, which counts rows. Raises what `stream_join` raises.
+    """
+    plan = _Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                      device=device, device_options=device_options or {}, partitions=partitions)
+    query, cuts = plan.query, plan.cuts
+    assert query.time is not None
+    home = F.col(HOME) == F.col(PARTITION)
+    counts = F.count_if(home).alias("home"), F.count_if(~home).alias("warm")
+    sizes = plan.rows().groupBy(PARTITION).agg(*counts).collect()
+    rows, warm = sum(r["home"] for r in sizes), sum(r["warm"] for r in sizes)
+    name = device if isinstance(device, str) else device.name
+    options = "".join(f", {k}={v}" for k, v in (device_options or {}).items())
+    keys = [f"{s.side}: {', '.join(s.ties)}" for s in plan.streams if s.ties]
+    chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"
+    lines = [
+        ("device", f"{name}{options}; every partition runs on it, in its Spark task"),
+        ("condition", str(query.predicate)),
+        ("windows", f"r: {_extent(query, 'r')}; s: {_extent(query, 's')}"),
+        ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
+                 + (f", then {'; '.join(keys)}" if keys else "; within a stream their order does not matter here")),
+        ("order", str(query.order)),
+        ("partitions", f"{len(cuts)} {chosen}, the largest of {max((r['home'] for r in sizes), default=0)} rows"),
+        ("rows", f"{rows}, and {warm} warm ones ({warm / max(rows, 1):.1%}), which fill the windows at the start of a "
+                 f"partition and are read twice"),
+    ]
+    return "\n".join(f"{label:<11}{text}" for label, text in lines)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Everything checked on the driver, and where to cut."""
+
+    query: Query
+    streams: tuple[Stream, Stream]
+    result: StructType
+    cuts: Cuts
+
+    @classmethod
+    def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
+             ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
+             device_options: Mapping[str, Any], partitions: Partitions | None) -> _Plan:
+        for name, data in (("left", left), ("right", right)):
+            if not isinstance(data, DataFrame):
+                raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
+                                 f"Arrow tables")
+            if data.isStreaming:
+                raise UnsupportedError(f"{name} is a streaming DataFrame; streaming is not there yet: stream_join takes "
+                                       f"batch DataFrames")
+        if time is None:
+            raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
+                              "of their own, so without it there is no arrival order; a column that numbers the rows "
+                              "will do")
+        arrow_r, arrow_s = _arrow("left", left.schema), _arrow("right", right.schema)
+        schema_r, schema_s = Schema.from_arrow("r", arrow_r), Schema.from_arrow("s", arrow_s)
+        query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=_order(order))
+        chosen = output_columns(arrow_r, arrow_s, select)
+        types = {"r": left.schema, "s": right.schema}
+        result = StructType([StructField(c.name, types[c.side][c.source].dataType, types[c.side][c.source].nullable)
+                             for c in chosen])
+        streams = (Stream("r", left, _ties(query, "r", left.schema, ties)),
+                   Stream("s", right, _ties(query, "s", right.schema, ties)))
+        starts = _starts(query, partitions)
+        _try_device(query, device, device_options)
+        # From here on Spark jobs run.
+        cuts = starts if isinstance(starts, Cuts) else balanced_cuts(query, left, right, starts, _cores(left))
+        if query.window_r.rows is not None or query.window_s.rows is not None:
+            cuts = count_rows(query, streams, cuts)
+        return cls(query, streams, result, cuts)
+
+    def rows(self) -> DataFrame:
+        """The input of the tasks."""
+        return partitioned(self.query, self.streams, self.cuts)
+
+
+def _arrow(which: str, schema: StructType) -> pa.Schema:
+    fields = []
+    for field in schema:
+        try:
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"), field.nullable))
+        except PySparkTypeError:
+            raise SchemaError(f"column {field.name!r} of the {which} DataFrame has type "
+                              f"{field.dataType.simpleString()}, which Spark cannot hand to Python through Arrow; cast "
+                              f"or drop it before the join") from None
+    return pa.schema(fields)
+
+
+def _order(order: str | Order) -> Order:
+    parsed = parse_order(order)
+    if parsed.kind not in ("none", "total"):
+        raise OrderError(f"order {str(parsed)!r} marks groups of results with stars, for which a DataFrame has no "
+                         f"place; use 'none' or 'total'")
+    return parsed
+
+
+def _ties(query: Query, side: Side, schema: StructType, ties: Ties) -> tuple[str, ...]:
+    """The columns that order rows of stream ``side`` with equal times; none where that cannot change the answer."""
+    given = ties
+    if isinstance(given, Mapping):
+        if not set(given) <= {"r", "s"}:
+            raise SchemaError(f"a mapping of ties must have the keys 'r' and 's', not {sorted(map(str, given))}")
+        given = given.get(side, ())
+    if not isinstance(given, (str, Sequence)):
+        raise SchemaError(f"ties must be column names, or a mapping with 'r' and 's', not {ties!r}")
+    names = [query.schema(side).find(name).name for name in ([given] if isinstance(given, str) else given)]
+    for name in names:
+        if not _orderable(schema[name].dataType):
+            raise SchemaError(f"column {side}.{name} cannot break ties: {schema[name].dataType.simpleString()} has no "
+                              f"order")
+    if query.window(side).rows is None and query.order.kind != "total":
+        return ()
+    assert query.time is not None
+    others = [f for f in schema if f.name not in (*names, query.time.name(side))]
+    without = [f.name for f in others if not _orderable(f.dataType)]
+    if without and not names:
+        raise SchemaError(f"rows of stream {side} with equal times need an order here, but column {without[0]!r} has "
+                          f"a type without one ({schema[without[0]].dataType.simpleString()}); name the columns that "
+                          f"give it with ties=…, for example a row number")
+    return (*names, *(f.name for f in others if f.name not in without))
+
+
+def _orderable(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _orderable(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_orderable(f.dataType) for f in kind)
+    return not isinstance(kind, (MapType, VariantType, CalendarIntervalType))
+
+
+def _starts(query: Query, partitions: Partitions | None) -> Cuts | int | None:
+    if partitions is None or isinstance(partitions, int):
+        if isinstance(partitions, int) and not 1 <= partitions <= 100_000:
+            raise InputError(f"partitions must be 1 to 100000, or a list of times, not {partitions}")
+        return partitions
+    if not isinstance(partitions, Sequence) or isinstance(partitions, str):
+        raise InputError(f"partitions must be a number or a list of times, not {partitions!r}")
+    return check_starts([_tick(query, p) for p in partitions])
+
+
+def _tick(query: Query, value: object) -> int:
+    """A time that the user gave, in ticks of the event time."""
+    assert query.time is not None
+    match query.time.type, value:
+        case Int(), int():
+            return value
+        case Timestamp(), dt.datetime():
+            epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+            if value.tzinfo is not None and query.time.type.tz is None:
+                raise InputError(f"the time columns have no time zone, so the start of a partition must have none, but "
+                                 f"{value} does")
+            assert query.time.tick is not None
+            moment = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+            return (moment - epoch) // dt.timedelta(microseconds=1) * TIME_UNITS["us"] // TIME_UNITS[query.time.tick]
+        case Date(), dt.date() if not isinstance(value, dt.datetime):
+            return (value - dt.date(1970, 1, 1)).days
+    raise InputError(f"the start of a partition must be a value of the time columns' type, {query.time.type}, not "
+                     f"{value!r}")
+
+
+def _try_device(query: Query, device: str | Device, options: Mapping[str, Any]) -> None:
+    """Open the device once on the driver.
+
+    What it refuses is refused before anything runs, and what it has to build is built once, not in every task.
+    """
+    if isinstance(device, Device) and options:
+        raise DeviceError("device_options are for a device given by name; give a Device its parameters when making it")
+    try:
+        made = find_device(device, **options)
+    except (TypeError, ValueError) as error:
+        raise DeviceError(f"the device {device!r} does not take the options {dict(options)}: {error}") from error
+    with made.open(query):
+        pass
+
+
+def _cores(data: DataFrame) -> int:
+    try:
+        return data.sparkSession.sparkContext.defaultParallelism
+    except Exception:  # Spark Connect has no context; the number of shuffle partitions stands for the cluster's size
+        return int(data.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+def _extent(query: Query, side: Side) -> str:
+    window = query.window(side)
+    unit = "" if query.time is None or query.time.tick is None else f" {query.time.tick}"
+    parts = [f"the last {window.rows} rows" if window.rows is not None else "",
+             f"the last {window.length}{unit}" if window.length is not None else ""]
+    return " within ".join(p for p in parts if p)

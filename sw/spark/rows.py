@@ -1,0 +1,191 @@
+"""Both DataFrames as one, cut into time partitions that overlap by the windows: the plan that runs before the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from pyspark.sql import Column, DataFrame, Window, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql.types import ByteType, DateType, LongType, StructType, TimestampNTZType, TimestampType
+
+from ..arrival import R, S
+from ..errors import InputError
+from ..lang.query import Query
+from ..lang.schema import Side
+from .task import HOME, PARTITION, STREAM, TS, null_time
+
+__all__ = ["Cuts", "Stream", "balanced_cuts", "check_starts", "count_rows", "partitioned", "ticks"]
+
+_MIN, _MAX = -(2**63), 2**63 - 1
+
+#: Partitions chosen without being asked: one for this many rows, at least one a core, at most `_MOST`.
+_ROWS_PER_PARTITION, _MOST = 250_000, 256
+
+#: Accuracy of the quantiles: a cut is off by at most one in this many rows.
+_ACCURACY = 10_000
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One input: its DataFrame and the columns that put rows with equal times in order (empty: it does not matter)."""
+
+    side: Side
+    data: DataFrame
+    ties: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        """0 for R, 1 for S."""
+        return R if self.side == "r" else S
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Where time partitions begin.
+
+    ``starts``: the ticks at which partitions 1, 2, … begin, ascending; partition 0 takes all before. ``counts``: rows
+    of R and of S in each partition, needed for ROWS windows, else None.
+    """
+
+    starts: tuple[int, ...]
+    counts: tuple[tuple[int, int], ...] | None = None
+
+    def __len__(self) -> int:
+        """How many partitions there are."""
+        return len(self.starts) + 1
+
+
+def ticks(data: DataFrame, column: str) -> Column:
+    """Event time as a bigint: microseconds since 1970 for timestamps, days for dates, the value itself for integers."""
+    c = F.col(_quoted(column))
+    kind = data.schema[column].dataType
+    if isinstance(kind, TimestampType):
+        return F.unix_micros(c)
+    if isinstance(kind, TimestampNTZType):
+        # Wall-clock fields, since a cast to a zoned timestamp would depend on the session's zone and its clock changes.
+        of_day = F.hour(c) * 3600 + F.minute(c) * 60
+        return (F.unix_date(c.cast("date")).cast("bigint") * 86_400 + of_day) * 1_000_000 + \
+            (F.extract(F.lit("SECOND"), c) * 1_000_000).cast("bigint")
+    if isinstance(kind, DateType):
+        return F.unix_date(c).cast("bigint")
+    return c.cast("bigint")
+
+
+def balanced_cuts(query: Query, left: DataFrame, right: DataFrame, partitions: int | None, cores: int) -> Cuts:
+    """Cuts at quantiles of the event time. Runs one small Spark job over the time columns.
+
+    ``partitions`` None chooses their number from the number of rows; fewer come out when few times are distinct.
+    Raises `InputError` when a time column holds NULL.
+    """
+    assert query.time is not None
+    if partitions == 1:
+        return Cuts(())
+    parts = _MOST if partitions is None else partitions
+    times = left.select(F.lit(R).alias(STREAM), ticks(left, query.time.r).alias(TS)).union(
+        right.select(F.lit(S).alias(STREAM), ticks(right, query.time.s).alias(TS)))
+    row = times.agg(
+        F.count("*").alias("n"), F.min(TS).alias("first"),
+        F.min(F.when(F.col(TS).isNull(), F.col(STREAM))).alias("null"),
+        F.percentile_approx(TS, [i / parts for i in range(1, parts)], _ACCURACY).alias("cuts"),
+    ).first()
+    assert row is not None
+    if row["null"] is not None:
+        raise null_time(query, "r" if row["null"] == R else "s")
+    if not row["n"]:
+        return Cuts(())
+    starts = list(row["cuts"])
+    if partitions is None:
+        wanted = min(_MOST, max(cores, -(-row["n"] // _ROWS_PER_PARTITION)))
+        starts = [starts[i * _MOST // wanted - 1] for i in range(1, wanted)]
+    return Cuts(tuple(sorted({t for t in starts if t > row["first"]})))
+
+
+def count_rows(query: Query, streams: Sequence[Stream], cuts: Cuts) -> Cuts:
+    """``cuts`` with the number of rows of each stream in each partition. Runs one Spark job over the time columns."""
+    assert query.time is not None
+    counts = [[0, 0] for _ in range(len(cuts))]
+    parts = [s.data.select(F.lit(s.number).alias(STREAM), ticks(s.data, query.time.name(s.side)).alias(TS))
+             for s in streams]
+    times = parts[0].union(parts[1]).select(STREAM, F.expr(_position(TS, cuts.starts)).alias(HOME),
+                                            F.col(TS).isNull().alias("null"))
+    for row in times.groupBy(STREAM, HOME, "null").count().collect():
+        if row["null"]:
+            raise null_time(query, "r" if row[STREAM] == R else "s")
+        counts[row[HOME]][row[STREAM]] = row["count"]
+    return Cuts(cuts.starts, tuple((r, s) for r, s in counts))
+
+
+def partitioned(query: Query, streams: Sequence[Stream], cuts: Cuts) -> DataFrame:
+    """Rows ``(partition, home, stream, ts, r, s)``: each input row once in its home partition and once in every later
+    partition whose windows it can still be in (there it is warm), sorted by (partition, arrival).
+
+    The user's columns are the fields of struct ``r`` or ``s``; the other one is NULL.
+    """
+    schemas = {s.side: s.data.schema for s in streams}
+    both = [_copies(query, s, schemas, cuts) for s in streams]
+    rows = both[0].union(both[1]).repartitionById(len(cuts), PARTITION)
+    keys = [F.col(PARTITION), F.col(TS), F.col(STREAM)]
+    keys += [F.col(f"{s.side}.{_quoted(name)}") for s in streams for name in s.ties]
+    return rows.sortWithinPartitions(*keys)
+
+
+def _copies(query: Query, stream: Stream, schemas: dict[Side, StructType], cuts: Cuts) -> DataFrame:
+    assert query.time is not None
+    structs = [F.struct("*").alias(side) if side == stream.side else F.lit(None).cast(schemas[side]).alias(side)
+               for side in ("r", "s")]
+    rows = stream.data.select(F.lit(stream.number).cast(ByteType()).alias(STREAM),
+                              ticks(stream.data, query.time.name(stream.side)).alias(TS), *structs)
+    rows = rows.withColumn(HOME, F.expr(_position(TS, cuts.starts)))
+    window = query.window(stream.side)
+    last: list[Column] = []  # the last partition whose windows a row is in, by each limit of the window
+    if window.length is not None:
+        # Partition k needs the rows with ts >= start - length. A start below the least bigint holds for all rows.
+        needs = [max(start - window.length, _MIN) for start in cuts.starts]
+        last.append(F.expr(_position(TS, needs)))
+    if window.rows is not None:
+        assert cuts.counts is not None
+        begins = list(accumulate((c[stream.number] for c in cuts.counts), initial=0))
+        # Counted from the end of the home partition, so that no stream is ever ranked in one task: `back` is 1 for the
+        # last row of its partition. Partition k needs a row if at most n rows lie from it up to k's beginning.
+        order = [F.col(TS).desc(), *(F.col(f"{stream.side}.{_quoted(name)}").desc() for name in stream.ties)]
+        rows = rows.withColumn("back", F.row_number().over(Window.partitionBy(HOME).orderBy(*order)).cast(LongType()))
+        ends = f"element_at(array({', '.join(f'{n}L' for n in begins[1:])}), {HOME} + 1)"
+        reach = f"({ends} - back + {min(window.rows, begins[-1])}L)"
+        rows = rows.withColumn("reach", F.expr(reach))
+        last.append(F.greatest(F.col(HOME), F.expr(_position("reach", begins[1:-1]))))
+    until = last[0] if len(last) == 1 else F.least(*last)
+    partition = F.explode(F.sequence(F.col(HOME), until)).alias(PARTITION)
+    return rows.select(partition, HOME, STREAM, TS, "r", "s")
+
+
+def _position(value: str, starts: Sequence[int]) -> str:
+    """SQL for how many of the ascending ``starts`` are at most ``value``, as a binary search; NULL counts as large."""
+    def search(low: int, high: int) -> str:
+        if low == high:
+            return str(low)
+        middle = (low + high) // 2
+        return f"CASE WHEN {value} < {_bigint(starts[middle])} THEN {search(low, middle)} " \
+               f"ELSE {search(middle + 1, high)} END"
+
+    return search(0, len(starts))
+
+
+def _bigint(value: int) -> str:
+    # The least bigint has no literal of its own: the sign is not part of one.
+    return f"({value}L)" if value > _MIN else f"({_MIN + 1}L - 1L)"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def check_starts(starts: Sequence[int]) -> Cuts:
+    """Cuts at times that the user chose. Raises `InputError` unless they ascend and fit 64 bits."""
+    for a, b in pairwise(starts):
+        if b <= a:
+            raise InputError(f"the starts of partitions must ascend, but {b} follows {a}")
+    for start in starts:
+        if not _MIN <= start <= _MAX:
+            raise InputError(f"the start of a partition must fit 64 bits, but {start} does not")
+    return Cuts(tuple(starts))

@@ -1,0 +1,129 @@
+"""What runs inside a Spark task: the rows of one time partition through a device session, and the result rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrival import Arrivals, R, S
+from ..device.api import Device, pairs
+from ..device.registry import device as find_device
+from ..errors import InputError, WindowOverflow
+from ..lang.query import Query
+from ..output import gather, output_columns
+from .metrics import JoinMetrics
+
+__all__ = ["HOME", "PARTITION", "STREAM", "TS", "Task"]
+
+#: Columns that the driver adds. The users' own columns are inside the structs "r" and "s", so names cannot collide.
+PARTITION, HOME, STREAM, TS = "partition", "home", "stream", "ts"
+
+#: Result rows in a batch handed back to Spark; `take` from string columns of one batch stays below Arrow's 2 GiB.
+_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """Joins the partitions of a task; given to ``mapInArrow``.
+
+    Input rows are sorted by (partition, arrival). ``expected`` is, for queries whose warm rows were chosen by counting,
+    the number of home rows (R's, S's) of each partition; None otherwise.
+    """
+
+    query: Query
+    device: str | Device
+    options: Mapping[str, Any]
+    select: Sequence[str] | None
+    expected: Sequence[tuple[int, int]] | None
+    metrics: JoinMetrics | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for partition, pieces in _partitions(batches):
+            yield from self._join(partition, pieces)
+
+    def _join(self, partition: int, pieces: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(pieces)
+        self._check_times(rows)
+        r, s = (_stream(pieces, side) for side in (R, S))
+        stream = rows.column(STREAM).to_numpy().astype(np.uint8)
+        # A pair belongs to its later tuple's home partition. Warm rows precede all home rows, so a pair is someone
+        # else's exactly when both of its tuples are warm: rows of either stream numbered below these two.
+        warm = rows.column(HOME).to_numpy() != partition
+        warm_r, warm_s = (int(np.count_nonzero(warm & (stream == side))) for side in (R, S))
+        self._check_counts(partition, len(r) - warm_r, len(s) - warm_s)
+        if warm.all():
+            return  # nothing is at home here, so nothing can be found
+        with find_device(self.device, **self.options).open(self.query) as session:
+            try:
+                session.push(Arrivals(stream, rows.column(TS).to_numpy(), r, s))
+                items = session.flush()
+            except WindowOverflow as error:
+                error.add_note(f"This was in time partition {partition}; rows count from its first warm one.")
+                raise
+            counters, latencies = session.counters(), session.latencies()
+        r_rows, s_rows = pairs(items)
+        mine = (r_rows >= warm_r) | (s_rows >= warm_s)
+        r_rows, s_rows = r_rows[mine], s_rows[mine]
+        if self.metrics is not None:
+            n_warm = warm_r + warm_s
+            self.metrics.add(counters, None if latencies is None else latencies[n_warm:], partitions=1,
+                             tuples=len(stream) - n_warm, warm=n_warm, pairs=len(r_rows))
+        columns = output_columns(r.schema, s.schema, self.select)
+        for start in range(0, len(r_rows), _ROWS):
+            chunk = slice(start, start + _ROWS)
+            yield from gather(columns, r, s, r_rows[chunk], s_rows[chunk]).combine_chunks().to_batches()
+
+    def _check_times(self, rows: pa.Table) -> None:
+        if rows.column(TS).null_count:
+            first = pc.index(rows.column(TS).is_null(), True).as_py()
+            raise null_time(self.query, "r" if rows.column(STREAM)[first].as_py() == R else "s")
+
+    def _check_counts(self, partition: int, r: int, s: int) -> None:
+        if self.expected is not None and self.expected[partition] != (r, s):
+            was_r, was_s = self.expected[partition]
+            raise InputError(f"the input changed while it was joined: time partition {partition} had {was_r} rows "
+                             f"of the left and {was_s} of the right DataFrame when stream_join was called, and has {r} "
+                             f"and {s} now; a ROWS window needs them unchanged, so cache() or write the inputs first")
+
+
+def null_time(query: Query, side: str) -> InputError:
+    """The error for a NULL in the time column of stream ``side``."""
+    assert query.time is not None
+    name, which = query.time.name(side), "left" if side == "r" else "right"
+    return InputError(f"the time column {side}.{name} (of the {which} DataFrame) must not hold NULL, but it does; "
+                      f"filter such rows out with {which}.where(\"{name} IS NOT NULL\")")
+
+
+def _partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+    """The batches cut where the partition number changes. Spark gives each task one partition; nothing relies on it."""
+    pieces: list[pa.RecordBatch] = []
+    current = -1
+    for batch in batches:
+        numbers = batch.column(batch.schema.get_field_index(PARTITION)).to_numpy()
+        for start, end in pairwise([0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]):
+            if start == end:
+                continue
+            if pieces and numbers[start] != current:
+                yield current, pieces
+                pieces = []
+            current = int(numbers[start])
+            pieces.append(batch.slice(start, end - start))
+    if pieces:
+        yield current, pieces
+
+
+def _stream(pieces: Sequence[pa.RecordBatch], side: int) -> pa.Table:
+    """The tuples of one stream as a table of its own columns, in arrival order."""
+    rows = []
+    for piece in pieces:
+        struct = piece.column(piece.schema.get_field_index("r" if side == R else "s"))
+        chosen = struct.filter(pc.equal(piece.column(piece.schema.get_field_index(STREAM)), side))
+        rows.append(pa.RecordBatch.from_struct_array(chosen))
+    # One chunk: `take` searches the chunk of every row otherwise.
+    return pa.Table.from_batches(rows).combine_chunks()
