@@ -183,17 +183,23 @@ def _values(column: pa.ChunkedArray, type_: Type) -> list[Value]:
 def evaluate(expr: Expr, r: Row, s: Row) -> Value:
     """The value of ``expr`` for one tuple of each stream; for a condition True, False or None (NULL).
 
-    ``r`` and ``s`` map column names to values: dates in days, timestamps in the column's unit, both since 1970.
+    ``r`` and ``s`` map column names to values: dates in days, timestamps in the column's unit, both since 1970; floats
+    are rounded to their column's type.
     """
+    rows: dict[Side, dict[str, Value]] = {"r": dict(r), "s": dict(s)}
     with np.errstate(all="ignore"):
-        return compile_condition(expr)(r, s)
+        for c in columns(expr):
+            if c.type == FLOAT32 and rows[c.side][c.name] is not None:
+                rows[c.side][c.name] = np.float32(rows[c.side][c.name])
+        return compile_condition(expr)(rows["r"], rows["s"])
 
 
 def compile_condition(e: Expr) -> Evaluator:
-    """``e`` as a Python function of two rows (see `evaluate`)."""
+    """``e`` as a Python function of two rows, as in `evaluate`, with `numpy.float32` for float32 columns."""
     match e:
         case Col():
-            return _column(e)
+            name = e.name
+            return (lambda r, s: r[name]) if e.side == "r" else (lambda r, s: s[name])
         case Lit():
             value = np.float32(e.value) if e.type == FLOAT32 and e.value is not None else e.value
             return lambda r, s: value
@@ -219,16 +225,6 @@ def compile_condition(e: Expr) -> Evaluator:
     raise TypeError(f"not an IR node: {e!r}")
 
 
-def _column(e: Col) -> Evaluator:
-    name = e.name
-    if e.type == FLOAT32:  # callers of evaluate() may give Python floats
-        convert = np.float32
-        if e.side == "r":
-            return lambda r, s: None if (v := r[name]) is None else convert(v)
-        return lambda r, s: None if (v := s[name]) is None else convert(v)
-    return (lambda r, s: r[name]) if e.side == "r" else (lambda r, s: s[name])
-
-
 def _strict1(op: Callable[[Value], Value], a: Expr) -> Evaluator:
     """``op`` of one operand; NULL gives NULL."""
     fa = compile_condition(a)
@@ -246,7 +242,7 @@ def _connect(args: list[Evaluator], decisive: bool) -> Evaluator:
     def connect(r: Row, s: Row) -> bool | None:
         result: bool | None = not decisive
         for arg in args:
-            value = arg(r, s)
+            value: bool | None = arg(r, s)
             if value is decisive:
                 return decisive
             if value is None:

@@ -45,14 +45,17 @@ def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | 
     stream's window; a pair is a result when the condition is true.
 
     Args:
-        r, s: Arrow tables, record batches, or anything with ``__arrow_c_stream__`` (pandas, Polars, DuckDB).
+        r: The first stream: an Arrow table, a record batch, or anything with ``__arrow_c_stream__`` (pandas, Polars,
+            DuckDB).
+        s: The second stream, likewise.
         on: The condition: SQL over ``r`` and ``s`` such as ``"abs(r.x - s.a) <= 10"``, or a Python function such as
             ``lambda r, s: abs(r.x - s.a) <= 10``.
         window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; one text for
             both streams, or a pair (R's, S's), or ``{"r": …, "s": …}``.
         time: The event-time column by which both tables are sorted (a name, or a pair). Without it, tuples arrive
             alternately: r0, s0, r1, s1, …
-        order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"``, ``"none"``.
+        order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"`` or
+            ``"none"``.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
         device: ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
 

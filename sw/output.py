@@ -47,8 +47,8 @@ def output_columns(r: pa.Schema, s: pa.Schema, select: Sequence[str] | None = No
     names = [c.name for c in chosen]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise SchemaError(f"result columns must have distinct names, but {', '.join(map(repr, twice))} would occur more "
-                          f"than once; rename the input columns or choose with select")
+        raise SchemaError(f"result columns must have distinct names, but {', '.join(map(repr, twice))} would occur "
+                          f"more than once; rename the input columns or choose with select")
     return tuple(chosen)
 
 

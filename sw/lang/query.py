@@ -8,6 +8,7 @@ from typing import Any, Union
 
 from ..errors import PredicateError, SchemaError
 from . import build
+from .depth import check_depth
 from .ir import Expr
 from .order import Order, parse_order
 from .schema import Schema
@@ -75,13 +76,16 @@ class Query:
 
 def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
     """The typed IR of a join condition written as SQL text, as a Python function, or as IR already."""
-    if isinstance(on, Expr):
-        return build.condition(on, str(on))
     if isinstance(on, str):
-        return parse_sql(on, r, s)
-    if callable(on):
-        return trace(on, r, s)
-    raise PredicateError(f"on must be an SQL text or a function of (r, s), not {type(on).__name__}")
+        made = parse_sql(on, r, s)
+    elif isinstance(on, Expr):
+        made = on
+    elif callable(on):
+        made = trace(on, r, s)
+    else:
+        raise PredicateError(f"on must be an SQL text or a function of (r, s), not {type(on).__name__}")
+    check_depth(made)
+    return build.condition(made, str(made))
 
 
 def _time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:

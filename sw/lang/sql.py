@@ -13,9 +13,10 @@ from sqlglot.errors import ParseError, TokenError
 
 from ..errors import PredicateError, SchemaError
 from . import build
+from .depth import MAX_DEPTH, too_deep
 from .ir import ArithOp, CmpOp, Expr, Lit
 from .schema import Schema, suggest
-from .types import DATE, UNIT_NS, Timestamp
+from .types import DATE, UNIT_NS, Date, Timestamp
 
 __all__ = ["SUPPORTED", "parse_sql"]
 
@@ -30,7 +31,7 @@ _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }
 _ARITH: dict[type[exp.Expr], ArithOp] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-_TIMES = {
+_TIMES: dict[exp.DType, Date | Timestamp] = {
     exp.DType.DATE: DATE, exp.DType.TIMESTAMP: Timestamp("us"), exp.DType.TIMESTAMPNTZ: Timestamp("us"),
     exp.DType.TIMESTAMPTZ: Timestamp("us", "UTC"), exp.DType.TIMESTAMPLTZ: Timestamp("us", "UTC"),
 }
@@ -46,7 +47,8 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Subquery: "a subquery", exp.Select: "a subquery", exp.Exists: "a subquery", exp.Any: "ANY", exp.All: "ALL",
     exp.Window: "a window function", exp.Placeholder: "a parameter", exp.Parameter: "a parameter",
     exp.Tuple: "a tuple", exp.Bracket: "an element by index", exp.Dot: "a nested field", exp.Star: "*",
-    exp.AtTimeZone: "AT TIME ZONE", exp.Interval: "this form of INTERVAL",
+    exp.AtTimeZone: "AT TIME ZONE", exp.Between: "BETWEEN SYMMETRIC", exp.Column: "a name of more than two parts",
+    exp.Is: "IS with anything but NULL, TRUE and FALSE",
 }
 
 
@@ -67,8 +69,7 @@ def parse_sql(text: str, r: Schema, s: Schema) -> Expr:
     try:
         return build.condition(_Reader(text, r, s).expr(_parse(text)), text.strip())
     except RecursionError:
-        raise PredicateError(f"the condition must not be nested hundreds of levels deep, as {_short(text)!r} is"
-                             ) from None
+        raise too_deep() from None
 
 
 def _parse(text: str) -> exp.Expr:
@@ -94,11 +95,23 @@ class _Reader:
     def __init__(self, text: str, r: Schema, s: Schema):
         self.text = text
         self.schemas = {"r": r, "s": s}
+        self.depth = 0
 
     def expr(self, e: exp.Expr) -> Expr:
-        kind, at = type(e), self.quote(e)
+        self.depth += 1
+        if self.depth > 2 * MAX_DEPTH:  # parentheses have a level here, but none in the IR
+            raise too_deep()
+        try:
+            return self.node(e)
+        finally:
+            self.depth -= 1
+
+    def node(self, e: exp.Expr) -> Expr:
+        # Quoting comes after the operands: it reads the text again, too dear to do for what is refused as too deep.
+        kind = type(e)
         # An argument that is not read here (a frame, a modifier, …) would change the meaning: refuse it.
-        a, b = e.args.get("this"), e.args.get("expression")
+        a: Any = e.args.get("this")
+        b: Any = e.args.get("expression")
         known = {"this", "expression", "low", "high", "is_string", "quoted", "table", "unit", "to"}
         if any(v for k, v in e.args.items() if k not in known):
             raise self.unsupported(e)
@@ -107,39 +120,39 @@ class _Reader:
         if kind is exp.Column:
             return self.column(e)
         if kind is exp.Literal:
-            return build.literal(e.name, at) if e.is_string else self.number(e.name)
+            return build.literal(e.name, self.quote(e)) if e.is_string else self.number(e.name)
         if kind is exp.Boolean:
-            return build.literal(bool(a), at)
+            return build.literal(bool(a), self.quote(e))
         if kind is exp.Null:
-            return build.literal(None, at)
+            return build.literal(None, self.quote(e))
         if kind is exp.Interval:
             return self.interval(e)
         if kind is exp.Cast:
             return self.time(e)
         if kind is exp.Neg:
-            return build.neg(self.expr(a), at)
+            return build.neg(self.expr(a), self.quote(e))
         if kind is exp.Abs:
-            return build.abs_(self.expr(a), at)
+            return build.abs_(self.expr(a), self.quote(e))
         if kind is exp.Not:
-            return build.not_(self.expr(a), at)
+            return build.not_(self.expr(a), self.quote(e))
         if kind is exp.Between:
-            return build.between(self.expr(a), self.expr(e.args["low"]), self.expr(e.args["high"]), at)
+            return build.between(self.expr(a), self.expr(e.args["low"]), self.expr(e.args["high"]), self.quote(e))
         if kind is exp.Is:
             return self.is_(e)
         if kind in _ARITH:
-            return build.arith(_ARITH[kind], self.expr(a), self.expr(b), at)
+            return build.arith(_ARITH[kind], self.expr(a), self.expr(b), self.quote(e))
         if kind in _CMP:
-            return build.compare(_CMP[kind], self.expr(a), self.expr(b), at)
+            return build.compare(_CMP[kind], self.expr(a), self.expr(b), self.quote(e))
         if isinstance(e, (exp.And, exp.Or)):
             # flatten(): a chain of a thousand ORs is a tree a thousand deep.
             args = [build.condition(self.expr(x), self.quote(x)) for x in e.flatten()]
-            return build.and_(args, at) if kind is exp.And else build.or_(args, at)
+            return build.and_(args, self.quote(e)) if kind is exp.And else build.or_(args, self.quote(e))
         raise self.unsupported(e)
 
     def column(self, e: exp.Expr) -> Expr:
         name, side = e.name, e.args.get("table")
         if isinstance(e.this, exp.Star):
-            raise self.unsupported(e)
+            raise self.unsupported(e.this)
         if side is not None:
             schema = self.schemas.get(side.name.lower())
             if schema is None:
@@ -166,7 +179,7 @@ class _Reader:
         type_ = _TIMES.get(to.this)
         if type_ is None or to.expressions or not (isinstance(e.this, exp.Literal) and e.this.is_string):
             raise self.unsupported(e)
-        return build.time_literal(e.this.name, type_, self.quote(e))
+        return build.time_literal(e.this.name, type_, f"{_sql(to)} {_sql(e.this)}")
 
     def interval(self, e: exp.Expr) -> Lit:
         unit = e.args.get("unit")
@@ -198,8 +211,8 @@ class _Reader:
         name = _NAMES.get(type(e))
         if name is None and isinstance(e, exp.Func):
             name = f"function {(e.name if isinstance(e, exp.Anonymous) else e.sql_name()).upper()}"
-        return PredicateError(f"{self.quote(e)!r}: {name or type(e).__name__} is not supported in a condition; it may "
-                              f"hold {SUPPORTED}")
+        return PredicateError(f"{self.quote(e)!r}: {name or type(e).__name__.upper()} is not supported in a condition; "
+                              f"it may hold {SUPPORTED}")
 
     def quote(self, e: exp.Expr) -> str:
         """The user's own text of ``e`` where it can be found, else equivalent SQL."""
@@ -258,4 +271,4 @@ def _untokenizable(text: str, error: TokenError) -> str:
     if missing is None:
         return f"the condition {_short(text)!r} cannot be read: a comment or a quoted text in it is not closed"
     return (f"the condition {_short(text)!r} cannot be read: the {missing[1]} opened at line {missing[2]}, column "
-            f"{int(missing[3])} is not closed")
+            f"{int(missing[3]) + 1} is not closed")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
+
+import numpy as np
 
 from ..errors import PredicateError, SplitJoinError
 from . import build
@@ -32,7 +36,7 @@ def trace(fn: Callable[[Any, Any], Any], r: Schema, s: Schema) -> Expr:
         try:
             signature.bind(None, None)
         except TypeError:
-            raise PredicateError(f"the condition must be a function of two parameters (r, s), but {_name(fn)} is "
+            raise PredicateError(f"the condition must be a function of two parameters (r, s), not "
                                  f"{_name(fn)}{signature}") from None
     try:
         result = fn(Row(r), Row(s))
@@ -81,7 +85,7 @@ class Row:
                              f"{self}.{next(iter(self._schema.names), 'x')}")
 
     __bool__ = __iter__ = __len__ = __hash__ = __float__ = __int__ = __neg__ = __abs__ = __invert__ = _no
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _no  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _no
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _no
 
 
@@ -93,8 +97,6 @@ class Value:
     """
 
     __slots__ = ("_atom", "expr", "text")
-    #: NumPy scalars on the left then leave the operation to us.
-    __array_ufunc__ = None
 
     def __init__(self, expr: Expr, text: str, *, atom: bool = False):
         self.expr, self.text, self._atom = expr, text, atom
@@ -116,6 +118,14 @@ class Value:
         """``lo <= self <= hi``."""
         at = f"{_in(self)}.between({_text(lo)}, {_text(hi)})"
         return Value(build.between(self.expr, _lift(lo, at), _lift(hi, at), at), at, atom=True)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Value:
+        """What NumPy calls for ``np.float32(1) - r.y`` and ``np.abs(r.y)``."""
+        operation = _UFUNCS.get(ufunc.__name__) if method == "__call__" and not options else None
+        if operation is None:
+            _refuse(f"{ufunc.__name__}({', '.join(map(_text, args))})")
+        # A scalar may come as an array without dimensions.
+        return operation(*(a[()] if isinstance(a, np.ndarray) else a for a in args))
 
     def __abs__(self) -> Value:
         at = f"abs({self.text})"
@@ -255,9 +265,9 @@ def _arith(op: ArithOp, a: Any, b: Any) -> Value:
     return Value(build.arith(op, _lift(a, at), _lift(b, at), at), at)
 
 
-def _compare(op: CmpOp, symbol: str, a: Value, b: Any) -> Value:
+def _compare(op: CmpOp, symbol: str, a: Any, b: Any) -> Value:
     at = f"{_in(a)} {symbol} {_in(b)}"
-    return Value(build.compare(op, a.expr, _lift(b, at), at), at)
+    return Value(build.compare(op, _lift(a, at), _lift(b, at), at), at)
 
 
 def _condition(x: Any, at: str) -> Expr:
@@ -273,3 +283,13 @@ def _connect(symbol: str, a: Any, b: Any) -> Value:
     at = f"{_in(a)} {symbol} {_in(b)}"
     args = [_condition(a, at), _condition(b, at)]
     return Value(build.and_(args, at) if symbol == "&" else build.or_(args, at), at)
+
+
+_UFUNCS: dict[str, Callable[..., Value]] = {
+    "absolute": abs, "negative": operator.neg, "invert": operator.invert, "bitwise_not": operator.invert,
+    "add": partial(_arith, "+"), "subtract": partial(_arith, "-"), "multiply": partial(_arith, "*"),
+    "equal": partial(_compare, "=", "=="), "not_equal": partial(_compare, "<>", "!="),
+    "less": partial(_compare, "<", "<"), "less_equal": partial(_compare, "<=", "<="),
+    "greater": partial(_compare, ">", ">"), "greater_equal": partial(_compare, ">=", ">="),
+    "bitwise_and": partial(_connect, "&"), "bitwise_or": partial(_connect, "|"),
+}
