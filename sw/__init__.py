@@ -4,8 +4,17 @@
 """
 
 from .errors import (
-    CapacityError, DeviceError, InputError, OrderError, PredicateError, SchemaError, SplitJoinError, ToolError,
-    UnsupportedError, WindowError, WindowOverflow,
+    CapacityError,
+    DeviceError,
+    InputError,
+    OrderError,
+    PredicateError,
+    SchemaError,
+    SplitJoinError,
+    ToolError,
+    UnsupportedError,
+    WindowError,
+    WindowOverflow,
 )
 from .join import JoinResult, execute, join
 from .lang.query import Query

@@ -13,7 +13,7 @@ from .errors import InputError
 from .lang.query import Query
 from .lang.types import Timestamp, TimeUnit, from_arrow, units_per
 
-__all__ = ["R", "S", "Arrivals", "arrivals"]
+__all__ = ["Arrivals", "R", "S", "arrivals"]
 
 #: Stream numbers, as in records and result items.
 R, S = 0, 1
