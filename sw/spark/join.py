@@ -135,12 +135,11 @@ class _Plan:
                 raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
                                  f"Arrow tables")
             if data.isStreaming:
-                raise UnsupportedError(f"{name} is a streaming DataFrame; streaming is not there yet: stream_join takes "
-                                       f"batch DataFrames")
+                raise UnsupportedError(f"{name} is a streaming DataFrame, and streaming is not there yet: stream_join "
+                                       f"takes batch DataFrames")
         if time is None:
             raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
-                              "of their own, so without it there is no arrival order; a column that numbers the rows "
-                              "will do")
+                              "of their own, so without it there is no arrival order; a column of row numbers will do")
         arrow_r, arrow_s = _arrow("left", left.schema), _arrow("right", right.schema)
         schema_r, schema_s = Schema.from_arrow("r", arrow_r), Schema.from_arrow("s", arrow_s)
         query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=_order(order))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["JoinMetrics", "Latencies"]
 
 #: What travels: a group ("counters", "latencies", "rows") → a name or a number of cycles → how many.
-Tally = dict[str, dict[str | int, int]]
+Tally = dict[str, dict[Any, int]]
 
 
 class _TallyParam(AccumulatorParam[Tally]):
@@ -83,7 +83,7 @@ class JoinMetrics:
 
     def add(self, counters: Mapping[str, int], latencies: npt.NDArray[np.int64] | None, **rows: int) -> None:
         """Count one partition; called in tasks."""
-        tally: Tally = {"counters": {**counters}, "rows": {**rows}}
+        tally: Tally = {"counters": dict(counters), "rows": dict(rows)}
         if latencies is not None:
             cycles, counts = np.unique(latencies, return_counts=True)
             tally["latencies"] = dict(zip(cycles.tolist(), counts.tolist(), strict=True))
@@ -92,12 +92,12 @@ class JoinMetrics:
     @property
     def counters(self) -> dict[str, int]:
         """The devices' counters (``cycles``, ``comparisons``, …), summed over the partitions, warm rows included."""
-        return {str(name): n for name, n in self._group("counters").items()}
+        return dict(self._group("counters"))
 
     @property
     def latencies(self) -> Latencies:
         """Cycles from accepting a probe to the end of its results; without the warm rows' probes."""
-        return Latencies({int(cycles): n for cycles, n in self._group("latencies").items()})
+        return Latencies(self._group("latencies"))
 
     @property
     def partitions(self) -> int:
@@ -119,5 +119,5 @@ class JoinMetrics:
         """Result rows."""
         return self._group("rows").get("pairs", 0)
 
-    def _group(self, name: str) -> dict[str | int, int]:
+    def _group(self, name: str) -> dict[Any, int]:
         return self._tally.value.get(name, {})
