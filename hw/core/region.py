@@ -1,0 +1,69 @@
+"""One region of a join core: the storage of one stream's sub-window, and the processing of the other's probes."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.device.wire import ROW_BITS, Configuration
+
+from ..layouts import input_layout, result_layout, window_layout
+from .scanner import Scanner
+from .storage import Storage
+
+__all__ = ["Region"]
+
+
+class Region(wiring.Component):
+    """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
+
+    Operations take effect in arrival order; storing and scanning overlap. See `Storage` and `Scanner` for the ports.
+    """
+
+    def __init__(self, config: Configuration, side: str):
+        if side not in ("r", "s"):
+            raise ValueError(f"Side must be 'r' or 's', not {side!r}")
+        self._config, self._side = config, side
+        super().__init__({
+            "i": In(stream.Signature(input_layout(config))),
+            "o": Out(stream.Signature(result_layout())),
+            "index": In(range(max(2, config.cores))),
+            "window": In(window_layout(config)),
+            "overflow": Out(1),
+            "overflow_row": Out(ROW_BITS),
+            "compared": Out(1),
+            "matched": Out(1),
+        })
+
+    @property
+    def config(self) -> Configuration:
+        """What the circuit is built for."""
+        return self._config
+
+    @property
+    def side(self) -> str:
+        """The stream whose tuples are stored here."""
+        return self._side
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.storage = storage = Storage(self._config, self._side)
+        m.submodules.scanner = scanner = Scanner(self._config, self._side)
+        wiring.connect(m, wiring.flipped(self.i), storage.i)
+        wiring.connect(m, storage.task, scanner.task)
+        wiring.connect(m, scanner.o, wiring.flipped(self.o))
+        m.d.comb += [
+            storage.index.eq(self.index),
+            scanner.index.eq(self.index),
+            storage.window.eq(self.window),
+            storage.slot.eq(scanner.slot),
+            scanner.keys.eq(storage.keys),
+            storage.busy.eq(scanner.busy),
+            storage.unread.eq(scanner.unread),
+            self.overflow.eq(storage.overflow),
+            self.overflow_row.eq(storage.overflow_row),
+            self.compared.eq(scanner.compared),
+            self.matched.eq(scanner.matched),
+        ]
+        return m

@@ -1,0 +1,59 @@
+"""The result-gathering tree of one side: mergers from all cores down to one stream."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layouts import result_layout
+from ..network.tree import levels, split
+from .merger import Merger
+
+__all__ = ["GatherTree"]
+
+
+class GatherTree(wiring.Component):
+    """A tree of `Merger` nodes with ``leaves`` inputs and at most ``fanin`` inputs a node.
+
+    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node.
+    """
+
+    def __init__(self, *, leaves: int, fanin: int):
+        if not (isinstance(leaves, int) and leaves >= 1):
+            raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
+        if not (isinstance(fanin, int) and fanin >= 2):
+            raise ValueError(f"Fan-in must be an integer of at least 2, not {fanin!r}")
+        self._leaves, self._fanin = leaves, fanin
+        super().__init__({
+            "i": In(stream.Signature(result_layout())).array(leaves),
+            "o": Out(stream.Signature(result_layout())),
+            "total": In(1),
+        })
+
+    @property
+    def leaves(self) -> int:
+        """Number of inputs."""
+        return self._leaves
+
+    @property
+    def latency(self) -> int:
+        """Cycles from the farthest input to the output, when nothing waits."""
+        return levels(self._leaves, self._fanin)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+
+        def grow(sink, first: int, count: int, name: str) -> None:
+            if count == 1:
+                wiring.connect(m, wiring.flipped(self.i[first]), sink)
+                return
+            groups = split(count, self._fanin)
+            m.submodules[name] = node = Merger(len(groups))
+            m.d.comb += node.total.eq(self.total)
+            wiring.connect(m, node.o, sink)
+            for n, size in enumerate(groups):
+                grow(node.i[n], first + sum(groups[:n]), size, f"{name}_{n}")
+
+        grow(wiring.flipped(self.o), 0, self._leaves, "node")
+        return m

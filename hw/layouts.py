@@ -1,0 +1,48 @@
+"""Payload layouts of the streams inside the circuit, derived from the wire contract."""
+
+from __future__ import annotations
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data
+
+from splitjoin.device.wire import ROW_BITS, Configuration, Record
+
+__all__ = ["STREAM_R", "STREAM_S", "input_layout", "other", "result_layout", "settings_layout", "struct",
+           "window_layout"]
+
+#: The ``stream`` bit of an input record.
+STREAM_R, STREAM_S = 0, 1
+
+
+def other(side: str) -> str:
+    """The opposite stream."""
+    return "s" if side == "r" else "r"
+
+
+def struct(record: Record) -> data.StructLayout:
+    """The layout of a wire record."""
+    return data.StructLayout({name: unsigned(width) for name, width in record.fields})
+
+
+def input_layout(config: Configuration) -> data.StructLayout:
+    """The record that travels down the distribution tree; also what a region takes as its next operation."""
+    return struct(config.input_record)
+
+
+def result_layout() -> data.StructLayout:
+    """What a region emits and the mergers of one side carry: ``kind`` as `ItemKind`, and row ids in their streams."""
+    return data.StructLayout({"kind": unsigned(2), "probe": unsigned(ROW_BITS), "stored": unsigned(ROW_BITS)})
+
+
+def window_layout(config: Configuration) -> data.StructLayout:
+    """Run-time settings of one region: its window, and the number of probes between stars (0: none).
+
+    ``rows`` all ones is no limit; ``timed`` says whether ``range`` limits.
+    """
+    return data.StructLayout({"rows": unsigned(ROW_BITS), "range": unsigned(config.time_bits), "timed": unsigned(1),
+                              "precision": unsigned(32)})
+
+
+def settings_layout(config: Configuration) -> data.StructLayout:
+    """Run-time settings of the device."""
+    return data.StructLayout({"total": unsigned(1), "r": window_layout(config), "s": window_layout(config)})

@@ -1,0 +1,57 @@
+"""One node of the distribution tree: hands each item to every child exactly once."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .buffer import Buffer
+
+__all__ = ["Distributor"]
+
+
+class Distributor(wiring.Component):
+    """Broadcasts a stream to ``children`` streams with back-pressure (SplitJoin, section 4, Algorithm 1).
+
+    Children take an item independently of each other; the node moves on when the last one has it. Registered: latency
+    1 cycle, 1 item a cycle while all children are ready, no combinational path from ``o`` to ``i``.
+    """
+
+    def __init__(self, shape, children: int):
+        if not (isinstance(children, int) and children >= 1):
+            raise ValueError(f"Children must be a positive integer, not {children!r}")
+        self._shape, self._children = shape, children
+        super().__init__({
+            "i": In(stream.Signature(shape)),
+            "o": Out(stream.Signature(shape)).array(children),
+        })
+
+    @property
+    def shape(self):
+        """Shape of the payload."""
+        return self._shape
+
+    @property
+    def children(self) -> int:
+        """Number of outputs."""
+        return self._children
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.buffer = buffer = Buffer(self._shape)
+        wiring.connect(m, wiring.flipped(self.i), buffer.i)
+        served = Signal(self._children)  # children that have the head item already
+        taking = Signal(self._children)
+        for n, child in enumerate(self.o):
+            m.d.comb += [
+                child.payload.eq(buffer.o.payload),
+                child.valid.eq(buffer.o.valid & ~served[n]),
+                taking[n].eq(child.valid & child.ready),
+            ]
+        done = Signal()
+        m.d.comb += [done.eq(Cat(served | taking).all() & buffer.o.valid), buffer.o.ready.eq(done)]
+        m.d.sync += served.eq(served | taking)
+        with m.If(done):
+            m.d.sync += served.eq(0)
+        return m

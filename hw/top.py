@@ -1,0 +1,145 @@
+"""The whole circuit: link records in, result items out, settings and counters in the register block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.device.registers import register
+from splitjoin.device.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
+
+from .core.core import Core
+from .gather.combiner import Combiner
+from .gather.tree import GatherTree
+from .layouts import STREAM_R, STREAM_S, input_layout
+from .link.registers import RegisterBlock, bus_ports
+from .network.queue import Queue
+from .network.tree import DistributionTree
+
+__all__ = ["SplitJoin", "padded", "top_ports"]
+
+#: Tuples between the input and the combiner that total order can keep apart.
+_IN_FLIGHT = 64
+
+
+def padded(record: Record) -> int:
+    """Width of a record's port: whole words, at least three, so that every simulator sees a wide vector."""
+    return max(3, record.words) * WORD_BITS
+
+
+def top_ports(config: Configuration) -> dict[str, wiring.Member]:
+    """The ports of the top."""
+    return {
+        "i": In(stream.Signature(padded(config.input_record))),
+        "o": Out(stream.Signature(padded(item_record()))),
+        **bus_ports(),
+    }
+
+
+class SplitJoin(wiring.Component):
+    """Distribution tree → join cores → gather trees → combiner (SplitJoin, Figure 4 and section 5).
+
+    Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
+    ``r_data``: the register bus. ``core`` makes the join cores; the Verilog generator passes one that makes instances of
+    a single module.
+    """
+
+    def __init__(self, config: Configuration, core: Callable[[Configuration], Core] = Core):
+        self._config, self._make_core = config, core
+        super().__init__(top_ports(config))
+
+    @property
+    def config(self) -> Configuration:
+        """What the circuit is built for."""
+        return self._config
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config = self._config
+        k = config.cores
+        m.submodules.registers = registers = RegisterBlock(config)
+        m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout)
+        m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin)
+        m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin)
+        m.submodules.combiner = combiner = Combiner()
+        m.submodules.sequence = sequence = Queue(unsigned(1), _IN_FLIGHT)
+        total = registers.settings.total
+
+        record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
+        in_sequence = Signal()  # total order: the combiner needs to know the streams of tuples in their order
+        m.d.comb += [
+            in_sequence.eq(total & (record.op == Op.TUPLE)),
+            tree.i.payload.eq(record),
+            tree.i.valid.eq(self.i.valid & (~in_sequence | sequence.i.ready)),
+            sequence.i.payload.eq(record.stream),
+            sequence.i.valid.eq(self.i.valid & in_sequence & tree.i.ready),
+            self.i.ready.eq(tree.i.ready & (~in_sequence | sequence.i.ready)),
+            left.total.eq(total), right.total.eq(total), combiner.total.eq(total),
+            self.o.payload.eq(combiner.o.payload.as_value()),
+            self.o.valid.eq(combiner.o.valid),
+            combiner.o.ready.eq(self.o.ready),
+            registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
+            self.r_data.eq(registers.r_data),
+        ]
+        wiring.connect(m, left.o, combiner.left)
+        wiring.connect(m, right.o, combiner.right)
+        wiring.connect(m, sequence.o, combiner.sequence)
+
+        cores = []
+        for n in range(k):
+            core = self._make_core(config)
+            m.submodules[f"core{n}"] = core
+            wiring.connect(m, tree.o[n], core.i)
+            wiring.connect(m, core.left, left.i[n])
+            wiring.connect(m, core.right, right.i[n])
+            m.d.comb += [core.index.eq(n), core.settings.eq(registers.settings)]
+            cores.append(core)
+
+        self._count(m, registers, cores, record)
+        return m
+
+    def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record) -> None:
+        """Counters and the sticky overflow report."""
+        accepted = Signal()
+        m.d.comb += accepted.eq(self.i.valid & self.i.ready & (record.op == Op.TUPLE))
+        steps = {
+            "cycles": 1,
+            "tuples_r": accepted & (record.stream == STREAM_R),
+            "tuples_s": accepted & (record.stream == STREAM_S),
+            "input_stalls": self.i.valid & ~self.i.ready,
+            "output_stalls": self.o.valid & ~self.o.ready,
+        }
+        for name, signals in (("comparisons", [c.compared for c in cores]), ("matches", [c.matched for c in cores])):
+            # A register before the sum and one behind it: the sum over all regions is the widest adder here.
+            pulses = Signal(2 * len(cores), name=f"{name}_pulses")
+            step = Signal(range(2 * len(cores) + 1), name=f"{name}_step")
+            m.d.sync += [pulses.eq(Cat(signals)), step.eq(_total(list(pulses)))]
+            steps[name] = step
+        for name, step in steps.items():
+            counter = Signal(register(name).bits, name=f"{name}_count")
+            m.d.sync += counter.eq(counter + step)
+            m.d.comb += getattr(registers, name).eq(counter)
+
+        # Once a region has overflowed, all others stop too, sooner or later: the cores are visited in turn for the
+        # smallest row.
+        visit = Signal(range(max(2, len(cores))))
+        m.d.sync += visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1))
+        for bit, side in enumerate("rs"):
+            flag, at = Signal(name=f"overflow_{side}"), Signal(ROW_BITS, name=f"overflow_at_{side}")
+            seen, row = Signal(name=f"overflow_seen_{side}"), Signal(ROW_BITS, name=f"overflow_first_{side}")
+            m.d.sync += [flag.eq(Array(getattr(c, f"overflow_{side}") for c in cores)[visit]),
+                         at.eq(Array(getattr(c, f"overflow_row_{side}") for c in cores)[visit])]
+            with m.If(flag & (~seen | (at < row))):
+                m.d.sync += [seen.eq(1), row.eq(at)]
+            m.d.comb += [registers.overflow[bit].eq(seen), getattr(registers, f"overflow_row_{side}").eq(row)]
+
+
+def _total(bits: list[Value]) -> Value:
+    """How many of ``bits`` are set, as a balanced tree of adders."""
+    if len(bits) == 1:
+        return bits[0]
+    half = len(bits) // 2
+    return _total(bits[:half]) + _total(bits[half:])

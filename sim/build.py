@@ -1,0 +1,119 @@
+"""Compiled models: Verilog → Verilator → C++ → shared library, cached by content."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from splitjoin.device.wire import Configuration, item_record
+from splitjoin.errors import ToolError
+from splitjoin.hw.top import padded
+from splitjoin.hw.verilog import TOP, to_verilog
+
+from .tools import Verilator, cxx, find_verilator
+
+__all__ = ["cache_folder", "library"]
+
+_HARNESS = Path(__file__).with_name("harness.cpp")
+# -O2 for the model: Verilator's own default, -Os, runs at half the speed.
+_FLAGS = ("-O2", "-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
+          "-DVM_TIMING=0", "-w")
+_RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+
+
+def cache_folder() -> Path:
+    """Where built models are kept: $SPLITJOIN_CACHE, else splitjoin/ in the user's cache folder."""
+    base = os.environ.get("SPLITJOIN_CACHE")
+    if base:
+        return Path(base)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "splitjoin"
+
+
+def library(config: Configuration) -> Path:
+    """The shared library of the circuit for ``config``, built if the cache has none.
+
+    The key is a digest of the Verilog, the harness, the flags and the tools, so a stale model is never used; processes
+    that want the same model wait for each other. Raises `ToolError` with the tool's own words when a build fails.
+    """
+    verilator, compiler = find_verilator(), cxx()
+    source = to_verilog(config)
+    parts = (source, _HARNESS.read_text(), " ".join(_FLAGS), verilator.version, _compiler_version(compiler))
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+    folder = cache_folder()
+    target = folder / f"model-{digest}.so"
+    if target.exists():
+        return target
+    with _locked(folder / f"model-{digest}.lock"):
+        if not target.exists():
+            _build(source, config, verilator, compiler, target)
+    return target
+
+
+def _build(source: str, config: Configuration, verilator: Verilator, compiler: str, target: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="splitjoin-", dir=target.parent) as name:
+        work = Path(name)
+        verilog = work / f"{TOP}.v"
+        verilog.write_text(source)
+        _run([str(verilator.program), "--cc", str(verilog), "--top-module", TOP, "--Mdir", str(work / "cc"), "-O3",
+              "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-WIDTHTRUNC",
+              "-Wno-WIDTHEXPAND", "--output-split", "20000"], verilator)
+        words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
+        include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
+        sources = [*sorted((work / "cc").glob("*.cpp")), _HARNESS]
+        objects = [work / f"{n}.o" for n in range(len(sources))]
+
+        def compile_(pair: tuple[Path, Path]) -> None:
+            _run([compiler, *_FLAGS, *words, *include, "-c", str(pair[0]), "-o", str(pair[1])], verilator)
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(compile_, zip(sources, objects, strict=True)))
+        made = work / "model.so"
+        _run([compiler, "-shared", "-o", str(made), *map(str, objects), *map(str, _runtime(verilator, compiler)),
+              "-lpthread"], verilator)
+        made.replace(target)  # atomic: a killed build leaves no half-written model
+
+
+def _runtime(verilator: Verilator, compiler: str) -> list[Path]:
+    """Verilator's run-time library, compiled once for all models."""
+    key = "\0".join((verilator.version, " ".join(_FLAGS), _compiler_version(compiler)))
+    folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+    objects = [folder / f"{Path(name).stem}.o" for name in _RUNTIME]
+    with _locked(folder.with_suffix(".lock")):
+        folder.mkdir(exist_ok=True)
+        for name, made in zip(_RUNTIME, objects, strict=True):
+            if not made.exists():
+                part = made.with_suffix(".part")
+                include = verilator.root / "include"
+                _run([compiler, *_FLAGS, f"-I{include}", f"-I{include / 'vltstd'}", "-c", str(include / name), "-o",
+                      str(part)], verilator)
+                part.replace(made)
+    return objects
+
+
+def _run(command: list[str], verilator: Verilator) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, env=verilator.environment(), check=False)
+    if done.returncode:
+        tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
+        raise ToolError(f"building the simulation model failed: {Path(command[0]).name} ended with "
+                        f"{done.returncode} and said:\n{tail}")
+
+
+def _compiler_version(compiler: str) -> str:
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()[0] if done.stdout else shutil.which(compiler) or compiler
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

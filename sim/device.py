@@ -1,0 +1,133 @@
+"""The device ``sim``: the circuit compiled by Verilator, cycle-accurate, in this process."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.device.circuit import CircuitDevice, DeviceStalled, Transport
+from splitjoin.device.encode import Words
+from splitjoin.device.wire import Configuration, item_record
+from splitjoin.errors import DeviceError
+from splitjoin.hw.top import padded
+
+from .build import library
+from .latency import LatencyLog
+from .patience import patience_for
+
+__all__ = ["ModelTransport", "SimDevice"]
+
+_SENT, _END, _FULL, _STUCK, _PAUSED = range(5)
+#: Items received per call of the model.
+_ROOM = 1 << 16
+#: Cycles between two looks at signals (Ctrl-C) of this process.
+_PAUSE = 1 << 21
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimDevice(CircuitDevice):
+    """Cycle-accurate simulation. Parameters as of `CircuitDevice`, and:
+
+    Attributes:
+        seed: Of the random stalls.
+        stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the host does not read.
+        patience: Cycles without any hand-over after which the circuit counts as stuck; None for what the longest scan
+            can take.
+    """
+
+    name: ClassVar[str] = "sim"
+
+    seed: int = 0
+    stall_in: float = 0.0
+    stall_out: float = 0.0
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("stall_in", "stall_out"):
+            if not 0 <= getattr(self, name) < 1:
+                raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not {getattr(self, name)!r}")
+
+    def _connect(self, config: Configuration) -> Transport:
+        patience = self.patience or patience_for(config)
+        return ModelTransport(library(config), config, seed=self.seed, stall_in=self.stall_in,
+                              stall_out=self.stall_out, patience=patience)
+
+
+class ModelTransport(Transport):
+    """A compiled model, loaded as a shared library."""
+
+    def __init__(self, path: Path, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
+                 patience: int):
+        self._config, self._patience = config, patience
+        self._lib = _load(path)
+        share = [int(x * 2**32) for x in (stall_in, stall_out)]
+        self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share))
+        self._out_words = padded(item_record()) // 32
+        self._log = LatencyLog()
+
+    def read(self, address: int) -> int:
+        return int(self._lib.sj_read(self._model, address))
+
+    def write(self, address: int, word: int) -> None:
+        self._lib.sj_write(self._model, address, word)
+
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        n = len(records)
+        in_words = padded(self._config.input_record) // 32
+        block = np.zeros((n, in_words), np.uint32)
+        block[:, : records.shape[1]] = records
+        sent_cycles = np.zeros(n, np.uint64)
+        out: list[Words] = []
+        done = 0
+        while True:
+            items = np.empty((_ROOM, self._out_words), np.uint32)
+            cycles = np.empty(_ROOM, np.uint64)
+            sent, received = ctypes.c_uint64(), ctypes.c_uint64()
+            why = self._lib.sj_run(
+                self._model, _pointer(block[done:]), n - done, ctypes.byref(sent), _pointer(sent_cycles[done:]),
+                _pointer(items), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
+                self._patience)
+            done += sent.value
+            out.append(items[: received.value])
+            self._log.received(out[-1], cycles[: received.value])
+            if why == _STUCK:
+                raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at cycle "
+                                    f"{self._lib.sj_cycle(self._model)}, {done} of {n} records sent); this is a fault "
+                                    f"of the circuit, please report it with the query")
+            if why in (_SENT, _END):
+                break
+        self._log.sent(records, sent_cycles)
+        return np.concatenate(out)
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._log.latencies()
+
+    def close(self) -> None:
+        if self._model:
+            self._lib.sj_close(self._model)
+            self._model = ctypes.c_void_p()
+
+
+def _pointer(array: npt.NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    lib = ctypes.CDLL(str(path))
+    handle, u32, u64, p = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+    for name, result, arguments in (
+        ("sj_open", handle, (u64, u32, u32)),
+        ("sj_close", None, (handle,)),
+        ("sj_read", u32, (handle, u32)),
+        ("sj_write", None, (handle, u32, u32)),
+        ("sj_cycle", u64, (handle,)),
+        ("sj_run", ctypes.c_int, (handle, p, u64, p, p, p, u64, p, p, ctypes.c_int, u64, u64)),
+    ):
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, list(arguments)
+    return lib

@@ -1,0 +1,161 @@
+"""The device ``pysim``: the circuit on Amaranth's own simulator. Slow, needs no compiler, and shares no code with
+Verilator: what both say is what the circuit does."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from amaranth.hdl import Fragment
+from amaranth.sim import Simulator
+
+from splitjoin.device.circuit import CircuitDevice, DeviceStalled, Transport
+from splitjoin.device.encode import Words
+from splitjoin.device.wire import WORD_BITS, Configuration, ItemKind
+from splitjoin.hw.top import SplitJoin
+
+from .latency import LatencyLog
+from .patience import patience_for
+
+__all__ = ["PysimDevice", "PysimTransport"]
+
+#: Clock period in seconds; any will do.
+_PERIOD = 1e-6
+#: Cycles simulated at a stretch.
+_STRETCH = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class PysimDevice(CircuitDevice):
+    """Simulation by Amaranth. Parameters as of `SimDevice`."""
+
+    name: ClassVar[str] = "pysim"
+
+    seed: int = 0
+    stall_in: float = 0.0
+    stall_out: float = 0.0
+
+    def _connect(self, config: Configuration) -> Transport:
+        return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out)
+
+
+class PysimTransport(Transport):
+    """One circuit under Amaranth's simulator, advanced a stretch of cycles at a time."""
+
+    def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float):
+        self._patience = patience_for(config)
+        self._random = random.Random(seed)
+        self._stall_in, self._stall_out = stall_in, stall_out
+        self._to_send: deque[int] = deque()
+        self._sent: list[int] = []  # cycle of each hand-over
+        self._items: list[tuple[int, int]] = []  # payload and cycle of each item
+        self._bus: deque[tuple[int, int | None]] = deque()
+        self._answer: int | None = None
+        self._cycle = 0
+        self._moved = 0  # cycle of the last hand-over
+        self._reading = False  # results are taken during a transfer only, as on any device
+        self._log = LatencyLog()
+        self._top = SplitJoin(config)
+        self._simulator = Simulator(Fragment.get(self._top, None))
+        self._simulator.add_clock(_PERIOD)
+        for process in (self._source, self._sink, self._registers):
+            self._simulator.add_testbench(process, background=True)
+
+    def read(self, address: int) -> int:
+        self._answer = None
+        self._bus.append((address, None))
+        while self._answer is None:
+            self._advance(1)
+        return self._answer
+
+    def write(self, address: int, word: int) -> None:
+        self._bus.append((address, word))
+        while self._bus:
+            self._advance(1)
+
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        self._to_send.extend(_integers(records))
+        self._sent, self._items = [], []
+        self._reading, self._moved = True, self._cycle
+        while len(self._sent) < len(records) or (until_end and not self._ended()):
+            self._advance(_STRETCH)
+            if self._cycle - self._moved > self._patience:
+                raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at cycle "
+                                    f"{self._cycle}, {len(self._sent)} of {len(records)} records sent); this is a "
+                                    f"fault of the circuit, please report it with the query")
+        self._reading = False
+        words = _words([payload for payload, _ in self._items], len(self._top.o.payload) // WORD_BITS)
+        self._log.sent(records, np.array(self._sent, np.uint64))
+        self._log.received(words, np.array([cycle for _, cycle in self._items], np.uint64))
+        return words
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._log.latencies()
+
+    def _ended(self) -> bool:
+        return bool(self._items) and self._items[-1][0] & 3 == ItemKind.END
+
+    def _advance(self, cycles: int) -> None:
+        self._simulator.run_until((self._cycle + cycles) * _PERIOD)
+        self._cycle += cycles
+
+    # Testbenches. Each owns one port; what they hand over goes through the queues above.
+
+    async def _source(self, ctx: Any) -> None:
+        port, cycle = self._top.i, 0
+        while True:
+            if not self._to_send or self._random.random() < self._stall_in:
+                await ctx.tick()
+                cycle += 1
+                continue
+            ctx.set(port.payload, self._to_send.popleft())
+            ctx.set(port.valid, 1)
+            ready = False
+            while not ready:
+                _, _, ready = await ctx.tick().sample(port.ready)
+                cycle += 1
+            ctx.set(port.valid, 0)
+            self._sent.append(cycle - 1)
+            self._moved = cycle
+
+    async def _sink(self, ctx: Any) -> None:
+        port, cycle = self._top.o, 0
+        while True:
+            ready = self._reading and self._random.random() >= self._stall_out
+            ctx.set(port.ready, ready)
+            _, _, valid, payload = await ctx.tick().sample(port.valid, port.payload)
+            cycle += 1
+            if valid and ready:
+                self._items.append((payload, cycle - 1))
+                self._moved = cycle
+
+    async def _registers(self, ctx: Any) -> None:
+        top = self._top
+        while True:
+            if not self._bus:
+                await ctx.tick()
+                continue
+            address, word = self._bus[0]
+            ctx.set(top.addr, address)
+            if word is not None:
+                ctx.set(top.w_data, word)
+                ctx.set(top.w_stb, 1)
+            await ctx.tick()
+            ctx.set(top.w_stb, 0)
+            if word is None:
+                self._answer = ctx.get(top.r_data)
+            self._bus.popleft()
+
+
+def _integers(records: Words) -> list[int]:
+    """Each record as one integer."""
+    return [int.from_bytes(row.astype("<u4").tobytes(), "little") for row in records]
+
+
+def _words(payloads: list[int], words: int) -> Words:
+    raw = b"".join(p.to_bytes(4 * words, "little") for p in payloads)
+    return np.frombuffer(raw, "<u4").reshape(len(payloads), words).astype(np.uint32)

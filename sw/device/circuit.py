@@ -1,0 +1,220 @@
+"""The driver of circuits: what every device that runs one has in common, simulated or real."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrival import Arrivals
+from ..errors import CapacityError, DeviceError, OrderError, WindowOverflow
+from ..lang.plan import Plan, make_plan
+from ..lang.query import Query
+from .api import ITEM, Device, Items, Session
+from .encode import Encoder, Words, decode
+from .registers import MAGIC, REGISTERS, register
+from .wire import ROW_BITS, Configuration, ItemKind, OrderMode
+
+__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "configure", "settings"]
+
+
+class DeviceStalled(DeviceError):
+    """The circuit made no progress within the cycle limit; the session looks for the reason."""
+
+
+class Transport(ABC):
+    """Moves records and register words to and from one circuit. Implemented by simulators and links."""
+
+    @abstractmethod
+    def read(self, address: int) -> int:
+        """The 32-bit register word at ``address``."""
+
+    @abstractmethod
+    def write(self, address: int, word: int) -> None:
+        """Write the 32-bit register word at ``address``."""
+
+    @abstractmethod
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        """Send all ``records`` and return the items that arrived meanwhile; with ``until_end``, up to the END item.
+
+        Raises `DeviceStalled` when the circuit makes no progress.
+        """
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        """As `Session.latencies`."""
+        return None
+
+    def close(self) -> None:  # noqa: B027  # not every transport holds something
+        """Release what the transport holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitDevice(Device):
+    """A device that is a circuit. Its parameters are those of `Configuration` that the query does not decide.
+
+    Attributes:
+        cores: Join cores, 1 to 1024.
+        capacity: Tuples of one stream that a core can hold, a power of two; None for what the ROWS windows need, and
+            1024 for RANGE windows alone.
+        fanout, fanin: Children of a distribution-tree node, inputs of a merger.
+    """
+
+    cores: int = 4
+    capacity: int | None = None
+    fanout: int = 2
+    fanin: int = 2
+
+    def open(self, query: Query) -> Session:
+        """Build or find the circuit for ``query`` and start it."""
+        plan = make_plan(query.predicate)
+        config = self.configuration(query, plan)
+        words = settings(query, config)
+        return CircuitSession(query, plan, config, words, self._connect(config))
+
+    def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
+        """The configuration that ``query`` needs on this device."""
+        return configure(query, plan or make_plan(query.predicate), cores=self.cores, capacity=self.capacity,
+                         fanout=self.fanout, fanin=self.fanin)
+
+    @abstractmethod
+    def _connect(self, config: Configuration) -> Transport:
+        """A transport to a freshly reset circuit of ``config``."""
+
+
+def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
+              fanin: int = 2) -> Configuration:
+    """The configuration of a circuit for ``plan`` with the windows of ``query``."""
+    windows = (query.window_r, query.window_s)
+    if capacity is None:
+        # A power of two from 64 on, so that few circuits serve all windows.
+        need = max(1024 if w.rows is None else -(-w.rows // max(1, cores)) for w in windows)
+        capacity = 64
+        while capacity < min(need, 65536):
+            capacity *= 2
+    longest = _longest(query)
+    return Configuration(
+        keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
+        tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
+        fanin=fanin, time_bits=0 if longest is None else _time_bits(longest))
+
+
+def _longest(query: Query) -> int | None:
+    lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
+    return max(lengths) if lengths else None
+
+
+def _time_bits(longest: int) -> int:
+    """Ages reach twice the RANGE plus one (see `Encoder`). Rounded up to bytes, so that few circuits serve all RANGEs."""
+    bits = (2 * longest + 2).bit_length()
+    if bits > 64:
+        raise CapacityError(f"a RANGE of {longest} ticks needs {bits} bits of time, and circuits have up to 64; use a "
+                            f"coarser time unit, or device='golden'")
+    return max(32, -(-bits // 8) * 8)
+
+
+def settings(query: Query, config: Configuration) -> dict[str, int]:
+    """Register name → value for ``query``. Raises what `Device.open` raises."""
+    order = query.order
+    if order.kind == "inner":
+        raise OrderError(f"order '{order}' is not available on circuits yet; they have 'none', 'outer(N)' and 'total'")
+    modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL}
+    out = {"order": int(modes[order.kind]), "precision": 0 if order.kind == "none" else order.n}
+    for side in ("r", "s"):
+        window = query.window(side)
+        if window.rows is not None and window.rows > config.window_capacity:
+            if window.length is None:
+                raise CapacityError(
+                    f"the window of stream {side} must fit the device, but ROWS {window.rows} is more than "
+                    f"{config.cores} cores of {config.capacity} tuples can hold; the largest that fits is ROWS "
+                    f"{config.window_capacity}; use more cores or a larger capacity")
+            out[f"rows_{side}"] = min(window.rows, 2**ROW_BITS - 1)
+        else:
+            out[f"rows_{side}"] = 2**ROW_BITS - 1 if window.rows is None else window.rows
+        out[f"range_{side}"] = 2**64 - 1 if window.length is None else window.length
+    return out
+
+
+class CircuitSession(Session):
+    """One query on one circuit, over a `Transport`."""
+
+    def __init__(self, query: Query, plan: Plan, config: Configuration, words: dict[str, int], transport: Transport):
+        self._query, self._config, self._transport = query, config, transport
+        self._encoder = Encoder(plan, config, _longest(query))
+        self._ready: list[Items] = []
+        self._pushed = {"r": 0, "s": 0}
+        self._flushed = False
+        self._check_abi()
+        for name, value in words.items():
+            self._write(name, value)
+
+    @property
+    def config(self) -> Configuration:
+        """What the circuit is built for."""
+        return self._config
+
+    def push(self, arrivals: Arrivals) -> None:
+        if self._flushed:
+            raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
+        for side, n in (("r", len(arrivals.r)), ("s", len(arrivals.s))):
+            self._pushed[side] += n
+            if self._pushed[side] >= 2**ROW_BITS:
+                raise DeviceError(f"stream {side} has more than {2**ROW_BITS - 1} tuples, which is what a session of "
+                                  f"this release can number; open a new one")
+        self._receive(self._encoder.encode(arrivals), until_end=False)
+
+    def poll(self) -> Items:
+        items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)
+        self._ready.clear()
+        return items
+
+    def flush(self) -> Items:
+        if not self._flushed:
+            self._flushed = True
+            self._receive(self._encoder.flush(), until_end=True)
+        return self.poll()
+
+    def counters(self) -> dict[str, int]:
+        settable = {"id", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
+        return {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in settable}
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._transport.latencies()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _receive(self, records: Words, *, until_end: bool) -> None:
+        try:
+            words = self._transport.transfer(records, until_end=until_end)
+        except DeviceStalled:
+            self._check_overflow()
+            raise
+        items, kinds = decode(words)
+        self._ready.append(items[kinds != ItemKind.END])
+
+    def _check_overflow(self) -> None:
+        overflow = self._read("overflow")
+        if overflow:
+            side = "r" if overflow & 1 else "s"
+            raise WindowOverflow(side, self._read(f"overflow_row_{side}"), self._config.window_capacity)
+
+    def _check_abi(self) -> None:
+        magic, abi = self._read("id"), self._read("abi")
+        if magic != MAGIC:
+            raise DeviceError(f"the device must answer with ID {MAGIC:08x}, but answered {magic:08x}; is it a splitjoin "
+                              f"circuit?")
+        if abi != self._config.abi_hash:
+            raise DeviceError(f"the device was built for another configuration: the driver needs ABI "
+                              f"{self._config.abi_hash:016x}, the device has {abi:016x}; build it again")
+
+    def _read(self, name: str) -> int:
+        reg = register(name)
+        low = self._transport.read(reg.address)
+        return low if reg.bits == 32 else low | self._transport.read(reg.address + 1) << 32
+
+    def _write(self, name: str, value: int) -> None:
+        reg = register(name)
+        for n in range(reg.bits // 32):
+            self._transport.write(reg.address + n, value >> 32 * n & 0xFFFFFFFF)

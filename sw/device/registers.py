@@ -1,0 +1,65 @@
+"""The register map: 32-bit words, defined once for the circuit, the drivers, the benches and the sidecar.
+
+A 64-bit value takes two addresses, the low word first. Settings are written before the first record after reset and
+must not change while records are in flight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["MAGIC", "REGISTERS", "Register", "register"]
+
+#: The ID register: "SJ01" in ASCII.
+MAGIC = 0x534A3031
+
+
+@dataclass(frozen=True)
+class Register:
+    """One register: word address, width in bits (32 or 64), access, what it holds, and its unit."""
+
+    name: str
+    address: int
+    bits: int
+    access: Literal["r", "rw"]
+    unit: str
+    description: str
+
+
+def _layout(*rows: tuple[str, int, Literal["r", "rw"], str, str]) -> tuple[Register, ...]:
+    out, at = [], 0
+    for name, bits, access, unit, description in rows:
+        out.append(Register(name, at, bits, access, unit, description))
+        at += bits // 32
+    return tuple(out)
+
+
+REGISTERS = _layout(
+    ("id", 32, "r", "", "the constant 'SJ01'"),
+    ("abi", 64, "r", "", "the ABI hash of the configuration"),
+    ("order", 32, "rw", "", "0 none, 1 outer, 2 total"),
+    ("precision", 32, "rw", "probes", "a star after this many probes of a stream; 0 for no stars"),
+    ("rows_r", 32, "rw", "tuples", "ROWS of R's window; all ones for no limit"),
+    ("rows_s", 32, "rw", "tuples", "ROWS of S's window; all ones for no limit"),
+    ("range_r", 64, "rw", "ticks", "RANGE of R's window; all ones for no limit"),
+    ("range_s", 64, "rw", "ticks", "RANGE of S's window; all ones for no limit"),
+    ("overflow", 32, "r", "", "bit 0: R's window outgrew the capacity; bit 1: S's; sticky, and input stops"),
+    ("overflow_row_r", 32, "r", "row id", "the first R tuple that did not fit"),
+    ("overflow_row_s", 32, "r", "row id", "the first S tuple that did not fit"),
+    ("cycles", 64, "r", "cycles", "clock cycles since reset"),
+    ("tuples_r", 64, "r", "tuples", "R tuples accepted at the input"),
+    ("tuples_s", 64, "r", "tuples", "S tuples accepted at the input"),
+    ("comparisons", 64, "r", "pairs", "stored tuples compared with a probe, all cores"),
+    ("matches", 64, "r", "pairs", "comparisons that were true, all cores"),
+    ("input_stalls", 64, "r", "cycles", "cycles in which a record was offered and not accepted"),
+    ("output_stalls", 64, "r", "cycles", "cycles in which an item was offered and not taken"),
+)
+
+
+def register(name: str) -> Register:
+    """The register called ``name``."""
+    for reg in REGISTERS:
+        if reg.name == name:
+            return reg
+    raise KeyError(f"there is no register {name!r}; registers are {', '.join(r.name for r in REGISTERS)}")

@@ -1,0 +1,176 @@
+"""The contract between host and circuit: configuration, records, registers and the ABI hash, defined once.
+
+Plain Python without any HDL: the circuits (`splitjoin.hw`), the drivers, the benches and the Verilog sidecar all read
+these definitions. Fields are packed least significant first, without gaps, and a record is padded to whole 32-bit words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Union
+
+from ..errors import UnsupportedError
+
+__all__ = ["ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Tree", "item_record"]
+
+WORD_BITS = 32
+#: Width of row ids on the wire.
+ROW_BITS = 32
+#: Raised whenever the meaning of a record or register changes without its layout doing so.
+ABI_VERSION = 1
+
+#: A positive Boolean combination of tests: an index, or ("and" | "or", operands…).
+Tree = Union[int, tuple[Any, ...]]
+
+
+class Op(IntEnum):
+    """What an input record is."""
+
+    TUPLE = 0
+    #: A heartbeat: event time has reached ``ts``; expires tuples, yields nothing.
+    TICK = 1
+    #: End of input: a last star closes every open group, then an END item follows.
+    FLUSH = 2
+
+
+class ItemKind(IntEnum):
+    """What an output record is; PAIR and STAR as in `splitjoin.device.api`."""
+
+    PAIR = 0
+    STAR = 1
+    END = 2
+
+
+class OrderMode(IntEnum):
+    """The ORDER register."""
+
+    NONE = 0
+    OUTER = 1
+    TOTAL = 2
+
+
+@dataclass(frozen=True)
+class Record:
+    """Named bit fields, least significant first."""
+
+    fields: tuple[tuple[str, int], ...]
+
+    @property
+    def width(self) -> int:
+        """Bits of all fields together."""
+        return sum(w for _, w in self.fields)
+
+    @property
+    def words(self) -> int:
+        """32-bit words of the padded record."""
+        return -(-self.width // WORD_BITS)
+
+    def offsets(self) -> dict[str, tuple[int, int]]:
+        """Name → (first bit, width)."""
+        out, at = {}, 0
+        for name, width in self.fields:
+            out[name] = (at, width)
+            at += width
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """Everything a circuit is built for; two circuits with equal configurations are the same circuit.
+
+    Attributes:
+        keys_r, keys_s: Widths in bits (1 to 64) of the comparison keys that R's and S's tuples are stored with.
+        tests: Per interval test the index into ``keys_r`` and into ``keys_s``: an R probe brings bounds for the S key,
+            an S probe brings bounds for the R key.
+        tree: How the tests combine.
+        cores: Join cores, 1 to 1024.
+        capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536.
+        fanout: Children of a distribution-tree node (b), 2 to 16.
+        fanin: Inputs of a merger (c), 2 to 16.
+        time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
+    """
+
+    keys_r: tuple[int, ...]
+    keys_s: tuple[int, ...]
+    tests: tuple[tuple[int, int], ...]
+    tree: Tree
+    cores: int = 4
+    capacity: int = 1024
+    fanout: int = 2
+    fanin: int = 2
+    time_bits: int = 0
+
+    def __post_init__(self) -> None:
+        _check("cores", self.cores, 1 <= self.cores <= 1024, "1 to 1024")
+        _check("capacity", self.capacity, 2 <= self.capacity <= 65536 and self.capacity & (self.capacity - 1) == 0,
+               "a power of two from 2 to 65536")
+        _check("fanout", self.fanout, 2 <= self.fanout <= 16, "2 to 16")
+        _check("fanin", self.fanin, 2 <= self.fanin <= 16, "2 to 16")
+        _check("time_bits", self.time_bits, self.time_bits == 0 or 2 <= self.time_bits <= 64, "0, or 2 to 64")
+        for name, widths in (("keys_r", self.keys_r), ("keys_s", self.keys_s)):
+            for width in widths:
+                _check(f"a width in {name}", width, 1 <= width <= 64, "1 to 64 bits")
+        for a, b in self.tests:
+            _check("a test", (a, b), 0 <= a < len(self.keys_r) and 0 <= b < len(self.keys_s), "indices into the keys")
+
+    @property
+    def window_capacity(self) -> int:
+        """The largest ROWS window that fits, in tuples per stream."""
+        return self.cores * self.capacity
+
+    def keys(self, side: str) -> Record:
+        """The stored part of a tuple of stream ``side``."""
+        return Record(tuple((f"key{i}", w) for i, w in enumerate(self.keys_r if side == "r" else self.keys_s)))
+
+    def bounds(self, side: str) -> Record:
+        """What a *probe of* stream ``side`` brings: per test the closed interval for the other stream's key."""
+        other = self.keys_s if side == "r" else self.keys_r
+        fields: list[tuple[str, int]] = []
+        for j, (a, b) in enumerate(self.tests):
+            width = other[b if side == "r" else a]
+            fields += [(f"lo{j}", width), (f"hi{j}", width)]
+        return Record(tuple(fields))
+
+    def body(self, side: str) -> Record:
+        """A tuple of stream ``side`` on the link: its keys, then its bounds."""
+        return Record(self.keys(side).fields + self.bounds(side).fields)
+
+    @cached_property
+    def input_record(self) -> Record:
+        """Host → device. ``body`` is `body` of the record's stream, zero-extended."""
+        time = (("ts", self.time_bits),) if self.time_bits else ()
+        body = max(self.body("r").width, self.body("s").width)
+        return Record((("op", 2), ("stream", 1), *time, ("body", body)))
+
+    def describe(self) -> dict[str, Any]:
+        """The configuration and its records as plain data, for sidecars and messages."""
+        return {
+            "abi_version": ABI_VERSION,
+            "configuration": asdict(self),
+            "records": {
+                "input": list(self.input_record.fields),
+                "body_r": list(self.body("r").fields),
+                "body_s": list(self.body("s").fields),
+                "output": list(item_record().fields),
+            },
+        }
+
+    @cached_property
+    def abi_hash(self) -> int:
+        """64 bits that change with anything the driver must know; readable from the device's registers."""
+        text = json.dumps(self.describe(), sort_keys=True, separators=(",", ":"))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def item_record() -> Record:
+    """Device → host. ``r`` and ``s`` are row ids; of a star, the probe stream's field is the last probe it covers."""
+    return Record((("kind", 2), ("side", 1), ("r", ROW_BITS), ("s", ROW_BITS)))
+
+
+def _check(name: str, value: object, holds: bool, must: str) -> None:
+    if not holds:
+        raise UnsupportedError(f"{name} must be {must}, not {value!r}")

@@ -1,0 +1,197 @@
+"""Monotone bounds: what a probe asks of the other stream's key, as a closed interval of codes, exactly.
+
+For whole numbers the interval is computed. For floats it is found by bisection over the codes with the expression
+itself, evaluated in IEEE 754: rounding is monotone, so the keys that satisfy the comparison form an interval and its
+ends are found to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from .ir import Arith, Cast, CmpOp, Expr, Lit, Neg
+from .keys import Codes, ExactKey, FloatKey, Key, float_values
+from .linear import ExactRelation
+from .types import Float
+from .vector import Vector, magnitude, widen
+
+__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit", "interval"]
+
+#: Lowest and highest code (n,), both included; empty where the first is greater.
+Interval = tuple[Codes, Codes]
+
+
+@dataclass(frozen=True)
+class FloatOrder:
+    """``R op S`` for one float key of each stream, op one of ``<= < >= > =``."""
+
+    op: CmpOp
+
+
+@dataclass(frozen=True)
+class FloatBand:
+    """``expr op constant`` where ``expr`` reads one float key of each stream, ``r`` and ``s``, and is monotone in both."""
+
+    expr: Expr
+    r: Expr
+    s: Expr
+    op: CmpOp
+    constant: float
+
+
+@dataclass(frozen=True)
+class EqualText:
+    """``R op S`` for one text of each stream, op one of ``= < >`` (the latter as halves of ``<>``)."""
+
+    op: CmpOp
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Always true."""
+
+
+Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, Unit]
+
+_FLIPPED: dict[CmpOp, CmpOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: Key) -> Interval:
+    """The codes of ``key`` (the other stream's) for which ``relation`` holds, for each value of a probe of ``side``.
+
+    Values of NULL probes give meaningless intervals; the caller empties them.
+    """
+    match relation:
+        case ExactRelation():
+            assert isinstance(key, ExactKey)
+            return _exact(relation, side, probe.values, key)
+        case FloatOrder() | EqualText():
+            codes = probe_key.encode(probe)
+            low = key.low_code if isinstance(key, FloatKey) else 1
+            high = key.high_code if isinstance(key, FloatKey) else 2**key.width - 1
+            return _ordered(relation.op if side == "s" else _FLIPPED[relation.op], codes, low, high)
+        case FloatBand():
+            assert isinstance(key, FloatKey)
+            return _bisect(relation, side, probe.values, key)
+        case Unit():
+            ones = np.ones(len(probe.values), np.uint64)
+            return ones, ones
+
+
+def _ordered(op: CmpOp, codes: Codes, low: int, high: int) -> Interval:
+    """``key op code`` as an interval."""
+    bottom, top = np.full(len(codes), low, np.uint64), np.full(len(codes), high, np.uint64)
+    one = np.uint64(1)
+    match op:
+        case "<=":
+            return bottom, codes
+        case ">=":
+            return codes, top
+        case "=":
+            return codes, codes
+        case "<":
+            return bottom, codes - one  # codes start at 1, so this does not wrap
+        case ">":
+            # Nothing is above the largest code: an empty interval, as adding one might wrap.
+            at_top = codes >= high
+            return np.where(at_top, np.uint64(high), codes + one), np.where(at_top, np.uint64(0), top)
+    raise AssertionError(op)
+
+
+def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: ExactKey) -> Interval:
+    mine, theirs = relation.factors(side)
+    # theirs · key op −(mine · value + c)
+    values = widen(values, max(magnitude(values) * abs(mine) + abs(relation.c), abs(theirs)))
+    target = -(mine * values + relation.c)
+    op = relation.op
+    if theirs < 0:
+        target, theirs, op = -target, -theirs, _FLIPPED[op]
+    floor = target // theirs
+    ceil = -(-target // theirs)
+    low = ceil if op in (">=", "=") else np.full(len(values), key.low, object if abs(key.low) >= 2**63 else np.int64)
+    high = floor if op in ("<=", "=") else np.full(len(values), key.high, object if key.high >= 2**63 else np.int64)
+    empty = (low > key.high) | (high < key.low) | (low > high)
+    least, most = _at_least(low, key.low), _at_most(high, key.high)
+    # Outside the key's range the clipped ends are meaningless; these intervals are empty anyway.
+    lows = key.code(np.where(empty, key.low, least))
+    highs = key.code(np.where(empty, key.low, most))
+    empty = empty.astype(np.bool_)
+    return np.where(empty, np.uint64(2**key.width - 1), lows), np.where(empty, np.uint64(0), highs)
+
+
+def _at_least(values: npt.NDArray[Any], low: int) -> npt.NDArray[Any]:
+    # An int64 array takes no bound outside int64, and needs none.
+    return np.maximum(values, low) if values.dtype == object or low >= -(2**63) else values
+
+
+def _at_most(values: npt.NDArray[Any], high: int) -> npt.NDArray[Any]:
+    return np.minimum(values, high) if values.dtype == object or high < 2**63 else values
+
+
+def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Interval:
+    n = len(values)
+    low, high = key.low_code, key.high_code
+
+    def holds(codes: Codes) -> npt.NDArray[np.bool_]:
+        keys = float_values(codes, key.bits, key.nan_low)
+        r, s = (values, keys) if side == "r" else (keys, values)
+        result = _float(relation.expr, relation, r, s)
+        return _satisfies(result, relation.op, relation.constant)
+
+    if relation.op == "=":
+        parts = [_bisect(FloatBand(relation.expr, relation.r, relation.s, op, relation.constant), side, values, key)
+                 for op in ("<=", ">=")]
+        return np.maximum(parts[0][0], parts[1][0]), np.minimum(parts[0][1], parts[1][1])
+
+    at_low, at_high = holds(np.full(n, low, np.uint64)), holds(np.full(n, high, np.uint64))
+    # Monotone: true from the bottom up to some code (prefix), from some code to the top (suffix), everywhere, or nowhere.
+    a, b = np.full(n, low, np.uint64), np.full(n, high, np.uint64)  # truth at a is at_low, at b it is at_high
+    while (open_ := (b - a > 1)).any():
+        middle = a + (b - a) // np.uint64(2)
+        same = holds(middle) == at_low
+        a = np.where(open_ & same, middle, a)
+        b = np.where(open_ & ~same, middle, b)
+    lows = np.where(at_low, np.uint64(low), b)
+    highs = np.where(at_high, np.uint64(high), a)
+    nowhere = ~at_low & ~at_high
+    return np.where(nowhere, np.uint64(2**key.width - 1), lows), np.where(nowhere, np.uint64(0), highs)
+
+
+def _satisfies(values: npt.NDArray[Any], op: CmpOp, constant: float) -> npt.NDArray[np.bool_]:
+    nan = np.isnan(values)  # greater than any constant
+    with np.errstate(invalid="ignore"):
+        match op:
+            case "<=":
+                return (values <= constant) & ~nan
+            case "<":
+                return (values < constant) & ~nan
+            case ">=":
+                return (values >= constant) | nan
+            case ">":
+                return (values > constant) | nan
+    raise AssertionError(op)
+
+
+def _float(e: Expr, relation: FloatBand, r: npt.NDArray[Any], s: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The value of ``e``, with the keys of both streams given."""
+    if e == relation.r:
+        return r
+    if e == relation.s:
+        return s
+    match e:
+        case Lit():
+            assert isinstance(e.type, Float) and isinstance(e.value, (int, float))
+            return np.asarray(e.value, np.float32 if e.type.bits == 32 else np.float64)
+        case Neg():
+            return -_float(e.a, relation, r, s)
+        case Cast():
+            return _float(e.a, relation, r, s).astype(np.float64)
+        case Arith():
+            a, b = _float(e.a, relation, r, s), _float(e.b, relation, r, s)
+            with np.errstate(all="ignore"):
+                return {"+": np.add, "-": np.subtract, "*": np.multiply}[e.op](a, b)
+    raise AssertionError(e)

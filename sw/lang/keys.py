@@ -1,0 +1,260 @@
+"""Comparison keys: one-sided values as unsigned integers whose order is the order of the values.
+
+Code 0 stands for NULL, and for a tuple whose guard (a condition on its own stream) is not true: it lies outside every
+interval that a probe can ask for. Floats follow SQL's total order; where a key takes part in arithmetic that falls as
+the key grows, NaN is placed below all values instead of above, so that every condition still selects one interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import UnsupportedError
+from .ir import Abs, Arith, ArithOp, Cast, Col, Expr, Lit, Neg, columns
+from .linear import Term
+from .logic import OneSided
+from .schema import Side
+from .types import Bool, Date, Duration, Int, Timestamp, units_per
+from .vector import Vector, evaluate, magnitude, widen
+
+__all__ = ["Codes", "ExactKey", "FloatKey", "Key", "TextKey", "Texts", "UnitKey", "float_codes", "float_values",
+           "guard_holds"]
+
+Codes = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+#: Width of a text's number in the session's dictionary.
+_TEXT_BITS = 32
+
+
+class Texts:
+    """A session's dictionary of texts: equal texts get equal numbers, from 1, on both streams."""
+
+    def __init__(self) -> None:
+        self._known = pa.array([], pa.large_string())
+
+    def codes(self, texts: pa.ChunkedArray) -> Codes:
+        """The numbers of ``texts`` (n,), new ones added; 0 for NULL."""
+        wide = texts.cast(pa.large_string()).combine_chunks()
+        new = pc.drop_null(pc.unique(wide.filter(pc.invert(pc.is_in(wide, value_set=self._known)))))
+        if len(new):
+            self._known = pa.concat_arrays([self._known, new])
+        index = pc.index_in(wide, value_set=self._known, skip_nulls=True)
+        return (pc.fill_null(pc.cast(index, pa.int64()), -1).to_numpy() + 1).astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class ExactKey:
+    """A whole number: the sum of ``terms``, between ``low`` and ``high``."""
+
+    side: Side
+    terms: tuple[Term, ...]
+    low: int
+    high: int
+    nullable: bool
+
+    @property
+    def width(self) -> int:
+        """Bits of a code."""
+        return max(1, (self.high - self.low + self.nullable).bit_length())
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The whole numbers, for every row."""
+        total: Any = np.zeros(table.num_rows, np.int64)
+        valid = np.ones(table.num_rows, np.bool_)
+        for term in self.terms:
+            v = evaluate(term.expr, table)
+            size = magnitude(v.values) * abs(term.factor) * term.scale
+            scaled = widen(v.values.astype(np.int64) if v.values.dtype == np.bool_ else v.values, size) * term.scale
+            if term.scale != 1 and scaled.dtype == object:
+                scaled = np.array([int(x) for x in scaled], object)
+            scaled = scaled * term.factor
+            total = widen(total, magnitude(total) + magnitude(scaled)) + scaled
+            valid &= v.valid
+        return Vector(total, valid)
+
+    def encode(self, values: Vector) -> Codes:
+        """Codes of values; those of NULL are meaningless."""
+        return self.code(values.values)
+
+    def code(self, values: npt.NDArray[Any]) -> Codes:
+        """Codes of whole numbers from ``low`` to ``high``."""
+        offset = self.nullable - self.low
+        if values.dtype == np.int64:  # modulo 2**64, in which the result is right whatever wraps on the way
+            return values.astype(np.uint64) + np.uint64(offset % 2**64)
+        return np.array([int(v) + offset & (2**64 - 1) for v in values], np.uint64)
+
+
+@dataclass(frozen=True)
+class FloatKey:
+    """A float expression; NULL has a code of its own, so nullability costs no bit."""
+
+    side: Side
+    expr: Expr
+    bits: int
+    nan_low: bool
+    nullable: bool = True
+
+    @property
+    def width(self) -> int:
+        """Bits of a code."""
+        return self.bits
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The floats, for every row."""
+        return evaluate(self.expr, table)
+
+    def encode(self, values: Vector) -> Codes:
+        """Codes of values; those of NULL are meaningless."""
+        return float_codes(values.values, self.bits, self.nan_low)
+
+    @property
+    def low_code(self) -> int:
+        """The smallest code of a value."""
+        return 1 if self.nan_low else int(float_codes(np.array([-np.inf], _float_dtype(self.bits)), self.bits, False)[0])
+
+    @property
+    def high_code(self) -> int:
+        """The largest code of a value."""
+        top = np.inf if self.nan_low else np.nan
+        return int(float_codes(np.array([top], _float_dtype(self.bits)), self.bits, self.nan_low)[0])
+
+
+@dataclass(frozen=True)
+class TextKey:
+    """A text, by its number in the session's dictionary: for equality only."""
+
+    side: Side
+    column: Col
+    nullable: bool = True
+    width: int = _TEXT_BITS
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The numbers, for every row."""
+        data = table.column(self.column.name)
+        codes = texts.codes(data.cast(data.type.value_type) if pa.types.is_dictionary(data.type) else data)
+        return Vector(codes, codes != 0)
+
+    def encode(self, values: Vector) -> Codes:
+        """The numbers themselves."""
+        return values.values.astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class UnitKey:
+    """No value at all: only whether the tuple takes part (1) or not (0)."""
+
+    side: Side
+    nullable: bool = True
+    width: int = 1
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """All present."""
+        return Vector(np.ones(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_))
+
+    def encode(self, values: Vector) -> Codes:
+        """All 1."""
+        return values.values.astype(np.uint64)
+
+
+Key = Union[ExactKey, FloatKey, TextKey, UnitKey]
+
+
+def exact_key(side: Side, terms: tuple[Term, ...], cause: str) -> ExactKey:
+    """The key for ``terms``. Raises `UnsupportedError` when it would be wider than 64 bits; ``cause`` is quoted."""
+    low = high = 0
+    for t in terms:
+        a, b = (_range(t.expr)[n] * t.factor * t.scale for n in (0, 1))
+        low, high = low + min(int(a), int(b)), high + max(int(a), int(b))
+    nullable = any(c.nullable for t in terms for c in columns(t.expr))
+    key = ExactKey(side, terms, low, high, nullable)
+    if key.width > 64:
+        if (high - low).bit_length() <= 64:
+            return ExactKey(side, terms, low, high, False)  # NULL is then a matter of the guard
+        raise UnsupportedError(f"'{cause}': the key of stream {side} takes values from {low} to {high}, which needs "
+                               f"{key.width} bits, and circuits compare up to 64; use narrower columns, or "
+                               f"device='golden'")
+    return key
+
+
+def guard_holds(guards: tuple[OneSided, ...], table: pa.Table) -> Mask:
+    """Whether all conditions have one of their wanted values, for every row."""
+    holds = np.ones(table.num_rows, np.bool_)
+    for guard in guards:
+        v = evaluate(guard.condition, table)
+        wanted = np.zeros(table.num_rows, np.bool_)
+        if "true" in guard.values:
+            wanted |= v.valid & v.values
+        if "false" in guard.values:
+            wanted |= v.valid & ~v.values
+        if "null" in guard.values:
+            wanted |= ~v.valid
+        holds &= wanted
+    return holds
+
+
+def _float_dtype(bits: int) -> type[np.float32] | type[np.float64]:
+    return np.float32 if bits == 32 else np.float64
+
+
+def float_codes(values: npt.NDArray[Any], bits: int, nan_low: bool) -> Codes:
+    """Unsigned integers in SQL's order of the floats: −0.0 as 0.0, NaN above all, or 1 (below all) with ``nan_low``."""
+    unsigned = np.uint32 if bits == 32 else np.uint64
+    canonical = np.where(values == 0, values.dtype.type(0), values)
+    raw = canonical.view(unsigned)
+    sign = unsigned(1 << (bits - 1))
+    codes = np.where(raw & sign, ~raw, raw | sign).astype(np.uint64)
+    return np.where(np.isnan(values), np.uint64(1 if nan_low else 2**bits - 1), codes)
+
+
+def float_values(codes: Codes, bits: int, nan_low: bool) -> npt.NDArray[Any]:
+    """The floats of codes; codes that stand for no float give NaN."""
+    unsigned = np.uint32 if bits == 32 else np.uint64
+    narrow = codes.astype(unsigned)
+    sign = unsigned(1 << (bits - 1))
+    values = np.where(narrow & sign, narrow & ~sign, ~narrow).view(_float_dtype(bits))
+    nan = np.uint64(1 if nan_low else 2**bits - 1)
+    return np.where(codes == nan, _float_dtype(bits)(np.nan), values)
+
+
+def _range(e: Expr) -> tuple[Any, Any]:
+    """The least and the greatest value that ``e`` can take, by the types of its columns."""
+    match e:
+        case Col(type=Int(bits=bits)):
+            return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+        case Col(type=Date()):
+            return -(2**31), 2**31 - 1
+        case Col(type=Timestamp()):
+            return -(2**63), 2**63 - 1
+        case Lit():
+            return e.value, e.value
+        case Neg():
+            a, b = _range(e.a)
+            return -b, -a
+        case Abs():
+            a, b = _range(e.a)
+            return (0 if a <= 0 <= b else min(abs(a), abs(b))), max(abs(a), abs(b))
+        case Cast() if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
+            per = units_per(e.a.type.unit, e.type.unit)
+            a, b = _range(e.a)
+            return a * per, b * per
+        case Arith():
+            return _combine(e.op, _range(e.a), _range(e.b))
+    if isinstance(e.type, Bool):
+        return 0, 1
+    raise AssertionError(f"no range for {e}")
+
+
+def _combine(op: ArithOp, a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    if op == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if op == "-":
+        return a[0] - b[1], a[1] - b[0]
+    products = [x * y for x in a for y in b]
+    return min(products), max(products)
