@@ -79,7 +79,7 @@ class PysimTransport(Transport):
 
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         self._to_send.extend(_integers(records))
-        self._sent, self._items = [], []
+        self._sent = []
         self._reading, self._moved = True, self._cycle
         while len(self._sent) < len(records) or (until_end and not self._ended()):
             self._advance(_STRETCH)
@@ -88,9 +88,11 @@ class PysimTransport(Transport):
                                     f"{self._cycle}, {len(self._sent)} of {len(records)} records sent); this is a "
                                     f"fault of the circuit, please report it with the query")
         self._reading = False
-        words = _words([payload for payload, _ in self._items], len(self._top.o.payload) // WORD_BITS)
+        # The sink may take one more item in the cycle after this: it stays for the next transfer.
+        items, self._items = self._items, []
+        words = _words([payload for payload, _ in items], len(self._top.o.payload) // WORD_BITS)
         self._log.sent(records, np.array(self._sent, np.uint64))
-        self._log.received(words, np.array([cycle for _, cycle in self._items], np.uint64))
+        self._log.received(words, np.array([cycle for _, cycle in items], np.uint64))
         return words
 
     def latencies(self) -> npt.NDArray[np.int64] | None:

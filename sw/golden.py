@@ -108,7 +108,7 @@ class GoldenSession(Session):
         if not self._flushed:
             self._flushed = True
             for side in _SIDES:
-                if self._streams[side].open_probes:
+                if self._streams[side].open_probes:  # never with order none, which counts no open probes
                     self._star(side)
         return self.poll()
 
@@ -145,12 +145,12 @@ class GoldenSession(Session):
             self._streams[side].open_probes = 0
         elif self._streams[side].open_probes >= every:
             self._star(side)
+            self._streams[side].open_probes = 0
 
     def _star(self, side: Side) -> None:
         """A star for the last probe of stream ``side``."""
         last = self._streams[side].tuples - 1
         self._items.append((STAR, 0, last, -1) if side == "r" else (STAR, 1, -1, last))
-        self._streams[side].open_probes = 0
 
     def _rows(self, side: Side, table: pa.Table) -> list[Row]:
         names = self._names[side]
