@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from tqdm import tqdm
 
 from splitjoin.device.circuit import CircuitDevice, DeviceStalled, Transport
 from splitjoin.device.encode import Words
@@ -38,6 +39,7 @@ class SimDevice(CircuitDevice):
         stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the host does not read.
         patience: Cycles without any hand-over after which the circuit counts as stuck; None for what the longest scan
             can take.
+        progress: Whether to show a progress bar on a terminal.
     """
 
     name: ClassVar[str] = "sim"
@@ -46,6 +48,7 @@ class SimDevice(CircuitDevice):
     stall_in: float = 0.0
     stall_out: float = 0.0
     patience: int | None = None
+    progress: bool = False
 
     def __post_init__(self) -> None:
         for name in ("stall_in", "stall_out"):
@@ -55,15 +58,15 @@ class SimDevice(CircuitDevice):
     def _connect(self, config: Configuration) -> Transport:
         patience = self.patience or patience_for(config)
         return ModelTransport(library(config), config, seed=self.seed, stall_in=self.stall_in,
-                              stall_out=self.stall_out, patience=patience)
+                              stall_out=self.stall_out, patience=patience, progress=self.progress)
 
 
 class ModelTransport(Transport):
     """A compiled model, loaded as a shared library."""
 
     def __init__(self, path: Path, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
-                 patience: int):
-        self._config, self._patience = config, patience
+                 patience: int, progress: bool = False):
+        self._config, self._patience, self._progress = config, patience, progress
         self._lib = _load(path)
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
         self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share))
@@ -84,6 +87,7 @@ class ModelTransport(Transport):
         sent_cycles = np.zeros(n, np.uint64)
         out: list[Words] = []
         done = 0
+        bar = tqdm(total=n, unit=" tuples", desc="simulating", disable=None if self._progress else True, leave=False)
         while True:
             items = np.empty((_ROOM, self._out_words), np.uint32)
             cycles = np.empty(_ROOM, np.uint64)
@@ -93,6 +97,7 @@ class ModelTransport(Transport):
                 _pointer(items), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
                 self._patience)
             done += sent.value
+            bar.update(sent.value)
             out.append(items[: received.value])
             self._log.received(out[-1], cycles[: received.value])
             if why == _STUCK:
@@ -101,6 +106,7 @@ class ModelTransport(Transport):
                                     f"of the circuit, please report it with the query")
             if why in (_SENT, _END):
                 break
+        bar.close()
         self._log.sent(records, sent_cycles)
         return np.concatenate(out)
 

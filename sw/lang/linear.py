@@ -60,10 +60,15 @@ def strip_abs(cmp: Cmp) -> Form | None:
     if not _is_mixed_abs(a):
         return None
     inner = _abs_operand(a)
-    minus = Neg(inner.type, inner)
+    minus: Expr = Neg(b.type, b)
+    if isinstance(b, Lit):
+        minus = Lit(b.type, -cast(Fraction, b.value))
+    mirrored: dict[CmpOp, CmpOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
     def both(op: CmpOp) -> tuple[Form, Form]:
-        return Both(Cmp(BOOL, op, inner, b)), Both(Cmp(BOOL, op, minus, b))
+        # E op F, and −E op F written as E op' −F: then both say something of the same keys. Where E is NaN, which is
+        # greater than everything, the first half decides as abs(NaN) does, whatever the second says.
+        return Both(Cmp(BOOL, op, inner, b)), Both(Cmp(BOOL, mirrored[op], inner, minus))
 
     match op:
         case "<" | "<=":

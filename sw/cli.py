@@ -1,0 +1,213 @@
+"""The command line: ``splitjoin join``, ``splitjoin verilog``, ``splitjoin explain``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .device.api import PAIR
+from .device.circuit import configure
+from .device.registry import DEVICES, device
+from .errors import (
+    DeviceError, InputError, OrderError, PredicateError, SchemaError, SplitJoinError, ToolError, WindowError,
+)
+from .explain import explain
+from .files import check_output, read_table, write_table
+from .join import execute
+from .lang.plan import make_plan
+from .lang.query import Query
+from .lang.schema import Schema
+from .schema_text import parse_schema
+
+__all__ = ["main"]
+
+DONE, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_EPILOG = """\
+conditions  SQL over r and s: + - * abs() = <> < <= > >= BETWEEN AND OR NOT IS NULL, numbers, 'text', DATE '…',
+            INTERVAL '15' MINUTE.  Example: "abs(r.x - s.a) <= 10 AND r.origin <> s.origin"
+windows     "ROWS 4096", "RANGE 15 MINUTES" (timestamps), "RANGE 900" (integer time), "ROWS 100 RANGE 900"
+exit code   0 done; 2 wrong usage (options, condition, columns, window, order); 1 failure (files, data, tools, device)
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    args = _parser().parse_args(arguments)
+    try:
+        run: Any = args.run
+        run(args)
+    except (PredicateError, SchemaError, WindowError, OrderError) as error:
+        return _fail(error, USAGE)
+    except SplitJoinError as error:
+        return _fail(error, FAILURE)
+    except KeyboardInterrupt:
+        print("splitjoin: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return DONE
+
+
+def _fail(error: Exception, code: int) -> int:
+    print(f"splitjoin: {error}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="splitjoin", description="Join unbounded streams under any condition: band, range, theta, equality.",
+        epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    join = _command(commands, "join", "join two tables as streams", _join)
+    join.add_argument("r", metavar="R", help="stream R: a .parquet or .csv file")
+    join.add_argument("s", metavar="S", help="stream S: a .parquet or .csv file")
+    _query_options(join, window_required=True)
+    join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
+    join.add_argument("--device", choices=list(DEVICES), default="golden",
+                      help="golden: the plain reference model; sim: the circuit, cycle-accurate, by Verilator; pysim: the "
+                           "same on Amaranth's simulator, slow (%(default)s)")
+    _circuit_options(join)
+    join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
+
+    verilog = _command(commands, "verilog", "write the circuit as Verilog, with a JSON sidecar", _verilog)
+    _schema_options(verilog)
+    _query_options(verilog, window_required=False)
+    _circuit_options(verilog)
+    verilog.add_argument("-o", "--output", metavar="DIR", required=True,
+                         help="folder for splitjoin.v and splitjoin.json; made if it does not exist")
+
+    what = _command(commands, "explain", "say how a condition maps onto circuits, and what is not supported", _explain)
+    _schema_options(what)
+    _query_options(what, window_required=False)
+    _circuit_options(what)
+    return parser
+
+
+def _command(commands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text.capitalize() + ".", epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _query_options(parser: argparse.ArgumentParser, *, window_required: bool) -> None:
+    group = parser.add_argument_group("query")
+    group.add_argument("--on", metavar="EXPR", required=True, help="the join condition over r and s")
+    group.add_argument("--window", metavar="W", help="both streams' window" + (
+        "" if window_required else " (as many ROWS as the circuit holds)"))
+    group.add_argument("--window-r", metavar="W", help="R's window, instead of --window")
+    group.add_argument("--window-s", metavar="W", help="S's window, instead of --window")
+    group.add_argument("--time", metavar="COL", help="the event-time column of both streams (none: tuples arrive "
+                                                     "alternately)")
+    group.add_argument("--time-r", metavar="COL", help="R's time column, where the names differ")
+    group.add_argument("--time-s", metavar="COL", help="S's time column, where the names differ")
+    group.add_argument("--order", default="total", help="none, outer(N), inner(n) or total (%(default)s)")
+    parser.set_defaults(window_required=window_required)
+
+
+def _schema_options(parser: argparse.ArgumentParser) -> None:
+    for side in ("r", "s"):
+        parser.add_argument(f"--schema-{side}", metavar="SCHEMA", required=True,
+                            help=f"{side.upper()}'s columns: a .parquet or .csv file, or 'ts:int64, x:int32, y:float32?' "
+                                 f"(? = may hold NULL)")
+
+
+def _circuit_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("circuit")
+    group.add_argument("--cores", type=int, metavar="K", help="join cores (4)")
+    group.add_argument("--capacity", type=int, metavar="N", help="tuples of one stream that a core holds, a power of two "
+                                                                 "(what the windows need)")
+    group.add_argument("--fanout", type=int, metavar="B", help="children of a distribution-tree node (2)")
+    group.add_argument("--fanin", type=int, metavar="C", help="inputs of a merger (2)")
+
+
+def _given(args: argparse.Namespace) -> dict[str, int]:
+    """The circuit options that were given."""
+    return {name: getattr(args, name) for name in ("cores", "capacity", "fanout", "fanin")
+            if getattr(args, name) is not None}
+
+
+def _pair(args: argparse.Namespace, name: str) -> Any:
+    """``--name``, or ``--name-r`` with ``--name-s``; None if none was given."""
+    both, r, s = getattr(args, name), getattr(args, f"{name}_r"), getattr(args, f"{name}_s")
+    if both is not None and (r is not None or s is not None):
+        raise WindowError(f"give either --{name}, or --{name}-r and --{name}-s, not both")
+    if (r is None) != (s is None):
+        raise WindowError(f"--{name}-r and --{name}-s go together")
+    return both if r is None else (r, s)
+
+
+def _window(args: argparse.Namespace) -> Any:
+    window = _pair(args, "window")
+    if window is None and args.window_required:
+        raise WindowError("a window is needed, such as --window 'ROWS 4096'")
+    return window
+
+
+def _join(args: argparse.Namespace) -> None:
+    window, time = _window(args), _pair(args, "time")
+    output = check_output(args.output)
+    options: dict[str, Any] = _given(args)
+    extra = [f"--{name}" for name in options if args.device == "golden" and name != "cores"]
+    if extra:
+        raise DeviceError(f"the device 'golden' is no circuit and has no {', '.join(extra)}; choose --device sim or pysim")
+    if args.device == "sim":
+        options["progress"] = True
+    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
+    r, s = read_table(args.r), read_table(args.s)
+    result = execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select,
+                     device=device(args.device, **options))
+    write_table(result.table, output)
+    print(f"pairs                  {int((result.items['kind'] == PAIR).sum()):,}")
+    counters = result.counters
+    if counters.get("cycles"):
+        print(f"cycles                 {counters['cycles']:,}")
+        print(f"comparisons            {counters['comparisons']:,}")
+        print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
+
+
+def _query(args: argparse.Namespace) -> tuple[Query, dict[str, int]]:
+    """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
+    options = _given(args)
+    window = _window(args)
+    if window is None:
+        options.setdefault("capacity", 1024)
+        window = f"ROWS {options.get('cores', 4) * options['capacity']}"
+    r, s = (Schema.from_arrow(side, parse_schema(getattr(args, f"schema_{side}"))) for side in ("r", "s"))
+    return Query.make(r, s, on=args.on, window=window, time=_pair(args, "time"), order=args.order), options
+
+
+def _verilog(args: argparse.Namespace) -> None:
+    query, options = _query(args)
+    try:
+        from splitjoin.hw.verilog import TOP, sidecar, to_verilog
+    except ModuleNotFoundError as error:
+        raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
+                        f"'splitjoin[hw]'") from error
+    plan = make_plan(query.predicate)
+    config = configure(query, plan, **options)
+    described = {**sidecar(config), "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
+    folder = Path(args.output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in ((f"{TOP}.v", to_verilog(config)), (f"{TOP}.json", json.dumps(described, indent=2) + "\n")):
+            part = folder / f".{name}.part"
+            part.write_text(content)
+            part.replace(folder / name)
+            print(folder / name)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+
+
+def _explain(args: argparse.Namespace) -> None:
+    query, options = _query(args)
+    print(explain(query, **options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
