@@ -1,0 +1,39 @@
+"""One quiet Spark session for all tests here, and streams for them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from splitjoin.spark import local_session
+
+from .streams import stream
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With ``--dist loadgroup`` one worker runs all of these, so that only one starts a JVM."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = local_session("splitjoin tests", cores=2, log=tmp_path_factory.mktemp("spark") / "spark.log",
+                            config={"spark.sql.shuffle.partitions": "3"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def tables() -> tuple[pa.Table, pa.Table]:
+    """Two streams with many equal times, NULLs in the columns of conditions, and columns that only travel."""
+    return stream(1, 240), stream(2, 190)
+
+
+@pytest.fixture(scope="session")
+def frames(spark: SparkSession, tables: tuple[pa.Table, pa.Table]) -> tuple[DataFrame, DataFrame]:
+    """The streams of `tables` as DataFrames, their rows dealt to several Spark partitions out of order."""
+    left, right = (spark.createDataFrame(table) for table in tables)
+    return left.repartition(5, "x"), right.repartition(3, "name")
