@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from fractions import Fraction
@@ -67,7 +68,11 @@ def parse_sql(text: str, r: Schema, s: Schema) -> Expr:
     columns.
     """
     try:
-        return build.condition(_Reader(text, r, s).expr(_parse(text)), text.strip())
+        parsed = _parse(text)
+        # Finding the user's own text of every part costs more than all the rest, and only errors show it.
+        with contextlib.suppress(PredicateError, SchemaError):
+            return _Reader(text, r, s).condition(parsed)
+        return _Reader(text, r, s, quoting=True).condition(parsed)
     except RecursionError:
         raise too_deep() from None
 
@@ -92,10 +97,14 @@ def _parse(text: str) -> exp.Expr:
 class _Reader:
     """Turns sqlglot's tree of one condition into IR."""
 
-    def __init__(self, text: str, r: Schema, s: Schema):
+    def __init__(self, text: str, r: Schema, s: Schema, *, quoting: bool = False):
         self.text = text
+        self.quoting = quoting
         self.schemas = {"r": r, "s": s}
         self.depth = 0
+
+    def condition(self, e: exp.Expr) -> Expr:
+        return build.condition(self.expr(e), self.text.strip())
 
     def expr(self, e: exp.Expr) -> Expr:
         self.depth += 1
@@ -107,7 +116,6 @@ class _Reader:
             self.depth -= 1
 
     def node(self, e: exp.Expr) -> Expr:
-        # Quoting comes after the operands: it reads the text again, too dear to do for what is refused as too deep.
         kind = type(e)
         # An argument that is not read here (a frame, a modifier, …) would change the meaning: refuse it.
         a: Any = e.args.get("this")
@@ -216,6 +224,8 @@ class _Reader:
 
     def quote(self, e: exp.Expr) -> str:
         """The user's own text of ``e`` where it can be found, else equivalent SQL."""
+        if not self.quoting:
+            return ""
         spans = [n.meta for n in e.walk() if "start" in n.meta]
         if spans:
             start, end = min(m["start"] for m in spans), max(m["end"] for m in spans) + 1
@@ -267,8 +277,9 @@ def _unreadable(text: str, error: ParseError) -> str:
 
 
 def _untokenizable(text: str, error: TokenError) -> str:
-    missing = re.match(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__ or error))
+    missing = re.match(r"Missing (.+) from \d+:(\d+)", str(error.__cause__ or error))
     if missing is None:
         return f"the condition {_short(text)!r} cannot be read: a comment or a quoted text in it is not closed"
-    return (f"the condition {_short(text)!r} cannot be read: the {missing[1]} opened at line {missing[2]}, column "
-            f"{int(missing[3]) + 1} is not closed")
+    offset = int(missing[2])  # from the start of the text, whatever the line
+    return (f"the condition {_short(text)!r} cannot be read: the {missing[1]} opened at line "
+            f"{text.count(chr(10), 0, offset) + 1}, column {offset - text.rfind(chr(10), 0, offset)} is not closed")
