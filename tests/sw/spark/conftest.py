@@ -20,8 +20,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    settings = {
+        "spark.sql.shuffle.partitions": "3",
+        # Many small plans, each run once: thorough compilation would take longer than it saves.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.codegen.wholeStage": "false",
+    }
     session = local_session("splitjoin tests", cores=2, log=tmp_path_factory.mktemp("spark") / "spark.log",
-                            config={"spark.sql.shuffle.partitions": "3"})
+                            config=settings)
     yield session
     session.stop()
 
@@ -36,4 +42,4 @@ def tables() -> tuple[pa.Table, pa.Table]:
 def frames(spark: SparkSession, tables: tuple[pa.Table, pa.Table]) -> tuple[DataFrame, DataFrame]:
     """The streams of `tables` as DataFrames, their rows dealt to several Spark partitions out of order."""
     left, right = (spark.createDataFrame(table) for table in tables)
-    return left.repartition(5, "x"), right.repartition(3, "name")
+    return left.repartition(5, "x").cache(), right.repartition(3, "name").cache()

@@ -32,14 +32,14 @@ def test_total_order_row_for_row(frames: Frames, tables: Tables, window: Any) ->
     assert list(map(repr, got.to_pylist())) == list(map(repr, expected.to_pylist()))
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7, 60, None])
+@pytest.mark.parametrize("partitions", [1, 2, 30, None])
 @pytest.mark.parametrize("window", ["RANGE 4", "ROWS 13"])
 def test_any_number_of_partitions(frames: Frames, tables: Tables, window: str, partitions: int | None) -> None:
     got = stream_join(*frames, on=ON, window=window, time="ts", partitions=partitions).toArrow()
     assert rows(got) == rows(answer(*tables, on=ON, window=window, time="ts"))
 
 
-@pytest.mark.parametrize("length", [0, 1, 11])
+@pytest.mark.parametrize("length", [0, 11])
 def test_equals_sparks_nested_loop(frames: Frames, length: int) -> None:
     left, right = frames
     ours = stream_join(left, right, on="abs(r.x - s.x) <= 6 AND r.n <> s.n", window=f"RANGE {length}", time="ts",
@@ -113,12 +113,12 @@ def test_ties_decide_the_order_of_equal_times(spark: SparkSession) -> None:
     assert rows(expected) != rows(answer(r, s, **query))
 
 
-@pytest.mark.parametrize(("kind", "window", "unit"), [
-    ("timestamp", "RANGE 5 SECONDS", dt.timedelta(seconds=1)), ("timestamp_ntz", "RANGE 5 SECONDS", None),
-    ("date", "RANGE 5 DAYS", None), ("smallint", "RANGE 5", None), ("bigint", "RANGE 5", None),
+@pytest.mark.parametrize(("kind", "window", "zone"), [
+    ("timestamp", "RANGE 5 SECONDS", "UTC"), ("timestamp", "RANGE 5 SECONDS", "America/New_York"),
+    ("timestamp_ntz", "RANGE 5 SECONDS", "America/New_York"), ("date", "RANGE 5 DAYS", "America/New_York"),
+    ("smallint", "RANGE 5", "UTC"),
 ])
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_types_of_time(spark: SparkSession, kind: str, window: str, unit: object, zone: str) -> None:
+def test_types_of_time(spark: SparkSession, kind: str, window: str, zone: str) -> None:
     base = {"timestamp": "timestamp'2013-03-10 01:59:30 America/New_York' + make_dt_interval(0, 0, 0, {})",
             "timestamp_ntz": "timestamp_ntz'1969-12-31 23:59:30.000001' + make_dt_interval(0, 0, 0, {})",
             "date": "date'1969-12-01' + cast({} as int)"}.get(kind, "{} - 30")
