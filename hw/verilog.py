@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from amaranth.back import verilog
@@ -39,6 +40,7 @@ class _CoreInstance(wiring.Component):
         return m
 
 
+@lru_cache(maxsize=16)  # seconds to make, and asked for again by every session
 def to_verilog(config: Configuration) -> str:
     """The circuit as Verilog-2001 with the top module ``splitjoin``; a pure function of ``config``."""
     # Amaranth's own Yosys: the same text everywhere, whatever is installed on the system.
