@@ -28,7 +28,8 @@ def parse_order(text: str | Order) -> Order:
     """Parse ``"none"``, ``"outer(N)"``, ``"inner(n)"`` or ``"total"``; N, n from 1; ``outer`` alone is ``outer(1)``."""
     if isinstance(text, Order):
         return text
-    match = re.fullmatch(r"\s*(none|total|outer|inner)\s*(?:\(\s*(\d+)\s*\))?\s*", str(text).lower())
+    pattern = r"\s*(none|total|outer|inner)\s*(?:\(\s*(\d+)\s*\))?\s*"
+    match = re.fullmatch(pattern, text.lower()) if isinstance(text, str) else None
     if match is None or (match[2] is not None and match[1] in ("none", "total")):
         raise OrderError(f"order must be 'none', 'outer(N)', 'inner(n)' or 'total', not {text!r}")
     n = int(match[2] or 1)

@@ -1,0 +1,26 @@
+import pytest
+from splitjoin import OrderError
+from splitjoin.lang.order import Order, parse_order
+
+
+@pytest.mark.parametrize(("text", "order"), [
+    ("none", Order("none")), ("total", Order("total")), ("outer", Order("outer", 1)), ("outer(4)", Order("outer", 4)),
+    (" Inner ( 16 ) ", Order("inner", 16)), ("TOTAL", Order("total")), (Order("outer", 3), Order("outer", 3)),
+    ("outer(2147483647)", Order("outer", 2**31 - 1)),
+])
+def test_orders(text: str | Order, order: Order) -> None:
+    assert parse_order(text) == order
+    assert parse_order(str(order)) == order
+
+
+@pytest.mark.parametrize("text", ["", "sorted", "total(1)", "none(1)", "outer()", "outer(-1)", "outer(1.5)", "outer 4",
+                                  None])
+def test_wrong_orders(text: str) -> None:
+    with pytest.raises(OrderError, match=r"order must be 'none', 'outer\(N\)', 'inner\(n\)' or 'total', not "):
+        parse_order(text)
+
+
+@pytest.mark.parametrize("n", [0, 2**31])
+def test_wrong_precision(n: int) -> None:
+    with pytest.raises(OrderError, match=f"the precision of order 'inner' must be 1 to 2147483647, not {n}"):
+        parse_order(f"inner({n})")

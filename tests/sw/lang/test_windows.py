@@ -1,0 +1,106 @@
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from splitjoin import WindowError
+from splitjoin.lang.types import DATE, FLOAT64, Int, Timestamp, TimeUnit, Type
+from splitjoin.lang.windows import Extent, Window, parse_window, parse_windows
+
+
+@pytest.mark.parametrize(("text", "window"), [
+    ("ROWS 1", Window(1)),
+    ("rows  4096 ", Window(4096)),
+    ("ROWS 7 TUPLES", Window(7)),
+    ("RANGE 0", Window(None, 0)),
+    ("RANGE 900", Window(None, 900)),
+    ("RANGE 15 MINUTES", Window(None, 15, "MINUTE")),
+    ("range 1 week", Window(None, 1, "WEEK")),
+    ("ROWS 100 RANGE 900", Window(100, 900)),
+    ("RANGE 2 HOURS ROWS 3", Window(3, 2, "HOUR")),
+    ("ROWS 3 RANGE 10 NANOSECONDS", Window(3, 10, "NANOSECOND")),
+])
+def test_window_texts(text: str, window: Window) -> None:
+    assert parse_window(text) == window
+    assert parse_window(str(window)) == window
+
+
+@given(st.integers(1, 10**12), st.integers(0, 10**18), st.sampled_from([None, "SECOND", "DAY"]))
+def test_the_text_of_a_window_is_read_back(rows: int, length: int, unit: str | None) -> None:
+    for window in (Window(rows), Window(None, length, unit), Window(rows, length, unit)):
+        assert parse_window(str(window)) == window
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "the window is empty; write 'ROWS 4096', 'RANGE 15 MINUTES' or both"),
+    ("ROWS 0", "ROWS must be at least 1, not 0"),
+    ("ROWS -3", "ROWS must be at least 1, not -3"),
+    ("RANGE -1", "RANGE must be at least 0, not -1"),
+    ("ROWS ten", "the window 'ROWS ten' needs a whole number after ROWS, not 'ten'"),
+    ("RANGE 1.5 HOURS", "needs a whole number after RANGE, not '1.5'"),
+    ("RANGE '15' MINUTE", "needs a whole number after RANGE"),
+    ("ROWS 1 ROWS 2", "has ROWS twice"),
+    ("RANGE 1 RANGE 2", "has RANGE twice"),
+    ("ROWS 5 MINUTES", "has 'MINUTES' after ROWS 5; ROWS takes a number only"),
+    ("RANGE 5 MINITES", r"has the unknown unit 'MINITES' \(did you mean 'MINUTES'\?\); known are NANOSECONDS"),
+    ("RANGE 1 MONTH", "has the unknown unit 'MONTH'"),
+    ("4096", "the window '4096' cannot be read at '4096'; write 'ROWS 4096'"),
+    ("ROWS 5 RANGE", "cannot be read at 'RANGE'"),
+    ("ROWS 5, RANGE 3", "needs a whole number after ROWS, not '5,'"),
+    ("ROWS BETWEEN 5 PRECEDING AND CURRENT ROW", "needs a whole number after ROWS, not 'BETWEEN'"),
+])
+def test_wrong_window_texts(text: str, message: str) -> None:
+    with pytest.raises(WindowError, match=message):
+        parse_window(text)
+
+
+def test_a_window_must_be_a_text() -> None:
+    with pytest.raises(WindowError, match="a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', not 5"):
+        parse_window(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spec", [("ROWS 1", "ROWS 2"), ["ROWS 1", "ROWS 2"], {"r": "ROWS 1", "s": "ROWS 2"}])
+def test_windows_may_differ(spec: Any) -> None:
+    assert parse_windows(spec) == (Window(1), Window(2))
+
+
+def test_one_text_is_both_windows() -> None:
+    assert parse_windows("RANGE 3") == (Window(None, 3), Window(None, 3))
+
+
+@pytest.mark.parametrize(("spec", "message"), [
+    (("ROWS 1",), r"window must be a text, a pair \(R's, S's\) or a mapping with 'r' and 's', not \('ROWS 1',\)"),
+    (None, "window must be a text, a pair"),
+    ({"r": "ROWS 1"}, r"a mapping of windows must have the keys 'r' and 's', not \['r'\]"),
+    ({"r": "ROWS 1", "t": "ROWS 1"}, r"must have the keys 'r' and 's', not \['r', 't'\]"),
+    (("ROWS 1", "ROWS 0"), "ROWS must be at least 1, not 0"),
+])
+def test_wrong_pairs_of_windows(spec: Any, message: str) -> None:
+    with pytest.raises(WindowError, match=message):
+        parse_windows(spec)
+
+
+@pytest.mark.parametrize(("text", "time", "tick", "extent"), [
+    ("ROWS 5", None, None, Extent(5, None)),
+    ("RANGE 900", Int(32), None, Extent(None, 900)),
+    ("ROWS 2 RANGE 900", Int(64), None, Extent(2, 900)),
+    ("RANGE 15 MINUTES", Timestamp("us"), "us", Extent(None, 900 * 10**6)),
+    ("RANGE 15 MINUTES", Timestamp("s"), "ns", Extent(None, 900 * 10**9)),
+    ("RANGE 1 WEEK", DATE, None, Extent(None, 7)),
+    ("RANGE 36 HOURS", DATE, None, Extent(None, 1)),
+    ("RANGE 1999 MILLISECONDS", Timestamp("s"), "s", Extent(None, 1)),
+    ("RANGE 1 NANOSECOND", Timestamp("us", "UTC"), "us", Extent(None, 0)),
+])
+def test_lengths_in_ticks_are_rounded_down(text: str, time: Type | None, tick: TimeUnit | None, extent: Extent) -> None:
+    assert parse_window(text).resolve(time, tick) == extent
+
+
+@pytest.mark.parametrize(("text", "time", "message"), [
+    ("RANGE 5", None, "the window 'RANGE 5' has a RANGE, which needs a time column; name it with time="),
+    ("RANGE 5 MINUTES", Int(64), r"is given in MINUTES, but the time column is an integer \(int64\)"),
+    ("RANGE 5", Timestamp("us"), r"has no unit, but the time column is a timestamp\[us\]; write .* 'RANGE 5 SECONDS'"),
+    ("ROWS 1 RANGE 5", DATE, "has no unit, but the time column is a date"),
+])
+def test_lengths_that_do_not_fit_the_time_column(text: str, time: Type | None, message: str) -> None:
+    assert time != FLOAT64  # a query refuses other types before
+    with pytest.raises(WindowError, match=message):
+        parse_window(text).resolve(time, None)
