@@ -1,0 +1,89 @@
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+import splitjoin
+from splitjoin import DeviceError, InputError, execute, join
+from splitjoin.golden import GoldenDevice
+
+R = pa.table({"ts": [1, 2, 4], "x": [10, 20, 30]})
+S = pa.table({"ts": [1, 3, 9], "a": [11, 19, 31]})
+
+
+@pytest.mark.parametrize("on", ["abs(r.x - s.a) <= 1", lambda r, s: abs(r.x - s.a) <= 1])
+@pytest.mark.parametrize("device", ["golden", GoldenDevice(cores=2)])
+def test_a_band_join(on: Any, device: Any) -> None:
+    found = join(R, S, on=on, window="RANGE 4", time="ts", device=device)
+    assert found.to_pylist() == [{"ts_r": 1, "x": 10, "ts_s": 1, "a": 11}, {"ts_r": 2, "x": 20, "ts_s": 3, "a": 19}]
+
+
+def test_select_names_columns() -> None:
+    assert join(R, S, on="x < a", window="ROWS 1", select=["a", "r.ts"]).column_names == ["a", "ts_r"]
+
+
+@pytest.mark.parametrize("order", ["none", "outer(2)", "inner(1)", "total"])
+def test_every_order_gives_the_rows(order: str) -> None:
+    assert len(join(R, S, on="abs(r.x - s.a) <= 1", window="RANGE 5", time="ts", order=order)) == 3
+
+
+def test_execute_has_items_and_counters_too() -> None:
+    found = execute(R, S, on="abs(r.x - s.a) <= 1", window="RANGE 4", time="ts")
+    assert found.counters == {"tuples_r": 3, "tuples_s": 3, "comparisons": 6, "matches": 2}
+    assert len(found.items) == 8  # two pairs, and a star after each of six probes
+    assert found.latencies is None
+    assert len(found.table) == 2
+
+
+def test_empty_input_and_no_match_keep_the_columns() -> None:
+    for r, s in ((R.slice(0, 0), S), (R, S.slice(0, 0)), (R.slice(0, 0), S.slice(0, 0)), (R, S)):
+        found = join(r, s, on="r.x > s.a + 100", window="ROWS 5")
+        assert len(found) == 0
+        assert found.column_names == ["ts_r", "x", "ts_s", "a"]
+
+
+@pytest.mark.parametrize("convert", [
+    lambda t: t, lambda t: t.to_batches()[0], lambda t: t.to_reader(), lambda t: t.to_pandas(), lambda t: OnlyStream(t),
+], ids=["table", "batch", "reader", "pandas", "stream"])
+def test_whatever_speaks_arrow_can_be_joined(convert: Any) -> None:
+    found = join(convert(R), convert(S), on="abs(r.x - s.a) <= 1", window="RANGE 4", time="ts")
+    assert found.column("a").to_pylist() == [11, 19]
+
+
+class OnlyStream:
+    def __init__(self, table: pa.Table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("data", [None, [1, 2], {"x": [1]}, "file.parquet"])
+def test_what_does_not_speak_arrow(data: Any) -> None:
+    with pytest.raises(InputError, match=f"stream s must be an Arrow table or offer __arrow_c_stream__, not "
+                                         f"{type(data).__name__}"):
+        join(R, data, on="TRUE", window="ROWS 1")
+
+
+def test_devices_that_do_not_exist() -> None:
+    with pytest.raises(DeviceError, match=r"there is no device 'goldn' \(did you mean 'golden'\?\); devices are"):
+        join(R, S, on="TRUE", window="ROWS 1", device="goldn")
+
+
+def test_strings_of_every_encoding_are_one_type() -> None:
+    words = pa.array(["a", "b", None, "a"])
+    r = pa.table({"w": words.dictionary_encode()})
+    s = pa.table({"v": words.cast(pa.large_string())})
+    assert len(join(r, s, on="r.w = s.v", window="ROWS 9")) == 5
+
+
+def test_pandas_times_are_usable() -> None:
+    times = pd.to_datetime(["2013-01-01 00:00", "2013-01-01 00:20"])
+    frame = pd.DataFrame({"ts": times, "x": [1, 2]})
+    assert len(join(frame, frame, on="r.x <= s.x", window="RANGE 15 MINUTES", time="ts")) == 2
+    assert len(join(frame, frame, on="r.x <= s.x", window="RANGE 20 MINUTES", time="ts")) == 3
+
+
+def test_the_public_names_exist() -> None:
+    for name in splitjoin.__all__:
+        assert getattr(splitjoin, name) is not None
