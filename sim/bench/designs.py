@@ -1,0 +1,87 @@
+"""What the cocotb benches run on: Verilog of components, several of a kind side by side in one module.
+
+A build costs seconds, so that trees of all shapes share one. Ports have the component's name in front:
+``b2k5__o__3__valid`` is leaf 3 of the tree with fan-out 2 and 5 leaves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from amaranth.back import verilog
+from amaranth.hdl import Module, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import Configuration
+from splitjoin.hw.core.region import Region
+from splitjoin.hw.gather.combiner import Combiner
+from splitjoin.hw.gather.merger import Merger
+from splitjoin.hw.gather.tree import GatherTree
+from splitjoin.hw.network.tree import DistributionTree
+from splitjoin.hw.verilog import TOP, to_verilog
+
+from .driver import top_configuration
+
+__all__ = ["DESIGNS", "MERGERS", "REGIONS", "TOPS", "TREES", "TREE_BITS", "design"]
+
+#: Width of the payload in the distribution trees.
+TREE_BITS = 12
+#: Name → (fan-out, leaves).
+TREES = {f"b{b}k{k}": (b, k) for b in (2, 3, 4) for k in range(1, 10)}
+#: Name → (fan-in, leaves); one merger where they are equal.
+MERGERS = {f"c{c}k{k}": (c, k) for c, k in ((2, 2), (3, 3), (4, 4), (2, 5), (3, 9))}
+#: Name → (configuration, side).
+REGIONS = {
+    f"{side}{cores}x{capacity}t{time_bits}": (
+        Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("or", 0, 1), cores=cores,
+                      capacity=capacity, time_bits=time_bits), side)
+    for side in ("r", "s") for cores, capacity, time_bits in ((1, 4, 0), (3, 2, 9), (2, 8, 12))
+}
+#: Name → configuration.
+TOPS = {f"k{k}b{b}c{c}": top_configuration(cores=k, fanout=b, fanin=c) for k, b, c in ((1, 2, 2), (5, 2, 3))}
+
+
+class _SideBySide(wiring.Component):
+    """Independent components under one roof."""
+
+    def __init__(self, parts: Mapping[str, Any]):
+        self._parts = dict(parts)
+        super().__init__({name: Out(part.signature) for name, part in self._parts.items()})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for name, part in self._parts.items():
+            m.submodules[name] = part
+            outside = part.signature.flatten(getattr(self, name))
+            for (_, member, port), (_, _, inner) in zip(outside, part.signature.flatten(part), strict=True):
+                target, value = (inner, port) if member.flow == In else (port, inner)
+                m.d.comb += Value.cast(target).eq(Value.cast(value))
+        return m
+
+
+def _parts(name: str) -> dict[str, Any]:
+    """The components of design ``name``."""
+    if name == "tree":
+        return {n: DistributionTree(TREE_BITS, leaves=k, fanout=b) for n, (b, k) in TREES.items()}
+    if name == "merger":
+        return {n: Merger(k) if k == c else GatherTree(leaves=k, fanin=c) for n, (c, k) in MERGERS.items()}
+    if name == "region":
+        return {n: Region(config, side) for n, (config, side) in REGIONS.items()}
+    return {"c": Combiner()}
+
+
+#: All designs: one for each kind of component, and the whole circuit in each of `TOPS`.
+DESIGNS = ("tree", "merger", "region", "combiner", *(f"top-{name}" for name in TOPS))
+
+
+def design(name: str) -> tuple[str, str]:
+    """Verilog and top module of a design."""
+    if name not in DESIGNS:
+        raise ValueError(f"Design must be one of {', '.join(DESIGNS)}, not {name!r}")
+    if name.startswith("top-"):
+        return to_verilog(TOPS[name.removeprefix("top-")]), TOP
+    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+    text: str = verilog.convert(_SideBySide(_parts(name)), name=name, emit_src=False, strip_internal_attrs=True)
+    return text, name

@@ -1,0 +1,242 @@
+"""What the circuits should do, as plain Python: one model per component, for every simulator's tests."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from splitjoin.device.wire import Configuration, ItemKind, Op, Record, Tree
+from splitjoin.hw.layouts import result_layout, window_layout
+
+__all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "check_answer", "check_combined", "check_merged",
+           "groups", "holds", "item_of", "levels", "pack", "packed_item", "packed_operation", "packed_window"]
+
+#: ROWS without a limit.
+NO_LIMIT = 2**32 - 1
+
+
+class Item(NamedTuple):
+    """A result inside the circuit. ``stored`` means nothing but in a pair, ``probe`` nothing in an END."""
+
+    kind: ItemKind
+    probe: int = 0
+    stored: int = 0
+
+    def essence(self) -> Item:
+        """The item with the fields that mean nothing set to 0."""
+        return Item(self.kind, 0 if self.kind == ItemKind.END else self.probe,
+                    self.stored if self.kind == ItemKind.PAIR else 0)
+
+
+class Operation(NamedTuple):
+    """An input record. ``keys`` and ``bounds`` (per test a closed interval) are those of its stream."""
+
+    op: Op
+    stream: int = 0
+    ts: int = 0
+    keys: tuple[int, ...] = ()
+    bounds: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Window:
+    """Run-time settings of a region. ``length`` None: no RANGE. ``precision``: probes between stars, 0 for none."""
+
+    rows: int = NO_LIMIT
+    length: int | None = None
+    precision: int = 1
+
+
+def pack(record: Record, values: Mapping[str, int]) -> int:
+    """A record as one integer; absent fields are 0."""
+    return sum(values.get(name, 0) << at for name, (at, _) in record.offsets().items())
+
+
+def packed_operation(config: Configuration, op: Operation) -> int:
+    """``op`` as the circuit takes it; event time is cut to the circuit's width."""
+    body = {f"key{n}": key for n, key in enumerate(op.keys)}
+    for n, (low, high) in enumerate(op.bounds):
+        body |= {f"lo{n}": low, f"hi{n}": high}
+    time = {"ts": op.ts % 2**config.time_bits} if config.time_bits else {}
+    return pack(config.input_record, {
+        "op": op.op, "stream": op.stream, **time, "body": pack(config.body("rs"[op.stream]), body)})
+
+
+def packed_window(config: Configuration, window: Window) -> int:
+    """``window`` as the region's settings port takes it."""
+    bits: int = window_layout(config).const({
+        "rows": window.rows, "range": window.length or 0, "timed": window.length is not None,
+        "precision": window.precision}).as_bits()
+    return bits
+
+
+def packed_item(item: Item) -> int:
+    """``item`` as an integer."""
+    bits: int = result_layout().const(item._asdict()).as_bits()
+    return bits
+
+
+def item_of(payload: int) -> Item:
+    """The opposite of `packed_item`, less what means nothing."""
+    view = result_layout().from_bits(payload)
+    return Item(ItemKind(view.kind), view.probe, view.stored).essence()
+
+
+def levels(leaves: int, width: int) -> int:
+    """⌈log_width leaves⌉, counted level by level."""
+    depth = 0
+    while leaves > 1:
+        leaves, depth = -(-leaves // width), depth + 1
+    return depth
+
+
+def holds(tree: Tree, tests: Sequence[bool]) -> bool:
+    """A Boolean combination of tests."""
+    if isinstance(tree, int):
+        return tests[tree]
+    op, *operands = tree
+    return (all if op == "and" else any)(holds(t, tests) for t in operands)
+
+
+@dataclass
+class RegionModel:
+    """A region: core ``index``'s share of stream ``side``, and the probes of the other stream (semantics, 2, 4 and 5).
+
+    ``overflow``: the row id that found ``capacity`` tuples live; nothing happens after it.
+    """
+
+    config: Configuration
+    side: str
+    index: int
+    window: Window
+    overflow: int | None = None
+    compared: int = 0
+    _live: deque[tuple[int, int, tuple[int, ...]]] = field(default_factory=deque)  # row id, event time, keys
+    _stored: int = 0
+    _probes: int = 0
+    _since: int = 0
+
+    def apply(self, op: Operation) -> list[Item]:
+        """The items that ``op`` yields."""
+        if self.overflow is not None:
+            return []
+        if op.op == Op.FLUSH:
+            return self._flush()
+        self._expire(op.ts)
+        if op.op == Op.TICK:
+            return []
+        if "rs"[op.stream] == self.side:
+            self._store(op)
+            return []
+        return self._probe(op)
+
+    def run(self, operations: Iterable[Operation]) -> list[Item]:
+        """The items of all ``operations``."""
+        return [item for op in operations for item in self.apply(op)]
+
+    def _expire(self, now: int) -> None:
+        while self.window.length is not None and self._live and now - self._live[0][1] > self.window.length:
+            self._live.popleft()
+
+    def _store(self, op: Operation) -> None:
+        row = self._stored
+        if self.window.rows != NO_LIMIT:
+            while self._live and self._live[0][0] + self.window.rows <= row:
+                self._live.popleft()
+        if row % self.config.cores == self.index:
+            if len(self._live) == self.config.capacity:
+                self.overflow = row
+                return
+            self._live.append((row, op.ts, op.keys))
+        self._stored += 1
+
+    def _probe(self, op: Operation) -> list[Item]:
+        out = []
+        for row, _, keys in self._live:
+            self.compared += 1
+            tests = [low <= keys[r if self.side == "r" else s] <= high
+                     for (low, high), (r, s) in zip(op.bounds, self.config.tests, strict=True)]
+            if holds(self.config.tree, tests):
+                out.append(Item(ItemKind.PAIR, self._probes, row))
+        self._since += 1
+        if self._since == self.window.precision:
+            out.append(Item(ItemKind.STAR, self._probes))
+            self._since = 0
+        self._probes += 1
+        return out
+
+    def _flush(self) -> list[Item]:
+        open_group = self._since and self.window.precision
+        self._since = 0
+        return [Item(ItemKind.STAR, self._probes - 1)] * bool(open_group) + [Item(ItemKind.END)]
+
+
+def groups(items: Iterable[Item]) -> Iterator[tuple[list[Item], Item | None]]:
+    """Stretches of pairs, each with the star or END behind it; None behind the last one if it is open."""
+    pairs: list[Item] = []
+    for item in items:
+        if item.kind == ItemKind.PAIR:
+            pairs.append(item)
+        else:
+            yield pairs, item
+            pairs = []
+    if pairs:
+        yield pairs, None
+
+
+def check_merged(inputs: Sequence[Sequence[Item]], out: Sequence[Item], *, total: bool) -> None:
+    """Fail unless ``out`` is a merge of ``inputs``: group by group the same pairs, then one star or END.
+
+    With ``total`` each group is sorted by stored row id; else each input's pairs keep their order.
+    """
+    wanted = [list(groups(i)) for i in inputs]
+    found = list(groups(out))
+    assert len(found) == len(wanted[0]), f"{len(found)} groups instead of {len(wanted[0])}"
+    for n, (pairs, barrier) in enumerate(found):
+        parts = [w[n][0] for w in wanted]
+        assert barrier is not None
+        assert barrier.essence() == wanted[0][n][1], f"group {n} ends with {barrier}, not {wanted[0][n][1]}"
+        everything = [pair for part in parts for pair in part]
+        assert Counter(pairs) == Counter(everything), f"group {n} is {pairs}, not a merge of {parts}"
+        if total:
+            assert pairs == sorted(everything, key=lambda p: p.stored), f"group {n} is out of order: {pairs}"
+        else:
+            for part in parts:
+                kept = [p for p in pairs if p in part]
+                assert kept == part, f"group {n} has {part} in another order: {kept}"
+
+
+def check_combined(left: Sequence[Item], right: Sequence[Item], out: Sequence[tuple[int, Item]],
+                   sequence: Sequence[int] | None) -> None:
+    """Fail unless ``out`` (stream, item) combines both sides and ends with one END.
+
+    ``sequence`` (total order): per star the side that passes up to it. None: any order that keeps each side's own.
+    """
+    assert out[-1][1].kind == ItemKind.END, f"the last item is {out[-1]}, not END"
+    sides = [[i for i in side if i.kind != ItemKind.END] for side in (left, right)]
+    for n in (0, 1):
+        assert [i for side, i in out[:-1] if side == n] == sides[n], f"the {['left', 'right'][n]} side differs"
+    if sequence is not None:
+        parts = [iter(groups(side)) for side in sides]
+        wanted = []
+        for n in sequence:
+            pairs, star = next(parts[n])
+            assert star is not None
+            wanted += [(n, i) for i in [*pairs, star]]
+        assert list(out[:-1]) == wanted
+
+
+def check_answer(found: Sequence[tuple[int, Item]], wanted: Sequence[tuple[int, Item]], order: str) -> None:
+    """Fail unless ``found`` (stream, item) is the answer ``wanted`` under ``order``: "none", "outer" or "total"."""
+    if order == "total":
+        at = next((n for n, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b), -1)
+        assert at < 0, f"item {at} is {found[at]}, not {wanted[at]}"
+        assert len(found) == len(wanted), f"{len(found)} items instead of {len(wanted)}"
+        return
+    for side in (0, 1):
+        got, expected = (list(groups(i for n, i in items if n == side)) for items in (found, wanted))
+        assert [star for _, star in got] == [star for _, star in expected], f"the stars of {'rs'[side]} differ"
+        for n, ((a, _), (b, _)) in enumerate(zip(got, expected, strict=True)):
+            assert Counter(a) == Counter(b), f"group {n} of {'rs'[side]} is {sorted(a)}, not {sorted(b)}"

@@ -1,0 +1,90 @@
+"""Benches on Amaranth's own simulator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from amaranth.hdl import Fragment, Value
+from amaranth.sim import Simulator
+
+from .testbench import Pins, Testbench
+
+__all__ = ["AmaranthTestbench", "simulate"]
+
+
+class _Port:
+    """The signals of one stream, as `Pins`."""
+
+    def __init__(self, bench: AmaranthTestbench, port: Any):
+        self._bench, self._port = bench, port
+        self._payload = Value.cast(port.payload)
+        self._sampled = [bench.sample(v) for v in (port.valid, port.ready, self._payload)]
+
+    def offer(self, valid: bool, payload: int | None) -> None:
+        self._bench.context.set(self._port.valid, valid)
+        if payload is not None:
+            self._bench.context.set(self._payload, payload)
+
+    def accept(self, ready: bool) -> None:
+        self._bench.context.set(self._port.ready, ready)
+
+    def sampled(self) -> tuple[bool, bool, int]:
+        valid, ready, payload = (get() for get in self._sampled)
+        return bool(valid), bool(ready), payload
+
+
+class AmaranthTestbench(Testbench):
+    """A component under Amaranth's simulator; see `simulate`."""
+
+    def __init__(self, component: Any, context: Any):
+        super().__init__()
+        self.context = context
+        self._component = component
+        self._watched: list[Value] = []
+        self._values: tuple[int, ...] = ()
+
+    def pins(self, port: str) -> Pins:
+        return _Port(self, self._find(port))
+
+    def set(self, name: str, value: int) -> None:
+        self.context.set(Value.cast(self._find(name)), value)
+
+    def watch(self, name: str) -> Callable[[], int]:
+        return self.sample(Value.cast(self._find(name)))
+
+    def sample(self, value: Value) -> Callable[[], int]:
+        """A function that gives ``value`` as it was just before the last clock edge."""
+        at = len(self._watched)
+        self._watched.append(value)
+        return lambda: self._values[at]
+
+    async def _clock(self) -> None:
+        # Samples by tick() are those before the edge; get() afterwards would race through combinational paths.
+        _, _, *values = await self.context.tick().sample(*self._watched)
+        self._values = tuple(values)
+
+    def _find(self, name: str) -> Any:
+        found = self._component
+        for part in name.split("__"):
+            found = found[int(part)] if part.isdigit() else getattr(found, part)
+        return found
+
+
+def simulate(component: Any, body: Callable[[Testbench], Awaitable[None]]) -> None:
+    """Run ``body`` on a freshly reset ``component``. SPLITJOIN_TRACE=1 leaves a VCD file in the current folder."""
+    simulator = Simulator(Fragment.get(component, None))
+    simulator.add_clock(1e-6)
+
+    async def testbench(context: Any) -> None:
+        await body(AmaranthTestbench(component, context))
+
+    simulator.add_testbench(testbench)
+    if os.environ.get("SPLITJOIN_TRACE"):
+        test = os.environ.get("PYTEST_CURRENT_TEST", "bench").split("::")[-1].split(" ")[0]
+        with simulator.write_vcd(str(Path(f"{test}.vcd"))):
+            simulator.run()
+    else:
+        simulator.run()

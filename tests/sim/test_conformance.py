@@ -1,0 +1,54 @@
+"""Every circuit device gives the golden model's answer to every scenario, under random stalls at both ports."""
+
+from __future__ import annotations
+
+import pytest
+from splitjoin.device.api import Device
+from splitjoin.device.circuit import CircuitDevice
+from splitjoin.golden import GoldenDevice
+from splitjoin.sim.device import SimDevice
+from splitjoin.sim.pysim import PysimDevice
+
+from ..conformance import assert_conforms, run
+from ..scenarios import SCENARIOS, Scenario
+
+ORDERS = ("total", "none", "outer(1)", "outer(3)")
+STALLS = {"stall_in": 0.3, "stall_out": 0.3}
+#: Scenarios that between them have ROWS, RANGE, both, and different windows per stream: run at every number of cores.
+EVERY_WINDOW = [s for s in SCENARIOS if s.name in ("band-rows-17", "band-range", "band-rows-and-range")]
+
+
+def conforms(device: Device, scenario: Scenario, order: str) -> None:
+    query = scenario.query(order)
+    cuts = [len(scenario.r) // 2, len(scenario.r)]
+    assert_conforms(run(device, query, scenario.r, scenario.s, cuts),
+                    run(GoldenDevice(), query, scenario.r, scenario.s), order)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_pysim(scenario: Scenario) -> None:
+    number = SCENARIOS.index(scenario)
+    for n in (number, number + 1):  # two of the four orders each: it is slow
+        conforms(PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, seed=n, **STALLS), scenario, ORDERS[n % 4])
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_sim(scenario: Scenario) -> None:
+    for seed, order in enumerate(ORDERS):
+        conforms(SimDevice(cores=3, capacity=64, fanin=3, seed=seed, **STALLS), scenario, order)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 8])
+@pytest.mark.parametrize("make", [SimDevice, PysimDevice])
+def test_number_of_cores(make: type[CircuitDevice], cores: int) -> None:
+    """The same items in total order from 1, 2, 4 and 8 cores, for ROWS and RANGE."""
+    assert EVERY_WINDOW
+    for scenario in EVERY_WINDOW:
+        conforms(make(cores=cores, capacity=64), scenario, "total")
+
+
+@pytest.mark.parametrize("stall_in", [0.0, 0.9])
+@pytest.mark.parametrize("stall_out", [0.0, 0.9])
+def test_stalls(stall_in: float, stall_out: float) -> None:
+    for order in ORDERS:
+        conforms(SimDevice(cores=3, capacity=64, fanin=3, stall_in=stall_in, stall_out=stall_out), SCENARIOS[0], order)
