@@ -7,7 +7,6 @@ from collections.abc import Callable
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-
 from splitjoin.device.registers import register
 from splitjoin.device.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
 
@@ -43,8 +42,8 @@ class SplitJoin(wiring.Component):
     """Distribution tree → join cores → gather trees → combiner (SplitJoin, Figure 4 and section 5).
 
     Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
-    ``r_data``: the register bus. ``core`` makes the join cores; the Verilog generator passes one that makes instances of
-    a single module.
+    ``r_data``: the register bus. ``core`` makes the join cores; the Verilog generator passes one that makes
+    instances of a single module.
     """
 
     def __init__(self, config: Configuration, core: Callable[[Configuration], Core] = Core):
@@ -123,18 +122,31 @@ class SplitJoin(wiring.Component):
             m.d.sync += counter.eq(counter + step)
             m.d.comb += getattr(registers, name).eq(counter)
 
-        # Once a region has overflowed, all others stop too, sooner or later: the cores are visited in turn for the
-        # smallest row.
+        # Once a region has overflowed, all others stop too, sooner or later, and not before they have come as far as
+        # it did. So when all stand still, the first tuple in arrival order that did not fit is among those reported,
+        # whatever the timing: the cores are visited in turn for it.
         visit = Signal(range(max(2, len(cores))))
         m.d.sync += visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1))
-        for bit, side in enumerate("rs"):
+        after = Signal(ROW_BITS)  # R tuples before the S tuple that core `visit` reports
+        m.d.sync += after.eq(Array(c.overflow_after_s for c in cores)[visit])
+        first_after = Signal(ROW_BITS)  # and before the first of these
+        seen, row = {}, {}
+        for side in "rs":
             flag, at = Signal(name=f"overflow_{side}"), Signal(ROW_BITS, name=f"overflow_at_{side}")
-            seen, row = Signal(name=f"overflow_seen_{side}"), Signal(ROW_BITS, name=f"overflow_first_{side}")
+            seen[side] = Signal(name=f"overflow_seen_{side}")
+            row[side] = Signal(ROW_BITS, name=f"overflow_first_{side}")
             m.d.sync += [flag.eq(Array(getattr(c, f"overflow_{side}") for c in cores)[visit]),
                          at.eq(Array(getattr(c, f"overflow_row_{side}") for c in cores)[visit])]
-            with m.If(flag & (~seen | (at < row))):
-                m.d.sync += [seen.eq(1), row.eq(at)]
-            m.d.comb += [registers.overflow[bit].eq(seen), getattr(registers, f"overflow_row_{side}").eq(row)]
+            with m.If(flag & (~seen[side] | (at < row[side]))):
+                m.d.sync += [seen[side].eq(1), row[side].eq(at)]
+                if side == "s":
+                    m.d.sync += first_after.eq(after)
+            m.d.comb += getattr(registers, f"overflow_row_{side}").eq(row[side])
+        r_first = Signal()
+        m.d.comb += [
+            r_first.eq(row["r"] < first_after),
+            registers.overflow.eq(Cat(seen["r"] & (r_first | ~seen["s"]), seen["s"] & ~(r_first & seen["r"]))),
+        ]
 
 
 def _total(bits: list[Value]) -> Value:

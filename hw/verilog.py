@@ -11,7 +11,6 @@ from amaranth.back import verilog
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
-
 from splitjoin.device.registers import MAGIC, REGISTERS
 from splitjoin.device.wire import Configuration, ItemKind, Op, OrderMode, item_record
 

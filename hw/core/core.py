@@ -5,7 +5,6 @@ from __future__ import annotations
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, settings_layout
@@ -30,6 +29,7 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
         "overflow_s": Out(1),
         "overflow_row_r": Out(ROW_BITS),
         "overflow_row_s": Out(ROW_BITS),
+        "overflow_after_s": Out(ROW_BITS),
         "compared": Out(2),
         "matched": Out(2),
     }
@@ -39,7 +39,8 @@ class Core(wiring.Component):
     """Hands every record to both regions: the left one stores S and probes with R, the right one the reverse.
 
     Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``.
-    ``overflow_r``, ``overflow_s`` and their rows. ``compared``, ``matched``: bit 0 left, bit 1 right.
+    ``overflow_r``, ``overflow_s`` and their rows; ``overflow_after_s``: R tuples before the S tuple that did not fit.
+    ``compared``, ``matched``: bit 0 left, bit 1 right.
     """
 
     def __init__(self, config: Configuration):
@@ -67,6 +68,7 @@ class Core(wiring.Component):
         m.d.comb += [
             left.window.eq(self.settings.s), right.window.eq(self.settings.r),
             self.overflow_s.eq(left.overflow), self.overflow_row_s.eq(left.overflow_row),
+            self.overflow_after_s.eq(left.overflow_after),
             self.overflow_r.eq(right.overflow), self.overflow_row_r.eq(right.overflow_row),
             self.compared[0].eq(left.compared), self.compared[1].eq(right.compared),
             self.matched[0].eq(left.matched), self.matched[1].eq(right.matched),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, window_layout
@@ -32,6 +31,7 @@ class Region(wiring.Component):
             "window": In(window_layout(config)),
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
+            "overflow_after": Out(ROW_BITS),
             "compared": Out(1),
             "matched": Out(1),
         })
@@ -63,6 +63,7 @@ class Region(wiring.Component):
             storage.unread.eq(scanner.unread),
             self.overflow.eq(storage.overflow),
             self.overflow_row.eq(storage.overflow_row),
+            self.overflow_after.eq(storage.overflow_after),
             self.compared.eq(scanner.compared),
             self.matched.eq(scanner.matched),
         ]

@@ -6,7 +6,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
-
 from splitjoin.device.wire import ROW_BITS, Configuration, ItemKind
 
 from ..hls.matcher import Matcher
@@ -69,7 +68,8 @@ class Scanner(wiring.Component):
             end.eq((task.count == 0) & ~task.star & task.end & room),
             # The last item of the task is issued now, or there was none.
             last.eq(Mux(work.any(),
-                        room & ((task.count == 1) & ~task.star & ~task.end | (task.count == 0) & (task.star ^ task.end)),
+                        room & ((task.count == 1) & ~task.star & ~task.end
+                                | (task.count == 0) & (task.star ^ task.end)),
                         1)),
             self.task.ready.eq(last),
             self.slot.eq(task.start),

@@ -6,7 +6,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
-
 from splitjoin.device.wire import ROW_BITS, Configuration, Op
 
 from ..layouts import STREAM_R, STREAM_S, input_layout, other, struct, window_layout
@@ -41,10 +40,12 @@ class Storage(wiring.Component):
 
     Ports:
         ``i``: input records, in arrival order. ``task``: probes, as `task_layout`.
-        ``index``: this core's number, 0 to cores − 1, constant. ``window``: settings, constant while tuples are in flight.
+        ``index``: this core's number, 0 to cores − 1, constant. ``window``: settings, constant while tuples are in
+        flight.
         ``slot``, ``keys``: read port of the ring; ``keys`` belongs to the ``slot`` of two cycles ago.
         ``busy``, ``unread``: whether the processing side still has to read slots, and the first of them.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
+        ``overflow_after``: how many tuples of the other stream had arrived before it.
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -61,6 +62,7 @@ class Storage(wiring.Component):
             "unread": In(slot),
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
+            "overflow_after": Out(ROW_BITS),
         })
 
     def elaborate(self, platform) -> Module:
@@ -157,6 +159,7 @@ class Storage(wiring.Component):
             m.d.sync += [count.eq(count + 1), turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))]
         with m.If(self.i.valid & settled & full & ~self.overflow):
             m.d.sync += [self.overflow.eq(1), self.overflow_row.eq(count)]
+        m.d.comb += self.overflow_after.eq(probes)  # stands still, as the input does
 
         # Stars: every `precision` probes, and on flush if the open group is not empty.
         star = Signal()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-
 from splitjoin.device.wire import ItemKind, item_record
 
 from ..layouts import STREAM_R, STREAM_S, result_layout, struct
@@ -21,8 +20,8 @@ class Combiner(wiring.Component):
     one, in turns, unless ``total`` is set. Then ``sequence`` tells the stream of each tuple in arrival order, and the
     side whose turn it is passes until its star. One END leaves when both sides have come to theirs.
 
-    Ports: ``left``, ``right``: results. ``sequence``: stream bits, with ``total`` only. ``o``: `item_record`. Registered:
-    latency 1 cycle, 1 item a cycle.
+    Ports: ``left``, ``right``: results. ``sequence``: stream bits, with ``total`` only. ``o``: `item_record`.
+    Registered: latency 1 cycle, 1 item a cycle.
     """
 
     def __init__(self):

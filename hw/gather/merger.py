@@ -6,7 +6,6 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
-
 from splitjoin.device.wire import ItemKind
 
 from ..layouts import result_layout

@@ -8,7 +8,6 @@ from operator import and_, or_
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-
 from splitjoin.device.wire import Configuration, Tree
 
 from ..layouts import other, struct

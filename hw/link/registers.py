@@ -5,7 +5,6 @@ from __future__ import annotations
 from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-
 from splitjoin.device.registers import MAGIC, REGISTERS
 from splitjoin.device.wire import Configuration, OrderMode
 
@@ -23,9 +22,9 @@ def bus_ports() -> dict[str, wiring.Member]:
 class RegisterBlock(wiring.Component):
     """Implements `splitjoin.device.registers.REGISTERS`.
 
-    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes in that cycle; ``r_data`` holds the word that ``addr``
-    named one cycle ago. Reading the low word of a 64-bit register keeps its high word for the next read, so that a
-    counter is read in one piece. Inputs: one signal per read-only register but ``id`` and ``abi``.
+    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes in that cycle; ``r_data`` holds the word that
+    ``addr`` named one cycle ago. Reading the low word of a 64-bit register keeps its high word for the next read, so
+    that a counter is read in one piece. Inputs: one signal per read-only register but ``id`` and ``abi``.
     """
 
     def __init__(self, config: Configuration):
@@ -43,7 +42,8 @@ class RegisterBlock(wiring.Component):
         no_limit = {"rows_r", "rows_s", "range_r", "range_s"}
         for reg in REGISTERS:
             if reg.access == "rw":
-                values[reg.name] = Signal(reg.bits, name=reg.name, init=(1 << reg.bits) - 1 if reg.name in no_limit else 0)
+                init = (1 << reg.bits) - 1 if reg.name in no_limit else 0
+                values[reg.name] = Signal(reg.bits, name=reg.name, init=init)
             elif reg.name not in values:
                 values[reg.name] = getattr(self, reg.name)
 
