@@ -111,6 +111,9 @@ def _epoch(moment: dt.datetime) -> str:
     return f"CAST(epoch_ns(TIMESTAMP '{moment}') AS DECIMAL(19, 0))"
 
 
+#: Small enough that products of a few of them with a 64-bit column fit the oracle's 38 digits.
+_factors = st.sampled_from(["0", "1", "-1", "2", "-3", "0.5", "0.1", "10.1", "1.25", "127"]).map(
+    lambda t: number(Fraction(t)))
 _number_literals = st.one_of(
     st.integers(-3, 3).map(lambda n: number(Fraction(n))),
     st.sampled_from(["0.5", "0.1", "10.1", "1.25", "16777217", "127", "128", "-32768", "2147483648"]).map(
@@ -168,7 +171,7 @@ def terms(draw: st.DrawFn, pool: Sequence[Term], depth: int = 2) -> Term:
     if shape == "abs":
         value = None if a.value is None else abs(a.value)
         return replace(a, sql=f"abs({a.sql})", oracle=f"abs({a.oracle})", value=value, double=None)
-    b = draw(literals("exact") if shape == "*" else terms(pool, depth - 1))
+    b = draw(_factors if shape == "*" else terms(pool, depth - 1))
     if shape == "*" and draw(st.booleans()):
         a, b = b, a
     if a.kind != b.kind:  # an exact sum would be rounded twice on its way to DOUBLE in the oracle
