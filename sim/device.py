@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
-
 from splitjoin.device.circuit import CircuitDevice, DeviceStalled, Transport
 from splitjoin.device.encode import Words
 from splitjoin.device.wire import Configuration, item_record
 from splitjoin.errors import DeviceError
 from splitjoin.hw.top import padded
+from tqdm import tqdm
 
 from .build import library
 from .latency import LatencyLog
@@ -36,7 +35,8 @@ class SimDevice(CircuitDevice):
 
     Attributes:
         seed: Of the random stalls.
-        stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the host does not read.
+        stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the
+            host does not read.
         patience: Cycles without any hand-over after which the circuit counts as stuck; None for what the longest scan
             can take.
         progress: Whether to show a progress bar on a terminal.
@@ -53,7 +53,8 @@ class SimDevice(CircuitDevice):
     def __post_init__(self) -> None:
         for name in ("stall_in", "stall_out"):
             if not 0 <= getattr(self, name) < 1:
-                raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not {getattr(self, name)!r}")
+                raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not "
+                                  f"{getattr(self, name)!r}")
 
     def _connect(self, config: Configuration) -> Transport:
         patience = self.patience or patience_for(config)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-
 from splitjoin.device.encode import Words
 from splitjoin.device.wire import ItemKind, Op
 

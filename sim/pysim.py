@@ -1,5 +1,6 @@
 """The device ``pysim``: the circuit on Amaranth's own simulator. Slow, needs no compiler, and shares no code with
-Verilator: what both say is what the circuit does."""
+Verilator: what both say is what the circuit does.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from amaranth.hdl import Fragment
 from amaranth.sim import Simulator
-
 from splitjoin.device.circuit import CircuitDevice, DeviceStalled, Transport
 from splitjoin.device.encode import Words
 from splitjoin.device.wire import WORD_BITS, Configuration, ItemKind

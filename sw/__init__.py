@@ -22,5 +22,6 @@ from .lang.schema import Schema
 
 __all__ = [
     "CapacityError", "DeviceError", "InputError", "JoinResult", "OrderError", "PredicateError", "Query", "Schema",
-    "SchemaError", "SplitJoinError", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "execute", "join",
+    "SchemaError", "SplitJoinError", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "execute",
+    "join",
 ]

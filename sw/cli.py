@@ -13,7 +13,14 @@ from .device.api import PAIR
 from .device.circuit import configure
 from .device.registry import DEVICES, device
 from .errors import (
-    DeviceError, InputError, OrderError, PredicateError, SchemaError, SplitJoinError, ToolError, WindowError,
+    DeviceError,
+    InputError,
+    OrderError,
+    PredicateError,
+    SchemaError,
+    SplitJoinError,
+    ToolError,
+    WindowError,
 )
 from .explain import explain
 from .files import check_output, read_table, write_table
@@ -68,8 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     _query_options(join, window_required=True)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     join.add_argument("--device", choices=list(DEVICES), default="golden",
-                      help="golden: the plain reference model; sim: the circuit, cycle-accurate, by Verilator; pysim: the "
-                           "same on Amaranth's simulator, slow (%(default)s)")
+                      help="golden: the plain reference model; sim: the circuit, cycle-accurate, by Verilator; pysim: "
+                           "the same on Amaranth's simulator, slow (%(default)s)")
     _circuit_options(join)
     join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
 
@@ -113,15 +120,15 @@ def _query_options(parser: argparse.ArgumentParser, *, window_required: bool) ->
 def _schema_options(parser: argparse.ArgumentParser) -> None:
     for side in ("r", "s"):
         parser.add_argument(f"--schema-{side}", metavar="SCHEMA", required=True,
-                            help=f"{side.upper()}'s columns: a .parquet or .csv file, or 'ts:int64, x:int32, y:float32?' "
-                                 f"(? = may hold NULL)")
+                            help=f"{side.upper()}'s columns: a .parquet or .csv file, or 'ts:int64, x:int32, "
+                                 f"y:float32?' (? = may hold NULL)")
 
 
 def _circuit_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("circuit")
     group.add_argument("--cores", type=int, metavar="K", help="join cores (4)")
-    group.add_argument("--capacity", type=int, metavar="N", help="tuples of one stream that a core holds, a power of two "
-                                                                 "(what the windows need)")
+    group.add_argument("--capacity", type=int, metavar="N",
+                       help="tuples of one stream that a core holds, a power of two (what the windows need)")
     group.add_argument("--fanout", type=int, metavar="B", help="children of a distribution-tree node (2)")
     group.add_argument("--fanin", type=int, metavar="C", help="inputs of a merger (2)")
 
@@ -155,7 +162,8 @@ def _join(args: argparse.Namespace) -> None:
     options: dict[str, Any] = _given(args)
     extra = [f"--{name}" for name in options if args.device == "golden" and name != "cores"]
     if extra:
-        raise DeviceError(f"the device 'golden' is no circuit and has no {', '.join(extra)}; choose --device sim or pysim")
+        raise DeviceError(f"the device 'golden' is no circuit and has no {', '.join(extra)}; choose --device sim or "
+                          f"pysim")
     if args.device == "sim":
         options["progress"] = True
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
@@ -195,7 +203,8 @@ def _verilog(args: argparse.Namespace) -> None:
     folder = Path(args.output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in ((f"{TOP}.v", to_verilog(config)), (f"{TOP}.json", json.dumps(described, indent=2) + "\n")):
+        contents = {f"{TOP}.v": to_verilog(config), f"{TOP}.json": json.dumps(described, indent=2) + "\n"}
+        for name, content in contents.items():
             part = folder / f".{name}.part"
             part.write_text(content)
             part.replace(folder / name)

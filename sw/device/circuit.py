@@ -106,7 +106,7 @@ def _longest(query: Query) -> int | None:
 
 
 def _time_bits(longest: int) -> int:
-    """Ages reach twice the RANGE plus one (see `Encoder`). Rounded up to bytes, so that few circuits serve all RANGEs."""
+    """Ages reach twice the RANGE plus one (see `Encoder`). Whole bytes, so that few circuits serve all RANGEs."""
     bits = (2 * longest + 2).bit_length()
     if bits > 64:
         raise CapacityError(f"a RANGE of {longest} ticks needs {bits} bits of time, and circuits have up to 64; use a "
@@ -203,8 +203,8 @@ class CircuitSession(Session):
     def _check_abi(self) -> None:
         magic, abi = self._read("id"), self._read("abi")
         if magic != MAGIC:
-            raise DeviceError(f"the device must answer with ID {MAGIC:08x}, but answered {magic:08x}; is it a splitjoin "
-                              f"circuit?")
+            raise DeviceError(f"the device must answer with ID {MAGIC:08x}, but answered {magic:08x}; is it a "
+                              f"splitjoin circuit?")
         if abi != self._config.abi_hash:
             raise DeviceError(f"the device was built for another configuration: the driver needs ABI "
                               f"{self._config.abi_hash:016x}, the device has {abi:016x}; build it again")

@@ -23,7 +23,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def pack(record: Record, fields: dict[str, Codes | int], n: int, words: int | None = None) -> Words:
-    """``n`` records as 32-bit words; a field is an array (n,) of its values, or one value for all; absent ones are 0."""
+    """``n`` records as 32-bit words; a field is an array (n,) of its values, or one for all; absent ones are 0."""
     out = np.zeros((n, words or record.words), np.uint32)
     for name, (at, width) in record.offsets().items():
         if name not in fields:

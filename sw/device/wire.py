@@ -1,7 +1,8 @@
 """The contract between host and circuit: configuration, records, registers and the ABI hash, defined once.
 
 Plain Python without any HDL: the circuits (`splitjoin.hw`), the drivers, the benches and the Verilog sidecar all read
-these definitions. Fields are packed least significant first, without gaps, and a record is padded to whole 32-bit words.
+these definitions. Fields are packed least significant first, without gaps, and a record is padded to whole 32-bit
+words.
 """
 
 from __future__ import annotations

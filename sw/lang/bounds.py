@@ -23,6 +23,7 @@ __all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit
 
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class FloatOrder:
 
 @dataclass(frozen=True)
 class FloatBand:
-    """``expr op constant`` where ``expr`` reads one float key of each stream, ``r`` and ``s``, and is monotone in both."""
+    """``expr op constant`` where ``expr`` reads one float key of each stream, ``r`` and ``s``, monotone in both."""
 
     expr: Expr
     r: Expr
@@ -136,7 +137,7 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
     n = len(values)
     low, high = key.low_code, key.high_code
 
-    def holds(codes: Codes) -> npt.NDArray[np.bool_]:
+    def holds(codes: Codes) -> Mask:
         keys = float_values(codes, key.bits, key.nan_low)
         r, s = (values, keys) if side == "r" else (keys, values)
         result = _float(relation.expr, relation, r, s)
@@ -148,7 +149,7 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
         return np.maximum(parts[0][0], parts[1][0]), np.minimum(parts[0][1], parts[1][1])
 
     at_low, at_high = holds(np.full(n, low, np.uint64)), holds(np.full(n, high, np.uint64))
-    # Monotone: true from the bottom up to some code (prefix), from some code to the top (suffix), everywhere, or nowhere.
+    # Monotone: true from the bottom up to some code (prefix), from some code to the top (suffix), or all or none.
     a, b = np.full(n, low, np.uint64), np.full(n, high, np.uint64)  # truth at a is at_low, at b it is at_high
     while (open_ := (b - a > 1)).any():
         middle = a + (b - a) // np.uint64(2)
@@ -161,19 +162,11 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
     return np.where(nowhere, np.uint64(2**key.width - 1), lows), np.where(nowhere, np.uint64(0), highs)
 
 
-def _satisfies(values: npt.NDArray[Any], op: CmpOp, constant: float) -> npt.NDArray[np.bool_]:
-    nan = np.isnan(values)  # greater than any constant
+def _satisfies(values: npt.NDArray[Any], op: CmpOp, constant: float) -> Mask:
+    nan: Mask = np.isnan(values)  # greater than any constant
     with np.errstate(invalid="ignore"):
-        match op:
-            case "<=":
-                return (values <= constant) & ~nan
-            case "<":
-                return (values < constant) & ~nan
-            case ">=":
-                return (values >= constant) | nan
-            case ">":
-                return (values > constant) | nan
-    raise AssertionError(op)
+        met: Mask = {"<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater}[op](values, constant)
+    return met & ~nan if op in ("<=", "<") else met | nan
 
 
 def _float(e: Expr, relation: FloatBand, r: npt.NDArray[Any], s: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -193,5 +186,6 @@ def _float(e: Expr, relation: FloatBand, r: npt.NDArray[Any], s: npt.NDArray[Any
         case Arith():
             a, b = _float(e.a, relation, r, s), _float(e.b, relation, r, s)
             with np.errstate(all="ignore"):
-                return {"+": np.add, "-": np.subtract, "*": np.multiply}[e.op](a, b)
+                result: npt.NDArray[Any] = {"+": np.add, "-": np.subtract, "*": np.multiply}[e.op](a, b)
+                return result
     raise AssertionError(e)

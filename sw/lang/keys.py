@@ -46,7 +46,8 @@ class Texts:
         if len(new):
             self._known = pa.concat_arrays([self._known, new])
         index = pc.index_in(wide, value_set=self._known, skip_nulls=True)
-        return (pc.fill_null(pc.cast(index, pa.int64()), -1).to_numpy() + 1).astype(np.uint64)
+        codes: Codes = (pc.fill_null(pc.cast(index, pa.int64()), -1).to_numpy() + 1).astype(np.uint64)
+        return codes
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ class FloatKey:
     @property
     def low_code(self) -> int:
         """The smallest code of a value."""
-        return 1 if self.nan_low else int(float_codes(np.array([-np.inf], _float_dtype(self.bits)), self.bits, False)[0])
+        if self.nan_low:
+            return 1
+        return int(float_codes(np.array([-np.inf], _float_dtype(self.bits)), self.bits, False)[0])
 
     @property
     def high_code(self) -> int:
@@ -205,9 +208,9 @@ def _float_dtype(bits: int) -> type[np.float32] | type[np.float64]:
 
 def float_codes(values: npt.NDArray[Any], bits: int, nan_low: bool) -> Codes:
     """Unsigned integers in SQL's order of the floats: −0.0 as 0.0, NaN above all, or 1 (below all) with ``nan_low``."""
-    unsigned = np.uint32 if bits == 32 else np.uint64
-    canonical = np.where(values == 0, values.dtype.type(0), values)
-    raw = canonical.view(unsigned)
+    unsigned: Any = np.uint32 if bits == 32 else np.uint64
+    canonical: npt.NDArray[Any] = np.where(values == 0, values.dtype.type(0), values)
+    raw: Any = canonical.view(unsigned)
     sign = unsigned(1 << (bits - 1))
     codes = np.where(raw & sign, ~raw, raw | sign).astype(np.uint64)
     return np.where(np.isnan(values), np.uint64(1 if nan_low else 2**bits - 1), codes)
@@ -215,8 +218,8 @@ def float_codes(values: npt.NDArray[Any], bits: int, nan_low: bool) -> Codes:
 
 def float_values(codes: Codes, bits: int, nan_low: bool) -> npt.NDArray[Any]:
     """The floats of codes; codes that stand for no float give NaN."""
-    unsigned = np.uint32 if bits == 32 else np.uint64
-    narrow = codes.astype(unsigned)
+    unsigned: Any = np.uint32 if bits == 32 else np.uint64
+    narrow: Any = codes.astype(unsigned)
     sign = unsigned(1 << (bits - 1))
     values = np.where(narrow & sign, narrow & ~sign, ~narrow).view(_float_dtype(bits))
     nan = np.uint64(1 if nan_low else 2**bits - 1)

@@ -100,7 +100,7 @@ def relations(cmp: Cmp) -> ExactRelation:
                                    f"streams; simplify it, or use device='golden'")
         g = math.gcd(*mine.values())
         g = -g if next(iter(mine.values())) < 0 else g
-        parts[cast(Side, side)] = tuple(Term(f // g, e, scales[e]) for e, f in mine.items()), g
+        parts[side] = tuple(Term(f // g, e, scales[e]) for e, f in mine.items()), g
     c = int(constant * lcm)
     op = cmp.op
     if op in ("<", ">"):  # whole numbers: strictly less is at most one less

@@ -159,7 +159,7 @@ def _is_idle(leaf: Leaf) -> bool:
 def _flatten(op: str, nodes: list[Leaf | tuple[object, ...]]) -> list[Leaf | tuple[object, ...]]:
     flat: list[Leaf | tuple[object, ...]] = []
     for node in nodes:
-        flat += node[1:] if isinstance(node, tuple) and node[0] == op else [node]  # type: ignore[arg-type,list-item]
+        flat += node[1:] if isinstance(node, tuple) and node[0] == op else [node]  # type: ignore[arg-type]
     return flat
 
 
@@ -185,7 +185,7 @@ def _comparison(cmp: Cmp) -> Leaf | tuple[object, ...]:
     if plain is not None:
         return _build(plain)
     if cmp.op == "<>":
-        halves = [Both(Cmp(BOOL, op, cmp.a, cmp.b)) for op in cast(tuple[CmpOp, CmpOp], ("<", ">"))]
+        halves = [Both(Cmp(BOOL, op, cmp.a, cmp.b)) for op in ("<", ">")]
         return _join("or", [_comparison(h.cmp) for h in halves])
     if isinstance(cmp.a.type, String):
         return _texts(cmp)
@@ -197,7 +197,7 @@ def _comparison(cmp: Cmp) -> Leaf | tuple[object, ...]:
 def _exact(cmp: Cmp, relation: ExactRelation) -> Leaf:
     keys: dict[str, Key] = {}
     guards: dict[str, list[OneSided]] = {"r": [], "s": []}
-    for side in cast(tuple[Side, Side], ("r", "s")):
+    for side in ("r", "s"):
         key = exact_key(side, relation.terms(side), str(cmp))
         nullable = [c for t in key.terms for c in columns(t.expr) if c.nullable]
         if nullable and not key.nullable:
@@ -249,13 +249,13 @@ def _direction(e: Expr, way: int, found: dict[str, tuple[Expr, int]], cmp: Cmp) 
         side = next(iter(streams))
         if side in found:
             raise UnsupportedError(f"'{cmp}': circuits take one term of {side} in a float expression over both "
-                                   f"streams, but '{found[side][0]}' and '{e}' stand apart; bring them together, or use "
-                                   f"device='golden'")
+                                   f"streams, but '{found[side][0]}' and '{e}' stand apart; bring them together, or "
+                                   f"use device='golden'")
         found[side] = (e, way)
-        return
+        return None
     match e:
         case Lit():
-            return
+            return None
         case Neg():
             return _direction(e.a, -way, found, cmp)
         case Cast():
@@ -265,6 +265,6 @@ def _direction(e: Expr, way: int, found: dict[str, tuple[Expr, int]], cmp: Cmp) 
             return _direction(e.b, way if e.op == "+" else -way, found, cmp)
         case Arith(a=Lit() as c, b=x) | Arith(a=x, b=Lit() as c) if c.value != 0:
             return _direction(x, way if cast(float, c.value) > 0 else -way, found, cmp)
-    raise UnsupportedError(f"'{e}' in '{cmp}': circuits take sums, differences and multiples of one term of each stream "
-                           f"here; rewrite it, or use device='golden'")
+    raise UnsupportedError(f"'{e}' in '{cmp}': circuits take sums, differences and multiples of one term of each "
+                           f"stream here; rewrite it, or use device='golden'")
 

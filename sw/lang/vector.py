@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +121,8 @@ def _literal(e: Lit, n: int) -> Vector:
     value = e.value
     match e.type:
         case Float():
-            return Vector(np.full(n, 0 if value is None else value, np.float32 if e.type.bits == 32 else np.float64), valid)
+            dtype = np.float32 if e.type.bits == 32 else np.float64
+            return Vector(np.full(n, 0 if value is None else value, dtype), valid)
         case Bool():
             return Vector(np.full(n, bool(value)), valid)
         case String():
@@ -172,5 +173,5 @@ def _junction(is_or: bool, args: list[Vector]) -> Vector:
     for a in args:
         decisive |= a.valid & (a.values == is_or)
         valid &= a.valid
-    return Vector(decisive if is_or else ~decisive, cast(Mask, valid | decisive))
+    return Vector(decisive if is_or else ~decisive, valid | decisive)
 

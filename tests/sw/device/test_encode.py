@@ -75,9 +75,12 @@ AROUND += [np.nextafter(v, F32(d)) for v in AROUND[3:8] for d in (np.inf, -np.in
 
 
 @pytest.mark.parametrize("on", [
-    "abs(r.y - s.b) <= 10", "abs(r.y - s.b) <= 10.1", "abs(r.y - s.b) < 10", "abs(r.y - s.b) > 10", "abs(r.y - s.b) >= 5",
-    "abs(r.y - s.b) = 5", "abs(r.y - s.b) <> 5", "r.y - s.b >= -5", "r.y - s.b > 5.1", "s.b - r.y <= 5", "r.y + s.b < 20",
-    "2 * (r.y - s.b) + 1 <= 11", "-(r.y + s.b) >= -15.1", "r.y <= s.b", "r.y < s.b", "r.y = s.b", "r.y <> s.b", "r.y >= s.b",
+    "abs(r.y - s.b) <= 10", "abs(r.y - s.b) <= 10.1", "abs(r.y - s.b) < 10", "abs(r.y - s.b) > 10",
+    "abs(r.y - s.b) >= 5",
+    "abs(r.y - s.b) = 5", "abs(r.y - s.b) <> 5", "r.y - s.b >= -5", "r.y - s.b > 5.1", "s.b - r.y <= 5",
+    "r.y + s.b < 20",
+    "2 * (r.y - s.b) + 1 <= 11", "-(r.y + s.b) >= -15.1", "r.y <= s.b", "r.y < s.b", "r.y = s.b", "r.y <> s.b",
+    "r.y >= s.b",
     "r.y BETWEEN s.b - 10 AND s.b + 10", "NOT (abs(r.y - s.b) <= 10)", "abs(r.y - s.b) <= 10 OR r.y = s.b",
     "abs(r.y - s.b) < 0", "10 >= abs(s.b - r.y)",
 ])

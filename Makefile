@@ -1,0 +1,48 @@
+# Everything a newcomer needs: `make run` shows splitjoin at work, `make test` proves it. Both set up .venv first.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+
+# A host name that does not resolve crashes Spark's JVM.
+export SPARK_LOCAL_IP ?= 127.0.0.1
+
+.DEFAULT_GOAL := help
+.PHONY: help prerequisites setup run test lint types check clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+prerequisites: ## Check that Python, a C++ compiler, perl and Java are there; names what is missing.
+	@$(PYTHON) sw/prerequisites.py
+
+$(STAMP): pyproject.toml sw/prerequisites.py
+	@$(PYTHON) sw/prerequisites.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+setup: $(STAMP) ## Make .venv with everything installed.
+
+run: $(STAMP) ## Main job: New York's departures joined through Spark on the simulated circuit, checked against Spark.
+	$(BIN)/python -m splitjoin.spark.flights
+
+test: $(STAMP) ## All tests.
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+lint: $(STAMP) ## Style, by ruff.
+	$(BIN)/ruff check .
+
+# mypy cannot see the folders under their import names, so it is shown a tree of links.
+types: $(STAMP) ## Types, by mypy (strict).
+	@rm -rf build/types && mkdir -p build/types/splitjoin
+	@ln -s $(CURDIR)/sw/* $(CURDIR)/hw $(CURDIR)/sim $(CURDIR)/boards build/types/splitjoin/
+	MYPYPATH=build/types $(BIN)/mypy
+
+check: lint types test ## What CI runs.
+
+clean: ## Remove .venv and everything generated here. The cache of built models stays.
+	rm -rf $(VENV) build out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info spark-warehouse

@@ -1,0 +1,178 @@
+"""The command line: results, counters, exit codes, and one-paragraph errors without a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from splitjoin.cli import DONE, FAILURE, USAGE, main
+
+ON = "abs(r.x - s.a) <= 10"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with R.parquet, S.parquet and odd files, as the working directory."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(7)
+    for name, column, n in (("R", "x", 90), ("S", "a", 70)):
+        table = pa.table({"ts": np.sort(random.integers(0, 60, n)), column: random.integers(0, 99, n).astype(np.int32)})
+        pyarrow.parquet.write_table(table, f"{name}.parquet")
+        pyarrow.parquet.write_table(table.slice(0, 0), f"{name}-empty.parquet")
+        pyarrow.parquet.write_table(table.take(list(range(n))[::-1]), f"{name}-unsorted.parquet")
+        pyarrow.csv.write_csv(table, f"{name}.csv")
+    Path("broken.parquet").write_text("this is no Parquet")
+    return tmp_path
+
+
+def join(*more: str, r: str = "R.parquet", s: str = "S.parquet", on: str = ON, window: str = "ROWS 20",
+         output: str = "O.parquet") -> int:
+    return main(["join", r, s, "--on", on, "--window", window, "-o", output, *more])
+
+
+@pytest.mark.parametrize(("window", "time"), [("ROWS 17", ()), ("RANGE 9", ("--time", "ts"))])
+def test_the_same_file_from_every_device(folder: Path, window: str, time: tuple[str, ...]) -> None:
+    assert join(*time, window=window, output="golden.parquet") == DONE
+    golden = Path("golden.parquet").read_bytes()
+    assert pyarrow.parquet.read_table("golden.parquet").num_rows > 20
+    for device in ("sim", "pysim"):
+        for cores in ("1", "2", "4", "8"):
+            assert join(*time, "--device", device, "--cores", cores, "--capacity", "64", window=window) == DONE
+            assert Path("O.parquet").read_bytes() == golden, (device, cores)
+
+
+def test_prints_pairs_and_counters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert join("--device", "sim", "--cores", "2", "--capacity", "64") == DONE
+    printed = capsys.readouterr()
+    words = {line.rsplit(None, 1)[0].strip(): line.rsplit(None, 1)[1] for line in printed.out.splitlines()}
+    assert list(words) == ["pairs", "cycles", "comparisons", "comparisons per cycle"]
+    assert int(words["pairs"].replace(",", "")) == pyarrow.parquet.read_table("O.parquet").num_rows
+    ratio = int(words["comparisons"].replace(",", "")) / int(words["cycles"].replace(",", ""))
+    assert float(words["comparisons per cycle"]) == pytest.approx(ratio, abs=1e-3)
+    assert printed.err == ""
+
+
+def test_csv_both_ways(folder: Path) -> None:
+    assert join(r="R.csv", s="S.csv", output="O.csv") == DONE
+    assert join(output="P.parquet") == DONE
+    assert pyarrow.csv.read_csv("O.csv").to_pydict() == pyarrow.parquet.read_table("P.parquet").to_pydict()
+
+
+def test_select(folder: Path) -> None:
+    assert join("--select", "s.a, ts_r") == DONE
+    assert pyarrow.parquet.read_table("O.parquet").column_names == ["a", "ts_r"]
+
+
+@pytest.mark.parametrize("device", ["golden", "sim"])
+@pytest.mark.parametrize(("r", "s", "on"), [
+    ("R-empty.parquet", "S.parquet", ON), ("R.parquet", "S-empty.parquet", ON),
+    ("R-empty.parquet", "S-empty.parquet", ON), ("R.parquet", "S.parquet", "r.x > s.a + 1000")])
+def test_no_rows_is_a_result(folder: Path, device: str, r: str, s: str, on: str) -> None:
+    assert join("--device", device, r=r, s=s, on=on) == DONE
+    table = pyarrow.parquet.read_table("O.parquet")
+    assert (table.num_rows, table.column_names) == (0, ["ts_r", "x", "ts_s", "a"])
+
+
+WRONG = {
+    "column": (USAGE, {"on": "r.x = s.q"}, "stream s has no column 'q'"),
+    "type": (USAGE, {"on": "r.x = 'text'"}, "cannot be compared"),
+    "predicate": (USAGE, {"on": "abs(r.x - "}, "cannot be read at line 1, column 9"),
+    "unsupported": (USAGE, {"on": "sqrt(r.x) < s.a"}, "sqrt"),
+    "window": (USAGE, {"window": "ROWS"}, "'ROWS'"),
+    "rows zero": (USAGE, {"window": "ROWS 0"}, "at least 1"),
+    "range without time": (USAGE, {"window": "RANGE 5"}, "time column"),
+    "order": (USAGE, {"more": ("--order", "sorted")}, "'total'"),
+    "inner on a circuit": (USAGE, {"more": ("--order", "inner(2)", "--device", "sim")}, "not available on circuits"),
+    "time column": (USAGE, {"more": ("--time", "when")}, "no column 'when'"),
+    "unsorted": (FAILURE, {"r": "R-unsorted.parquet", "more": ("--time", "ts")}, "must not decrease"),
+    "too large": (FAILURE, {"window": "ROWS 9999", "more": ("--device", "sim", "--capacity", "64")}, "ROWS 256"),
+    "missing file": (FAILURE, {"r": "nowhere.parquet"}, "there is no file nowhere.parquet"),
+    "broken file": (FAILURE, {"r": "broken.parquet"}, "cannot be read as PARQUET"),
+    "unknown suffix": (FAILURE, {"output": "O.xlsx"}, ".parquet or .csv"),
+    "output folder": (FAILURE, {"output": "none/O.csv"}, "create it first"),
+    "golden has no capacity": (FAILURE, {"more": ("--capacity", "64")}, "--capacity"),
+    "cores": (FAILURE, {"more": ("--device", "sim", "--cores", "0")}, "cores must be"),
+    "window twice": (USAGE, {"more": ("--window-r", "ROWS 3", "--window-s", "ROWS 4")}, "not both"),
+    "overflow": (FAILURE, {"window": "RANGE 50", "more": ("--time", "ts", "--device", "sim", "--capacity", "2")},
+                 "larger capacity"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG, ids=str)
+def test_errors_are_one_paragraph(folder: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
+    code, arguments, said = WRONG[case]
+    more = arguments.pop("more", ()) if "more" in (arguments := dict(arguments)) else ()
+    assert join(*more, **arguments) == code  # type: ignore[arg-type]
+    printed = capsys.readouterr()
+    assert printed.err.startswith("splitjoin: ")
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert not Path("O.parquet").exists()
+
+
+def test_a_failed_run_leaves_the_old_file(folder: Path) -> None:
+    assert join() == DONE
+    before = Path("O.parquet").read_bytes()
+    assert join(r="R-unsorted.parquet", window="RANGE 5") == USAGE
+    assert Path("O.parquet").read_bytes() == before
+    assert not list(folder.glob(".O*"))
+
+
+def test_missing_compiler_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch,
+                                   capsys: pytest.CaptureFixture[str]) -> None:
+    from splitjoin.sim import tools
+
+    tools.cxx.cache_clear()
+    monkeypatch.setenv("SPLITJOIN_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("CXX", raising=False)
+    try:
+        assert join("--device", "sim") == FAILURE
+    finally:
+        tools.cxx.cache_clear()
+    assert "C++ compiler" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["join"], ["join", "--device", "fpga"], ["explain", "--cores", "many"]])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == USAGE
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["join", "verilog", "explain"])
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == DONE
+    assert "exit code" in capsys.readouterr().out
+
+
+def test_verilog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "R.parquet", "-o", "v"]) == USAGE
+    assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32?", "--cores", "3",
+                 "-o", "v"]) == DONE
+    sidecar = json.loads(Path("v/splitjoin.json").read_text())
+    text = Path("v/splitjoin.v").read_text()
+    assert sidecar["configuration"]["cores"] == 3
+    assert sidecar["configuration"]["keys_s"] == [33]
+    assert text.count("\nmodule splitjoin_core(") == 1
+    assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin.json"]
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    schemas = ["--schema-r", "x:int32, y:float32, n:string", "--schema-s", "a:int32?, b:float32, m:string"]
+    assert main(["explain", *schemas, "--on", "abs(r.x - s.a) <= 10 AND r.n = s.m"]) == DONE
+    printed = capsys.readouterr().out
+    assert "33 bits" in printed
+    assert "dictionary" in printed
+    assert "circuits    yes" in printed
+    assert main(["explain", *schemas, "--on", "abs(r.y - s.b) + abs(r.x - s.a) <= 10"]) == DONE
+    assert "circuits    no: " in capsys.readouterr().out

