@@ -45,8 +45,8 @@ def to_verilog(config: Configuration) -> str:
     # Amaranth's own Yosys: the same text everywhere, whatever is installed on the system.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     options: dict[str, Any] = {"emit_src": False, "strip_internal_attrs": True}
-    core = verilog.convert(Core(config), name=f"{TOP}_core", **options)
-    top = verilog.convert(SplitJoin(config, core=_CoreInstance), name=TOP, **options)
+    core: str = verilog.convert(Core(config), name=f"{TOP}_core", **options)
+    top: str = verilog.convert(SplitJoin(config, core=_CoreInstance), name=TOP, **options)
     return core + "\n" + top
 
 

@@ -24,7 +24,7 @@ class Combiner(wiring.Component):
     Registered: latency 1 cycle, 1 item a cycle.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__({
             "left": In(stream.Signature(result_layout())),
             "right": In(stream.Signature(result_layout())),

@@ -67,7 +67,7 @@ class Merger(wiring.Component):
         served = Signal(index_bits)
         in_turn = Signal(index_bits)
         for rank in (1, 0):  # the later assignment wins: inputs behind `served` before those up to it
-            for j in reversed(range(n)):
+            for j in reversed(range(1 - rank, n)):
                 with m.If(pair[j] & ((Const(j, index_bits) > served) if rank == 0 else Const(1))):
                     m.d.comb += in_turn.eq(j)
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from amaranth.back import verilog
 from amaranth.hdl import Module, Value
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.core.region import Region
 from splitjoin.hw.gather.combiner import Combiner
@@ -43,22 +42,18 @@ REGIONS = {
 TOPS = {f"k{k}b{b}c{c}": top_configuration(cores=k, fanout=b, fanin=c) for k, b, c in ((1, 2, 2), (5, 2, 3))}
 
 
-class _SideBySide(wiring.Component):
-    """Independent components under one roof."""
-
-    def __init__(self, parts: Mapping[str, Any]):
-        self._parts = dict(parts)
-        super().__init__({name: Out(part.signature) for name, part in self._parts.items()})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        for name, part in self._parts.items():
-            m.submodules[name] = part
-            outside = part.signature.flatten(getattr(self, name))
-            for (_, member, port), (_, _, inner) in zip(outside, part.signature.flatten(part), strict=True):
-                target, value = (inner, port) if member.flow == In else (port, inner)
-                m.d.comb += Value.cast(target).eq(Value.cast(value))
-        return m
+def _side_by_side(parts: Mapping[str, Any]) -> tuple[Module, list[Value]]:
+    """Independent components under one roof, and the signals of its ports."""
+    m, ports = Module(), []
+    for name, part in parts.items():
+        m.submodules[name] = part
+        outside = part.signature.create(path=(name,))
+        for (_, member, port), (_, _, inner) in zip(part.signature.flatten(outside), part.signature.flatten(part),
+                                                    strict=True):
+            target, value = (inner, port) if member.flow == In else (port, inner)
+            m.d.comb += Value.cast(target).eq(Value.cast(value))
+            ports.append(Value.cast(port))
+    return m, ports
 
 
 def _parts(name: str) -> dict[str, Any]:
@@ -83,5 +78,6 @@ def design(name: str) -> tuple[str, str]:
     if name.startswith("top-"):
         return to_verilog(TOPS[name.removeprefix("top-")]), TOP
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    text: str = verilog.convert(_SideBySide(_parts(name)), name=name, emit_src=False, strip_internal_attrs=True)
+    roof, ports = _side_by_side(_parts(name))
+    text: str = verilog.convert(roof, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
     return text, name

@@ -86,7 +86,7 @@ def case(config: Configuration, rng: random.Random, *, window: tuple[str, str], 
         for _ in range(rng.choice([1, 1, 5])):
             now += int(rng.expovariate(1 / pace))
             rows[side].append((now, rng.randrange(-6, 7)))
-    r, s = (pa.table(list(zip(*rows[side], strict=True)) or [[], []], schema=_columns(side)) for side in "rs")
+    r, s = (_table(side, rows[side]) for side in "rs")
     query = Query.make(*_schemas(), on=_ON, window=window, time="ts", order=order)
     incoming = arrivals(query, r, s)
     lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
@@ -171,6 +171,10 @@ def _first_without_room(rows: Sequence[tuple[str, int]], config: Configuration, 
         ring.append(now)
         count[side] += 1
     return None
+
+
+def _table(side: str, rows: Sequence[tuple[int, int]]) -> pa.Table:
+    return pa.table([[row[n] for row in rows] for n in (0, 1)], schema=_columns(side))
 
 
 def _columns(side: str) -> pa.Schema:

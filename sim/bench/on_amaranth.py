@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from amaranth.hdl import Fragment, Value
+from amaranth.hdl import ClockDomain, Fragment, Module, Value
 from amaranth.sim import Simulator
 
 from .testbench import Pins, Testbench
@@ -75,7 +75,10 @@ class AmaranthTestbench(Testbench):
 
 def simulate(component: Any, body: Callable[[Testbench], Awaitable[None]]) -> None:
     """Run ``body`` on a freshly reset ``component``. SPLITJOIN_TRACE=1 leaves a VCD file in the current folder."""
-    simulator = Simulator(Fragment.get(component, None))
+    roof = Module()
+    roof.domains += ClockDomain("sync")  # a tree of one leaf is nothing but wires
+    roof.submodules.dut = component
+    simulator = Simulator(Fragment.get(roof, None))
     simulator.add_clock(1e-6)
 
     async def testbench(context: Any) -> None:

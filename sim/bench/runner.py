@@ -18,7 +18,8 @@ from typing import Any
 
 import cocotb
 import cocotb_tools.config
-from cocotb_tools.runner import Verilator as CocotbVerilator, get_results
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import Verilator as CocotbVerilator
 from splitjoin.errors import ToolError
 
 from ..build import cache_folder
@@ -48,7 +49,7 @@ class _Runner(CocotbVerilator):
 
 
 def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int = 1) -> int:
-    """Run all tests of bench module ``module`` (``bench_<name>`` if None) on design ``name``, in ``folder``.
+    """Run all tests of Python module ``module`` (that of the design if None) on design ``name``, in ``folder``.
 
     Returns how many ran. Raises `AssertionError` with the end of the log if one failed or none ran, and `ToolError`
     if the circuit cannot be built.
@@ -61,9 +62,9 @@ def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int =
     environment = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error"}
     try:
         _Runner(program).test(
-            f"splitjoin.sim.bench.{module or f'bench_{name}'}", top, hdl_toplevel_lang="verilog", seed=seed,
-            extra_env=environment, waves=traced, build_dir=folder, test_dir=folder, results_xml=str(results.resolve()),
-            log_file=log)
+            module or f"splitjoin.sim.bench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
+            seed=seed, extra_env=environment, waves=traced, build_dir=folder, test_dir=folder,
+            results_xml=str(results.resolve()), log_file=log)
     except (SystemExit, RuntimeError) as error:  # cocotb's way to say that the program or a test failed
         raise AssertionError(f"bench {name} failed ({error}); the log ends with:\n{_tail(log)}") from None
     ran, failed = get_results(results)

@@ -57,7 +57,7 @@ def _tuple(rng: random.Random, config: Configuration, stream: int, now: int) -> 
 def random_groups(rng: random.Random, inputs: int, count: int) -> list[list[Item]]:
     """What ``inputs`` cores send to a merger: ``count`` groups, many of them empty on some or all inputs, then END.
 
-    Row ids are dealt out in turn, as round-robin storage does, and wrap around now and then.
+    Row ids are dealt out in turn, as round-robin storage does.
     """
     streams: list[list[Item]] = [[] for _ in range(inputs)]
     for probe in range(count):

@@ -14,7 +14,17 @@ from typing import Protocol
 from .contract import Contract
 from .pauses import Pauses, flowing
 
-__all__ = ["Pins", "StreamMonitor", "StreamSink", "StreamSource", "Testbench"]
+__all__ = ["Agent", "Pins", "StreamMonitor", "StreamSink", "StreamSource", "Testbench"]
+
+
+class Agent(Protocol):
+    """Something that takes part in every cycle."""
+
+    def drive(self) -> None:
+        """Set this agent's signals for the coming cycle."""
+
+    def observe(self, cycle: int) -> None:
+        """Look at the signals sampled in ``cycle``."""
 
 
 class Pins(Protocol):
@@ -109,7 +119,7 @@ class Testbench(ABC):
 
     def __init__(self) -> None:
         self.cycle = 0
-        self._agents: list[StreamMonitor] = []
+        self._agents: list[Agent] = []
 
     @abstractmethod
     def pins(self, port: str) -> Pins:
@@ -139,6 +149,10 @@ class Testbench(ABC):
         self._agents.append(agent)
         return agent
 
+    def attach(self, agent: Agent) -> None:
+        """Let ``agent`` take part, after those that are there already."""
+        self._agents.append(agent)
+
     async def step(self) -> None:
         """One clock cycle."""
         for agent in self._agents:
@@ -154,7 +168,7 @@ class Testbench(ABC):
             if done():
                 return
             await self.step()
-        state = "; ".join(str(agent) for agent in self._agents)
+        state = "; ".join(str(agent) for agent in self._agents if isinstance(agent, StreamMonitor))
         assert done(), f"no end after {limit} cycles (at cycle {self.cycle}): {state}"
 
     async def steps(self, cycles: int) -> None:

@@ -1,0 +1,78 @@
+# amaranth: UnusedElaboratable=no
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import Configuration, Op
+from splitjoin.hw.core.core import Core
+from splitjoin.hw.layouts import settings_layout
+from splitjoin.sim.bench.models import Operation, RegionModel, Window, item_of, packed_operation, packed_window
+from splitjoin.sim.bench.on_amaranth import simulate
+
+from ..stimuli import cells, configurations, operations, windows
+
+SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64)
+
+
+def packed_settings(config, window_r, window_s):
+    layout = settings_layout(config)
+    at = {name: layout[name].offset for name in ("r", "s")}
+    return packed_window(config, window_r) << at["r"] | packed_window(config, window_s) << at["s"]
+
+
+@given(st.data(), configurations(), cells())
+@settings(max_examples=30)
+def test_both_regions_do_their_part(data, config, stalls):
+    window_r, window_s = data.draw(windows(config)), data.draw(windows(config))
+    index = data.draw(st.integers(0, config.cores - 1))
+    ops = data.draw(operations(config, max_size=40))
+    left, right = RegionModel(config, "s", index, window_s), RegionModel(config, "r", index, window_r)
+    wanted = [[item.essence() for item in model.run(ops)] for model in (left, right)]
+
+    async def body(tb):
+        tb.set("settings", packed_settings(config, window_r, window_s))
+        tb.set("index", index)
+        tb.source("i", [packed_operation(config, op) for op in ops], stalls.source())
+        sinks = [tb.sink("left", stalls.sink(0)), tb.sink("right", stalls.sink(1))]
+        pins = {name: tb.watch(name) for name in ("overflow_r", "overflow_s", "overflow_row_r", "overflow_row_s",
+                                                   "compared", "matched")}
+        counts = [[0, 0], [0, 0]]
+        for _ in range(200 + 40 * len(ops) + 12 * sum(map(len, wanted))):
+            await tb.step()
+            for side in (0, 1):
+                counts[side][0] += pins["compared"]() >> side & 1
+                counts[side][1] += pins["matched"]() >> side & 1
+        for n, (model, sink, items) in enumerate(zip((left, right), sinks, wanted, strict=True)):
+            found = [item_of(p) for p in sink.items]
+            stopped = (right if n == 0 else left).overflow is not None  # then the core takes no more for either
+            assert found == (items[:len(found)] if stopped else items)
+            if model.overflow is None:
+                assert not pins[f"overflow_{model.side}"]()
+            elif pins[f"overflow_{model.side}"]():
+                assert pins[f"overflow_row_{model.side}"]() == model.overflow
+            else:
+                assert stopped
+            if not stopped:
+                assert counts[n] == [model.compared, sum(i.kind == 0 for i in items)]
+
+    simulate(Core(config), body)
+
+
+def test_a_region_may_fall_behind_its_twin():
+    """While the left region scans 64 tuples for each R probe, the right one goes on with what the queue holds."""
+    def tuple_(stream):
+        return Operation(Op.TUPLE, stream, 0, (1,), ((1, 1),))
+
+    async def body(tb):
+        tb.set("settings", packed_settings(SMALL, Window(rows=64), Window(rows=64)))
+        ops = [tuple_(1)] * 64 + [tuple_(0)] * 3 + [tuple_(1)]
+        tb.source("i", [packed_operation(SMALL, op) for op in ops])
+        left, right = tb.sink("left"), tb.sink("right")
+        await tb.run(lambda: len(right.items) == 64 + 4, limit=400)
+        assert len(left.items) < 65, "the left region has not finished its first probe"
+        await tb.run(lambda: len(left.items) == 3 * 65, limit=400)
+
+    simulate(Core(SMALL), body)
+
+
+@pytest.mark.parametrize("config", [SMALL])
+def test_arguments_can_be_read_back(config):
+    assert Core(config).config == config

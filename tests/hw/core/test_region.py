@@ -1,0 +1,88 @@
+# amaranth: UnusedElaboratable=no
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import Configuration, ItemKind, Op
+from splitjoin.hw.core.region import Region
+from splitjoin.sim.bench.bodies import region
+from splitjoin.sim.bench.models import NO_LIMIT, Operation, Window, item_of, packed_operation, packed_window
+from splitjoin.sim.bench.on_amaranth import simulate
+
+from ..stimuli import cells, configurations, operations, windows
+
+DEPTH = 256
+LARGE = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=DEPTH, time_bits=16)
+
+
+@given(st.data(), configurations(), st.sampled_from("rs"), cells())
+@settings(max_examples=60)
+def test_same_items_as_the_model(data, config, side, stalls):
+    window = data.draw(windows(config))
+    index = data.draw(st.integers(0, config.cores - 1))
+    ops = data.draw(operations(config))
+
+    async def body(tb):
+        await region(tb, config, side, index, window, ops, stalls)
+
+    simulate(Region(config, side), body)
+
+
+def stored(ts):
+    return Operation(Op.TUPLE, 1, ts, (1,), ((0, 0),))
+
+
+def probe(ts, high):
+    return Operation(Op.TUPLE, 0, ts, (0,), ((1, high),))
+
+
+def star_cycles(window, ops, matches):
+    """The cycles in which the stars come, from an unstalled region that stores S; all of ``matches`` per probe came."""
+    cycles = []
+
+    async def body(tb):
+        tb.set("window", packed_window(LARGE, window))
+        tb.source("i", [packed_operation(LARGE, op) for op in ops])
+        sink = tb.sink("o")
+        probes = sum(op.stream == 0 for op in ops)
+        await tb.run(lambda: len(sink.items) == probes * (matches + 1), limit=3000 + 600 * probes)
+        for cycle, payload in zip(sink.cycles, sink.items, strict=True):
+            if item_of(payload).kind == ItemKind.STAR:
+                cycles.append(cycle)
+
+    simulate(Region(LARGE, "s"), body)
+    return cycles
+
+
+@pytest.mark.parametrize("matches", [0, DEPTH], ids=["no match", "all match"])
+@pytest.mark.parametrize("stores", [0, 1, 5])
+@pytest.mark.parametrize("window", [Window(rows=DEPTH), Window(rows=NO_LIMIT, length=DEPTH - 1)], ids=["rows", "range"])
+def test_a_stored_tuple_a_cycle_whether_tuples_are_stored_or_not(window, stores, matches):
+    """Probes back to back take one cycle per stored tuple and one for the star, also with stores between them."""
+    ops = [stored(ts) for ts in range(DEPTH)]
+    now = DEPTH - 1
+    for _ in range(6):
+        ops.append(probe(now, 255 if matches else 0))
+        for _ in range(stores):
+            now += 1
+            ops.append(stored(now))
+    cycles = star_cycles(window, ops, matches)
+    assert [b - a for a, b in pairwise(cycles)] == [DEPTH + 1] * 5
+
+
+def test_latency_of_a_probe():
+    """From the cycle in which the probe is taken: 256 slots, two cycles of memory, two of comparison, queue, star."""
+    ops = [stored(0) for _ in range(DEPTH)] + [probe(0, 0)]
+    (cycle,) = star_cycles(Window(rows=DEPTH), ops, 0)
+    assert cycle - DEPTH == DEPTH + 6
+
+
+@pytest.mark.parametrize("side", ["x", "", None, 0])
+def test_region_wrong_side(side):
+    with pytest.raises(ValueError, match=f"^Side must be 'r' or 's', not {side!r}$"):
+        Region(LARGE, side)
+
+
+def test_arguments_can_be_read_back():
+    circuit = Region(LARGE, "s")
+    assert (circuit.config, circuit.side) == (LARGE, "s")

@@ -1,0 +1,80 @@
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import ItemKind
+from splitjoin.hw.gather.combiner import Combiner
+from splitjoin.sim.bench.bodies import combine, combined
+from splitjoin.sim.bench.models import Item, packed_item
+from splitjoin.sim.bench.on_amaranth import simulate
+
+from ..stimuli import cells
+
+
+@given(st.integers(0, 10**6), st.booleans(), st.integers(0, 12), cells())
+@settings(max_examples=40)
+def test_both_sides_become_one(seed, total, count, stalls):
+    async def body(tb):
+        await combine(tb, random.Random(seed), stalls, total=total, count=count)
+
+    simulate(Combiner(), body)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_probe_is_the_tuple_of_the_side(side):
+    async def body(tb):
+        tb.source(("left", "right")[side], [packed_item(Item(ItemKind.PAIR, 7, 3))])
+        sink = tb.sink("o")
+        await tb.run(lambda: sink.items, limit=10)
+        assert [combined(p) for p in sink.items] == [(side, Item(ItemKind.PAIR, 7, 3))]
+        r, s = sink.items[0] >> 3 & 0xFFFFFFFF, sink.items[0] >> 35
+        assert (r, s) == ((7, 3) if side == 0 else (3, 7))
+        assert sink.cycles == [1]
+
+    simulate(Combiner(), body)
+
+
+def test_without_total_the_sides_take_turns():
+    items = [packed_item(Item(ItemKind.PAIR, 0, n)) for n in range(10)]
+
+    async def body(tb):
+        tb.source("left", items)
+        tb.source("right", items)
+        sink = tb.sink("o")
+        await tb.run(lambda: len(sink.items) == 20, limit=40)
+        sides = [combined(p)[0] for p in sink.items]
+        assert all(a != b for a, b in pairwise(sides)), sides
+        assert sink.cycles == list(range(1, 21))
+
+    simulate(Combiner(), body)
+
+
+def test_with_total_a_side_waits_for_its_turn():
+    async def body(tb):
+        tb.set("total", 1)
+        tb.source("left", [packed_item(Item(ItemKind.STAR, 0))])
+        right, sink = tb.source("right"), tb.sink("o")
+        tb.source("sequence", [1, 0])
+        await tb.steps(10)
+        assert sink.items == []
+        right.queue.append(packed_item(Item(ItemKind.STAR, 0)))
+        await tb.steps(10)
+        assert [combined(p)[0] for p in sink.items] == [1, 0]
+
+    simulate(Combiner(), body)
+
+
+def test_end_waits_for_the_other_side():
+    end = packed_item(Item(ItemKind.END))
+
+    async def body(tb):
+        tb.source("left", [end])
+        right, sink = tb.source("right"), tb.sink("o")
+        await tb.steps(10)
+        assert sink.items == []
+        right.queue.extend([packed_item(Item(ItemKind.PAIR, 4, 2)), end])
+        await tb.steps(10)
+        assert [combined(p)[1].kind for p in sink.items] == [ItemKind.PAIR, ItemKind.END]
+
+    simulate(Combiner(), body)

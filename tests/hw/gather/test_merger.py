@@ -1,0 +1,74 @@
+# amaranth: UnusedElaboratable=no
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import ItemKind
+from splitjoin.hw.gather.merger import Merger
+from splitjoin.sim.bench.bodies import merge
+from splitjoin.sim.bench.models import Item, item_of, packed_item
+from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.bench.pauses import Stalls
+
+from ..stimuli import cells, merger_inputs
+
+FLOWING = Stalls(False, False)
+
+
+@given(st.data(), st.integers(1, 4), st.booleans(), cells())
+@settings(max_examples=40)
+def test_groups_stay_together(data, inputs, total, stalls):
+    streams = data.draw(merger_inputs(inputs))
+
+    async def body(tb):
+        await merge(tb, streams, stalls, total=total)
+
+    simulate(Merger(inputs), body)
+
+
+@pytest.mark.parametrize("total", [False, True])
+@pytest.mark.parametrize("inputs", [2, 3, 4])
+def test_an_item_a_cycle_with_a_latency_of_one(inputs, total):
+    streams = [[Item(ItemKind.PAIR, 0, row) for row in range(n, 40, inputs)] + [Item(ItemKind.STAR, 0)]
+               for n in range(inputs)]
+
+    async def body(tb):
+        sink = await merge(tb, streams, FLOWING, total=total)
+        assert sink.cycles == list(range(1, 42))
+
+    simulate(Merger(inputs), body)
+
+
+def test_without_total_a_silent_input_holds_up_no_pairs():
+    async def body(tb):
+        tb.set("total", 0)
+        tb.source("i__1", [packed_item(Item(ItemKind.PAIR, 0, row)) for row in (1, 3)] +
+                  [packed_item(Item(ItemKind.STAR, 0)), packed_item(Item(ItemKind.PAIR, 1, 5))])
+        silent, sink = tb.source("i__0"), tb.sink("o")
+        await tb.steps(10)
+        assert [item_of(p).stored for p in sink.items] == [1, 3]
+        silent.queue.extend(packed_item(i) for i in (Item(ItemKind.PAIR, 0, 2), Item(ItemKind.STAR, 0)))
+        await tb.steps(10)
+        assert [tuple(item_of(p)) for p in sink.items[2:]] == [
+            (ItemKind.PAIR, 0, 2), (ItemKind.STAR, 0, 0), (ItemKind.PAIR, 1, 5)]
+
+    simulate(Merger(2), body)
+
+
+def test_inputs_are_served_in_turn():
+    streams = [[Item(ItemKind.PAIR, 0, 3 * row + n) for row in range(5)] + [Item(ItemKind.STAR, 0)] for n in range(3)]
+
+    async def body(tb):
+        sink = await merge(tb, streams, FLOWING, total=False)
+        served = [item_of(p).stored % 3 for p in sink.items[:-1]]
+        assert all(set(served[n:n + 3]) == {0, 1, 2} for n in range(0, 15, 3)), served
+
+    simulate(Merger(3), body)
+
+
+@pytest.mark.parametrize("inputs", [0, -1, "3", 2.5])
+def test_merger_wrong_inputs(inputs):
+    with pytest.raises(ValueError, match=f"^Inputs must be a positive integer, not {inputs!r}$"):
+        Merger(inputs)
+
+
+def test_arguments_can_be_read_back():
+    assert Merger(3).inputs == 3

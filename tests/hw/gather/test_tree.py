@@ -1,0 +1,66 @@
+# amaranth: UnusedElaboratable=no
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import ItemKind
+from splitjoin.hw.gather.tree import GatherTree
+from splitjoin.sim.bench import models
+from splitjoin.sim.bench.bodies import merge
+from splitjoin.sim.bench.models import Item
+from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.bench.pauses import Stalls
+
+from ..stimuli import cells, merger_inputs
+
+
+@given(st.data(), st.integers(1, 9), st.integers(2, 4), st.booleans(), cells())
+@settings(max_examples=25)
+def test_groups_stay_together(data, leaves, fanin, total, stalls):
+    streams = data.draw(merger_inputs(leaves))
+
+    async def body(tb):
+        await merge(tb, streams, stalls, total=total)
+
+    simulate(GatherTree(leaves=leaves, fanin=fanin), body)
+
+
+@pytest.mark.parametrize("fanin", [2, 3, 4])
+@pytest.mark.parametrize("leaves", [1, 2, 3, 5, 8, 9])
+def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanin):
+    """A group of pairs on all inputs leaves without a gap, its first pair a cycle a level after it came."""
+    streams = [[Item(ItemKind.PAIR, 0, row) for row in range(n, 10 * leaves, leaves)] + [Item(ItemKind.STAR, 0)]
+               for n in range(leaves)]
+
+    async def body(tb):
+        sink = await merge(tb, streams, Stalls(False, False), total=False)
+        first = sink.cycles[0]
+        assert first <= circuit.latency == models.levels(leaves, fanin)
+        assert sink.cycles == list(range(first, first + 10 * leaves + 1))
+
+    circuit = GatherTree(leaves=leaves, fanin=fanin)
+    simulate(circuit, body)
+
+
+@pytest.mark.parametrize("fanin", [2, 3, 4])
+@pytest.mark.parametrize("leaves", [2, 3, 5, 9])
+def test_a_star_takes_a_cycle_a_level(leaves, fanin):
+    async def body(tb):
+        sink = await merge(tb, [[Item(ItemKind.STAR, 0)]] * leaves, Stalls(False, False), total=True)
+        assert sink.cycles == [models.levels(leaves, fanin)]
+
+    simulate(GatherTree(leaves=leaves, fanin=fanin), body)
+
+
+@pytest.mark.parametrize("leaves", [0, -2, "4", 2.0])
+def test_gather_tree_wrong_leaves(leaves):
+    with pytest.raises(ValueError, match=f"^Leaves must be a positive integer, not {leaves!r}$"):
+        GatherTree(leaves=leaves, fanin=2)
+
+
+@pytest.mark.parametrize("fanin", [1, 0, "2", None])
+def test_gather_tree_wrong_fanin(fanin):
+    with pytest.raises(ValueError, match=f"^Fan-in must be an integer of at least 2, not {fanin!r}$"):
+        GatherTree(leaves=4, fanin=fanin)
+
+
+def test_arguments_can_be_read_back():
+    assert GatherTree(leaves=7, fanin=2).leaves == 7

@@ -1,0 +1,62 @@
+import pytest
+from amaranth.lib import data
+from hypothesis import given, settings, strategies as st
+from splitjoin.hw.network.buffer import Buffer
+from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.bench.pauses import flowing, scripted
+
+from ..stimuli import pauses
+
+
+@given(st.lists(st.integers(0, 255), max_size=20), pauses(), pauses())
+@settings(max_examples=30)
+def test_items_pass_in_order(items, idle, backpressure):
+    async def body(tb):
+        source, sink = tb.source("i", items, idle), tb.sink("o", backpressure)
+        await tb.run(lambda: not source.queue and len(sink.items) >= len(items), limit=300)
+        await tb.steps(5)
+        assert sink.items == items
+
+    simulate(Buffer(8), body)
+
+
+def test_an_item_a_cycle_with_a_latency_of_one():
+    async def body(tb):
+        source, sink = tb.source("i", range(50)), tb.sink("o")
+        await tb.run(lambda: len(sink.items) == 50, limit=100)
+        assert source.cycles == list(range(50))
+        assert sink.cycles == list(range(1, 51))
+
+    simulate(Buffer(8), body)
+
+
+@pytest.mark.parametrize("wait", [1, 2, 3, 10])
+def test_ready_is_a_register(wait):
+    """What happens at the output reaches the input a cycle later, never in the same cycle."""
+    async def body(tb):
+        source = tb.source("i", range(9), flowing())
+        tb.sink("o", scripted([True] * (1 + wait)))
+        ready = tb.watch("i__ready")
+        seen = []
+        for _ in range(wait + 4):
+            await tb.step()
+            seen.append(ready())
+        # Two items fit; the output takes one in cycle wait + 1, and there is room in the one after it.
+        assert seen == [1] * min(2, wait + 1) + [0] * max(0, wait) + [1] * (4 - min(2, wait + 1))
+        assert source.cycles[:2] == [0, 1]
+
+    simulate(Buffer(8), body)
+
+
+def test_payload_may_be_a_struct():
+    shape = data.StructLayout({"a": 3, "b": 5})
+
+    async def body(tb):
+        tb.source("i", [0b10101_011])
+        sink = tb.sink("o")
+        await tb.run(lambda: sink.items, limit=10)
+        assert sink.items == [0b10101_011]
+
+    buffer = Buffer(shape)
+    assert buffer.shape == shape
+    simulate(buffer, body)

@@ -1,0 +1,68 @@
+# amaranth: UnusedElaboratable=no
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.hw.network import tree
+from splitjoin.hw.network.tree import DistributionTree
+from splitjoin.sim.bench import models
+from splitjoin.sim.bench.bodies import distribute
+from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.bench.pauses import Stalls
+
+from ..stimuli import cells
+
+
+@given(st.integers(1, 9), st.integers(2, 4), st.lists(st.integers(0, 255), max_size=20), cells())
+@settings(max_examples=30)
+def test_every_leaf_gets_every_item_in_order(leaves, fanout, items, stalls):
+    async def body(tb):
+        await distribute(tb, leaves, items, stalls)
+
+    simulate(DistributionTree(8, leaves=leaves, fanout=fanout), body)
+
+
+@pytest.mark.parametrize("fanout", [2, 3, 4])
+@pytest.mark.parametrize("leaves", [1, 2, 3, 4, 5, 8, 9, 16, 17])
+def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanout):
+    async def body(tb):
+        sent, sinks = await distribute(tb, leaves, range(30), Stalls(False, False))
+        assert sent == list(range(30))
+        for sink in sinks:
+            first = sink.cycles[0]
+            assert sink.cycles == list(range(first, first + 30))
+        assert max(sink.cycles[0] for sink in sinks) == circuit.latency == models.levels(leaves, fanout)
+
+    circuit = DistributionTree(8, leaves=leaves, fanout=fanout)
+    simulate(circuit, body)
+
+
+@given(st.integers(1, 5000), st.integers(2, 16))
+def test_levels_is_the_logarithm_rounded_up(leaves, fanout):
+    depth = tree.levels(leaves, fanout)
+    assert fanout**depth >= leaves
+    assert depth == 0 or fanout ** (depth - 1) < leaves
+
+
+@given(st.integers(2, 3000), st.integers(2, 16))
+def test_groups_are_even_and_no_deeper_than_the_tree(count, fanout):
+    groups = tree.split(count, fanout)
+    assert sum(groups) == count
+    assert 2 <= len(groups) <= fanout
+    assert max(groups) - min(groups) <= 1
+    assert 1 + tree.levels(max(groups), fanout) == tree.levels(count, fanout)
+
+
+@pytest.mark.parametrize("leaves", [0, -2, "4", 2.0])
+def test_tree_wrong_leaves(leaves):
+    with pytest.raises(ValueError, match=f"^Leaves must be a positive integer, not {leaves!r}$"):
+        DistributionTree(8, leaves=leaves, fanout=2)
+
+
+@pytest.mark.parametrize("fanout", [1, 0, "2", None])
+def test_tree_wrong_fanout(fanout):
+    with pytest.raises(ValueError, match=f"^Fan-out must be an integer of at least 2, not {fanout!r}$"):
+        DistributionTree(8, leaves=4, fanout=fanout)
+
+
+def test_arguments_can_be_read_back():
+    circuit = DistributionTree(8, leaves=5, fanout=3)
+    assert (circuit.leaves, circuit.fanout) == (5, 3)

@@ -1,0 +1,83 @@
+"""Hypothesis strategies for stimuli and stalls, so that a failure shrinks to the few cycles that matter."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from splitjoin.device.wire import Configuration, ItemKind, Op
+from splitjoin.sim.bench.models import NO_LIMIT, Item, Operation, Window
+from splitjoin.sim.bench.pauses import MATRIX, Pauses, Stalls, scripted
+
+__all__ = ["cells", "configurations", "merger_inputs", "operations", "pauses", "windows"]
+
+
+def pauses() -> st.SearchStrategy[Pauses]:
+    """Pauses for a while, then none."""
+    return st.lists(st.booleans(), max_size=40).map(scripted)
+
+
+def cells() -> st.SearchStrategy[Stalls]:
+    """Cells of the matrix idle × back-pressure with random pauses at every port."""
+    return st.builds(Stalls.seeded, st.sampled_from(list(MATRIX.values())), st.integers(0, 10**6))
+
+
+def configurations(*, time: bool | None = None) -> st.SearchStrategy[Configuration]:
+    """Small circuits, with more than one test in the predicate. ``time``: with event times or not; None: either."""
+    bits = st.sampled_from({None: [0, 7, 9], True: [7, 9], False: [0]}[time])
+    return st.builds(
+        Configuration, keys_r=st.just((2, 3)), keys_s=st.just((3,)), tests=st.just(((0, 0), (1, 0))),
+        tree=st.sampled_from([("or", 0, 1), ("and", 0, 1), ("or", 1, ("and", 0, 1)), 0]), cores=st.integers(1, 4),
+        capacity=st.sampled_from([2, 4, 8]), fanout=st.integers(2, 4), fanin=st.integers(2, 4), time_bits=bits)
+
+
+def windows(config: Configuration) -> st.SearchStrategy[Window]:
+    """Windows of ROWS, of RANGE, and of both; ROWS alone fit the circuit, and often fill it exactly."""
+    largest = config.window_capacity
+    rows = st.one_of(st.just(largest), st.integers(1, largest))
+    precision = st.integers(0, 4)
+    if not config.time_bits:
+        return st.builds(Window, rows, st.none(), precision)
+    length = st.integers(0, 12)
+    return st.one_of(st.builds(Window, rows, st.none(), precision),
+                     st.builds(Window, st.just(NO_LIMIT), length, precision),
+                     st.builds(Window, st.one_of(rows, st.just(largest + 1)), length, precision))
+
+
+@st.composite
+def operations(draw: st.DrawFn, config: Configuration, *, max_size: int = 60) -> list[Operation]:
+    """Tuples of both streams, ticks and flushes, in the order of event time."""
+    out = []
+    now = 0
+    for kind, gap in draw(st.lists(st.tuples(st.sampled_from("rrrsssrrrssst!"), st.integers(0, 3)), max_size=max_size)):
+        # Rarely a long gap, which expires everything; half the counter's range is what modular ages allow.
+        now += gap if gap < 3 or not config.time_bits else draw(st.integers(1, 2 ** (config.time_bits - 1) - 13))
+        if kind == "!":
+            out.append(Operation(Op.FLUSH))
+        elif kind == "t":
+            out.append(Operation(Op.TICK, 0, now))
+        else:
+            out.append(draw(_tuples(config, "rs".index(kind), now)))
+    return [*out, Operation(Op.FLUSH)]
+
+
+def _tuples(config: Configuration, stream: int, now: int) -> st.SearchStrategy[Operation]:
+    mine, theirs = (config.keys_r, config.keys_s) if stream == 0 else (config.keys_s, config.keys_r)
+    keys = st.tuples(*(st.integers(0, 2**w - 1) for w in mine))
+    limits = [st.integers(0, 2 ** theirs[t[1 - stream]] - 1) for t in config.tests]
+    bounds = st.tuples(*(st.one_of(st.just((0, 2 ** theirs[t[1 - stream]] - 1)), st.tuples(limit, limit))
+                         for limit, t in zip(limits, config.tests, strict=True)))
+    return st.builds(Operation, st.just(Op.TUPLE), st.just(stream), st.just(now), keys, bounds)
+
+
+@st.composite
+def merger_inputs(draw: st.DrawFn, inputs: int) -> list[list[Item]]:
+    """What ``inputs`` cores send to a merger: groups, many of them empty on some inputs or all, each with its star."""
+    streams: list[list[Item]] = [[] for _ in range(inputs)]
+    for probe in range(draw(st.integers(0, 6))):
+        first = draw(st.sampled_from([0, 7, 2**31 - 2, 2**32 - 3]))  # row ids wrap around
+        for n in sorted(draw(st.sets(st.integers(0, 8)))):
+            streams[n % inputs].append(Item(ItemKind.PAIR, probe, (first - first % inputs + n) % 2**32))
+        for stream in streams:
+            stream.append(Item(ItemKind.STAR, probe))
+    for stream in streams:
+        stream.append(Item(ItemKind.END))
+    return streams

@@ -1,0 +1,90 @@
+# amaranth: UnusedElaboratable=no
+import random
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import ItemKind, Record, item_record
+from splitjoin.hw.top import SplitJoin, padded
+from splitjoin.sim.bench.bodies import combined
+from splitjoin.sim.bench.driver import answer, case, check_counters, overflowing, top_configuration
+from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.bench.pauses import MATRIX, Stalls
+
+from .stimuli import cells
+
+
+@given(st.data(), st.integers(1, 5), st.integers(2, 3), st.integers(2, 3), st.sampled_from([2, 4, 8]), cells(),
+       st.integers(0, 10**6))
+@settings(max_examples=15)
+def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, capacity, stalls, seed):
+    config = top_configuration(cores, fanout, fanin, capacity)
+    largest = config.window_capacity
+    rows = st.one_of(st.just(largest), st.integers(1, largest))
+    both = st.builds("ROWS {} RANGE {}".format, rows, st.integers(0, 30))
+    window = (data.draw(st.one_of(both, st.builds("ROWS {}".format, rows))), data.draw(both))
+    order = data.draw(st.sampled_from(["none", "outer(1)", "outer(3)", "outer(100)", "total"]))
+    job = case(config, random.Random(seed), window=window, order=order, count=data.draw(st.integers(0, 50)))
+
+    async def body(tb):
+        registers, _ = await answer(tb, job, stalls)
+        await check_counters(registers, job)
+
+    simulate(SplitJoin(config), body)
+
+
+@pytest.mark.parametrize("order", ["none", "outer(1)", "total"])
+@pytest.mark.parametrize("seed", range(4))
+def test_overflow_names_the_first_tuple_in_arrival_order(order, seed):
+    config = top_configuration(1 + seed, 2, 2)
+
+    async def body(tb):
+        await overflowing(tb, config, random.Random(seed), order, list(MATRIX.values())[seed])
+
+    simulate(SplitJoin(config), body)
+
+
+def test_total_order_keeps_more_tuples_in_flight_than_it_can_tell_apart():
+    """Results are not taken at first, so that tuples pile up at the input until the sequence queue is full."""
+    config = top_configuration(2, 2, 2)
+    job = case(config, random.Random(3), window=("ROWS 1 RANGE 1", "ROWS 1 RANGE 1"), order="total", count=200)
+
+    async def body(tb):
+        class Late(Stalls):
+            def sink(self, port=0):
+                return iter([True] * 400 + [False] * 100_000)
+
+        _, sink = await answer(tb, job, Late(False, False))
+        assert sink.cycles[0] > 400
+
+    simulate(SplitJoin(config), body)
+
+
+def first_star(config):
+    """The cycle in which the star of a lone tuple leaves, after the same writes of registers each time."""
+    job = case(config, random.Random(1), window=("ROWS 1 RANGE 0", "ROWS 1 RANGE 0"), order="total", count=1)
+    cycles = []
+
+    async def body(tb):
+        _, sink = await answer(tb, job, Stalls(False, False))
+        cycles.extend(c for c, p in zip(sink.cycles, sink.items, strict=True) if combined(p)[1].kind == ItemKind.STAR)
+
+    simulate(SplitJoin(config), body)
+    return cycles[0]
+
+
+@pytest.mark.parametrize(("cores", "width", "depth"), [(2, 2, 1), (8, 2, 3), (9, 3, 2)])
+def test_latency_grows_by_a_cycle_a_level_of_both_trees(cores, width, depth):
+    assert first_star(top_configuration(cores, width, width)) - first_star(top_configuration(1, 2, 2)) == 2 * depth
+
+
+@pytest.mark.parametrize(("width", "bits"), [(1, 96), (96, 96), (97, 128), (128, 128), (129, 160)])
+def test_ports_are_whole_words(width, bits):
+    assert padded(Record((("a", width),))) == bits
+
+
+def test_ports():
+    config = top_configuration(2, 2, 2)
+    top = SplitJoin(config)
+    assert top.config == config
+    assert len(top.i.payload) == padded(config.input_record)
+    assert len(top.o.payload) == padded(item_record())

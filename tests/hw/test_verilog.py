@@ -1,0 +1,95 @@
+import json
+import re
+import subprocess
+
+import pytest
+from splitjoin.device.registers import MAGIC, REGISTERS
+from splitjoin.device.wire import Configuration, item_record
+from splitjoin.hw.top import padded
+from splitjoin.hw.verilog import TOP, sidecar, to_verilog
+from splitjoin.sim.tools import find_verilator
+
+CORES = (1, 2, 8)
+
+
+def configuration(cores):
+    return Configuration(keys_r=(16, 8), keys_s=(16,), tests=((0, 0), (1, 0)), tree=("and", 0, 1), cores=cores,
+                         capacity=16, time_bits=32)
+
+
+def module(text, name):
+    """The text of one module."""
+    return re.search(rf"^module {re.escape(name)}\(.*?^endmodule", text, re.MULTILINE | re.DOTALL)[0]
+
+
+def test_text_is_deterministic():
+    config = configuration(2)
+    assert to_verilog.__wrapped__(config) == to_verilog.__wrapped__(config)
+
+
+@pytest.mark.parametrize("cores", CORES)
+def test_core_stands_once_and_is_instantiated_for_each_core(cores):
+    text = to_verilog(configuration(cores))
+    assert len(re.findall(rf"^module {TOP}_core\(", text, re.MULTILINE)) == 1
+    assert len(re.findall(rf"^module {TOP}\(", text, re.MULTILINE)) == 1
+    assert len(re.findall(rf"^  {TOP}_core core ", text, re.MULTILINE)) == cores
+    names = re.findall(r"^module (\S+) ?\(", text, re.MULTILINE)
+    assert len(names) == len(set(names)), "a module is defined twice"
+
+
+def test_length_grows_little_with_the_cores():
+    """Each core adds a node of every tree, and nothing of itself."""
+    one, eight = (to_verilog(configuration(k)) for k in (1, 8))
+    core = one[:one.index(f"module {TOP}(")].count("\n")
+    assert (eight.count("\n") - one.count("\n")) / 7 < core / 2
+
+
+@pytest.mark.parametrize("cores", CORES)
+def test_lints_clean(cores, tmp_path):
+    """Nothing but what all Verilog from Yosys shows.
+
+    That is: implicit widths, unused wires, registers with an initial value as well as a reset, and cases whose default
+    stands before them.
+    """
+    source = tmp_path / f"{TOP}.v"
+    source.write_text(to_verilog(configuration(cores)))
+    verilator = find_verilator()
+    silent = ("WIDTHTRUNC", "WIDTHEXPAND", "UNUSEDSIGNAL", "PROCASSINIT", "CASEINCOMPLETE", "DECLFILENAME")
+    command = [str(verilator.program), "--lint-only", "-Wall", *(f"-Wno-{name}" for name in silent), "--top-module",
+               TOP, str(source)]
+    done = subprocess.run(command, env=verilator.environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("cores", CORES)
+def test_sidecar_tells_the_ports_of_the_verilog(cores):
+    config = configuration(cores)
+    text = module(to_verilog(config), TOP)
+    declared = {}
+    for direction, high, name in re.findall(r"^  (input|output)(?: reg)?(?: \[(\d+):0\])? (\S+);", text, re.MULTILINE):
+        declared[name] = {"direction": direction.removesuffix("put"), "width": int(high or 0) + 1}
+    assert sidecar(config)["ports"] == declared
+    assert declared["i__payload"]["width"] == padded(config.input_record)
+    assert declared["o__payload"]["width"] == padded(item_record())
+
+
+def test_sidecar_tells_records_registers_and_parameters():
+    config = configuration(8)
+    found = json.loads(json.dumps(sidecar(config)))
+    assert found["top"] == TOP
+    assert int(found["abi_hash"], 16) == config.abi_hash
+    assert int(found["id"], 16) == MAGIC
+    assert found["configuration"]["cores"] == 8
+    assert found["configuration"]["tree"] == ["and", 0, 1]
+    assert found["records"]["input"] == [list(f) for f in config.input_record.fields]
+    assert found["output_record"] == [list(f) for f in item_record().fields]
+    assert [(r["name"], r["address"], r["bits"], r["access"]) for r in found["registers"]] == [
+        (r.name, r.address, r.bits, r.access) for r in REGISTERS]
+    assert found["opcodes"] == {"TUPLE": 0, "TICK": 1, "FLUSH": 2}
+    assert found["item_kinds"] == {"PAIR": 0, "STAR": 1, "END": 2}
+    assert found["orders"] == {"NONE": 0, "OUTER": 1, "TOTAL": 2}
+
+
+def test_sidecar_is_a_function_of_the_configuration():
+    assert sidecar(configuration(2)) == sidecar(configuration(2))
+    assert sidecar(configuration(2))["abi_hash"] != sidecar(configuration(1))["abi_hash"]

@@ -1,0 +1,29 @@
+"""The cocotb benches, each on its design."""
+
+import pytest
+from splitjoin.sim.bench.designs import DESIGNS, TOPS
+from splitjoin.sim.bench.runner import run_bench
+
+#: Design → how many tests its bench has at least; the matrix of stalls is part of each.
+BENCHES = {"tree": 108, "merger": 40, "region": 144, "combiner": 24, **{f"top-{name}": 60 for name in TOPS}}
+
+
+def test_every_design_has_a_bench():
+    assert set(BENCHES) == set(DESIGNS)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_bench(design, tmp_path):
+    assert run_bench(design, tmp_path) >= BENCHES[design]
+
+
+def test_a_failing_bench_fails(tmp_path, monkeypatch):
+    """The runner itself: a bench that does not hold raises with the log's end, and so does one without tests."""
+    (tmp_path / "bench_wrong.py").write_text(
+        "import cocotb\n\n\n@cocotb.test()\nasync def never_holds(dut):\n    assert dut is None, 'it does not hold'\n")
+    (tmp_path / "bench_empty.py").write_text("import cocotb\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AssertionError, match=r"(?s)bench combiner failed.*it does not hold"):
+        run_bench("combiner", tmp_path / "wrong", module="bench_wrong")
+    with pytest.raises(AssertionError, match=r"bench combiner"):
+        run_bench("combiner", tmp_path / "empty", module="bench_empty")
