@@ -30,6 +30,8 @@ _HARNESS = Path(__file__).with_name("harness.cpp")
 # -O2 for the model: Verilator's own default, -Os, runs at half the speed.
 _FLAGS = ("-O2", "-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
           "-DVM_TIMING=0", "-w")
+# One class for all cores: the model of 8 cores compiles in a third of the time, and runs a tenth faster.
+_OPTIONS = f'`verilator_config\nno_inline -module "{TOP}_core"\n'
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 
@@ -49,7 +51,7 @@ def library(config: Configuration) -> Path:
     that want the same model wait for each other. Raises `ToolError` with the tool's own words when a build fails.
     """
     verilator, compiler = find_verilator(), cxx()
-    parts = (f"{config.abi_hash:016x}", repr(config), _design(), _HARNESS.read_text(), " ".join(_FLAGS),
+    parts = (f"{config.abi_hash:016x}", repr(config), _design(), _HARNESS.read_text(), " ".join(_FLAGS), _OPTIONS,
              verilator.version, _compiler_version(compiler))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     folder = cache_folder()
@@ -67,7 +69,9 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
         work = Path(name)
         verilog = work / f"{TOP}.v"
         verilog.write_text(source)
-        _run([str(verilator.program), "--cc", str(verilog), "--top-module", TOP, "--Mdir", str(work / "cc"), "-O3",
+        options = work / "options.vlt"
+        options.write_text(_OPTIONS)
+        _run([str(verilator.program), "--cc", str(options), str(verilog), "--top-module", TOP, "--Mdir", str(work / "cc"), "-O3",
               "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-WIDTHTRUNC",
               "-Wno-WIDTHEXPAND"], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
