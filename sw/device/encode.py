@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from ..arrival import Arrivals
-from ..lang.bounds import interval
-from ..lang.keys import Codes, Texts, guard_holds
+from ..lang.codes import Coder
+from ..lang.keys import Codes
 from ..lang.plan import Plan
-from ..lang.vector import Vector
 from .api import ITEM, STAR, Items
 from .wire import WORD_BITS, Configuration, Op, Record, item_record
 
@@ -56,14 +52,14 @@ def unpack(record: Record, words: Words) -> dict[str, Codes]:
 
 
 class Encoder:
-    """Turns arrivals into records of ``config`` by ``plan``. Keeps the session's dictionary of texts and its clock.
+    """Turns arrivals into records of ``config`` by ``plan``. Keeps the session's clock.
 
     ``longest`` is the longer RANGE in ticks, None without one.
     """
 
     def __init__(self, plan: Plan, config: Configuration, longest: int | None):
-        self._plan, self._config, self._longest = plan, config, longest
-        self._texts = Texts()
+        self._config, self._longest = config, longest
+        self._coder = Coder(plan)
         self._last: int | None = None  # event time of the last arrival
         self._clock = 0  # the same in device time
 
@@ -72,8 +68,6 @@ class Encoder:
         config = self._config
         body_at = config.input_record.offsets()["body"][0]
         out = np.zeros((len(arrivals), config.input_record.words), np.uint32)
-        # Texts of both streams are numbered before bounds are made, in the order of the streams.
-        slots = {side: self._values(side, arrivals.table(side)) for side in ("r", "s")}
         time = self._device_time(arrivals) if config.time_bits else None
         for number, side in enumerate("rs"):
             rows = arrivals.stream == number
@@ -86,40 +80,16 @@ class Encoder:
             head = Record(tuple(f for f in config.input_record.fields if f[0] != "body"))
             assert head.width == body_at
             whole = Record(head.fields + config.body(side).fields)
-            fields |= self._keys(side, slots[side]) | self._bounds(side, slots[side])
+            codes = self._coder.codes(side, arrivals.table(side))
+            fields |= {f"key{i}": key for i, key in enumerate(codes.keys)}
+            for j, (low, high) in enumerate(zip(codes.lows, codes.highs, strict=True)):
+                fields |= {f"lo{j}": low, f"hi{j}": high}
             out[rows] = pack(whole, fields, n, config.input_record.words)
         return out
 
     def flush(self) -> Words:
         """The record that ends the input."""
         return pack(self._config.input_record, {"op": Op.FLUSH}, 1)
-
-    def _values(self, side: str, table: pa.Table) -> list[Vector]:
-        """Per slot its key's values; valid where the key is not NULL and the guards hold."""
-        out = []
-        for slot in self._plan.slots(side):
-            v = slot.key.values(table, self._texts)
-            out.append(Vector(v.values, v.valid & guard_holds(slot.guards, table)))
-        return out
-
-    def _keys(self, side: str, values: list[Vector]) -> dict[str, Codes | int]:
-        slots = self._plan.slots(side)
-        return {f"key{i}": np.where(v.valid, slot.key.encode(v), np.uint64(0)) if slot.null_code else slot.key.encode(v)
-                for i, (slot, v) in enumerate(zip(slots, values, strict=True))}
-
-    def _bounds(self, side: str, values: list[Vector]) -> dict[str, Codes | int]:
-        mine, theirs = self._plan.slots(side), self._plan.slots("s" if side == "r" else "r")
-        out: dict[str, Codes | int] = {}
-        for j, test in enumerate(self._plan.tests):
-            here, there = (test.r, test.s) if side == "r" else (test.s, test.r)
-            key = theirs[there].key
-            v = values[here]
-            parts = [interval(rel, side, v, mine[here].key, key) for rel in test.relations]
-            low = reduce(np.maximum, (p[0] for p in parts))
-            high = reduce(np.minimum, (p[1] for p in parts))
-            out[f"lo{j}"] = np.where(v.valid, low, np.uint64(2**key.width - 1))
-            out[f"hi{j}"] = np.where(v.valid, high, np.uint64(0))
-        return out
 
     def _device_time(self, arrivals: Arrivals) -> Codes:
         """Event times as the device counts them: from 0, modulo its width, with idle gaps shortened.
