@@ -26,6 +26,7 @@ struct Model {
     VerilatedContext context;
     Vsplitjoin top;
     uint64_t cycle = 0;
+    uint64_t quiet = 0;  // cycles since the last hand-over, across pauses of run()
     Random random;
     uint32_t stall_in, stall_out;  // of 2^32, the share of cycles in which the port stalls
     bool offering = false;         // a stream never takes back an offer
@@ -98,14 +99,14 @@ int sj_run(void* handle, const uint32_t* records, uint64_t n, uint64_t* sent, ui
            uint64_t room, uint64_t* received, uint64_t* received_cycle, int until_end, uint64_t pause,
            uint64_t patience) {
     Model& m = *static_cast<Model*>(handle);
-    uint64_t s = 0, r = 0, quiet = 0;
+    uint64_t s = 0, r = 0;
     const uint64_t until = m.cycle + pause;
     int why = RUN_PAUSED;
     while (true) {
         if (s == n && !until_end) { why = RUN_SENT; break; }
         if (r == room) { why = RUN_FULL; break; }
         if (m.cycle >= until) { why = RUN_PAUSED; break; }
-        if (quiet >= patience) { why = RUN_STUCK; break; }
+        if (m.quiet >= patience) { why = RUN_STUCK; break; }
 
         if (!m.offering && s < n && !m.stalls(m.stall_in)) {
             m.offering = true;
@@ -114,19 +115,19 @@ int sj_run(void* handle, const uint32_t* records, uint64_t n, uint64_t* sent, ui
         m.top.i___05Fvalid = m.offering;
         m.top.o___05Fready = !m.stalls(m.stall_out);
         m.top.eval();
-        ++quiet;
+        ++m.quiet;
         bool end = false;
         if (m.top.o___05Fvalid && m.top.o___05Fready) {
             const uint32_t* payload = m.top.o___05Fpayload.data();
             std::memcpy(items + r * OUT_WORDS, payload, OUT_WORDS * sizeof(uint32_t));
             received_cycle[r++] = m.cycle;
             end = (payload[0] & 3) == 2;
-            quiet = 0;
+            m.quiet = 0;
         }
         if (m.offering && m.top.i___05Fready) {
             sent_cycle[s++] = m.cycle;
             m.offering = false;
-            quiet = 0;
+            m.quiet = 0;
         }
         m.edge();
         m.top.i___05Fvalid = 0;

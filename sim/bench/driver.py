@@ -19,7 +19,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
 from .bodies import combined
-from .models import Item, check_answer
+from .models import Item, Window, check_answer, first_without_room
 from .pauses import Stalls
 from .testbench import StreamSink, Testbench
 
@@ -134,7 +134,7 @@ async def overflowing(tb: Testbench, config: Configuration, rng: random.Random, 
         length = rng.randint(4, 12) * config.cores
         job = case(config, rng, window=(f"RANGE {length}", f"RANGE {length}"), order=order, count=30 * config.cores,
                    pace=1.2)
-        wanted = _first_without_room(job.arrivals, config, length)
+        wanted = first_without_room(job.arrivals, config, {side: Window(length=length) for side in "rs"})
         if wanted is not None:
             break
     registers = Registers(tb)
@@ -156,21 +156,6 @@ async def overflowing(tb: Testbench, config: Configuration, rng: random.Random, 
     found = [combined(payload) for payload in sink.items]
     wrong = {item for item in found if item[1].kind == ItemKind.PAIR} - set(job.wanted)
     assert not wrong, f"wrong pairs before the overflow: {wrong}"
-
-
-def _first_without_room(rows: Sequence[tuple[str, int]], config: Configuration, length: int) -> tuple[str, int] | None:
-    """Stream and row id of the first of ``rows`` that finds its core's ring full of tuples within ``length``."""
-    live: dict[tuple[str, int], list[int]] = {}
-    count = {"r": 0, "s": 0}
-    for side, now in rows:
-        row = count[side]
-        ring = live.setdefault((side, row % config.cores), [])
-        ring[:] = [ts for ts in ring if now - ts <= length]
-        if len(ring) == config.capacity:
-            return side, row
-        ring.append(now)
-        count[side] += 1
-    return None
 
 
 def _table(side: str, rows: Sequence[tuple[int, int]]) -> pa.Table:

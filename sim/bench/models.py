@@ -11,7 +11,8 @@ from splitjoin.device.wire import Configuration, ItemKind, Op, Record, Tree
 from splitjoin.hw.layouts import result_layout, window_layout
 
 __all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "check_answer", "check_combined", "check_merged",
-           "groups", "holds", "item_of", "levels", "pack", "packed_item", "packed_operation", "packed_window"]
+           "first_without_room", "groups", "holds", "item_of", "levels", "pack", "packed_item", "packed_operation",
+           "packed_window"]
 
 #: ROWS without a limit.
 NO_LIMIT = 2**32 - 1
@@ -247,3 +248,20 @@ def check_answer(found: Sequence[tuple[int, Item]], wanted: Sequence[tuple[int, 
         assert [star for _, star in got] == [star for _, star in expected], f"the stars of {'rs'[side]} differ"
         for n, ((a, _), (b, _)) in enumerate(zip(got, expected, strict=True)):
             assert Counter(a) == Counter(b), f"group {n} of {'rs'[side]} is {sorted(a)}, not {sorted(b)}"
+
+
+def first_without_room(rows: Iterable[tuple[str, int]], config: Configuration, windows: Mapping[str, Window],
+                       ) -> tuple[str, int] | None:
+    """Stream and row id of the first of ``rows`` (stream, event time) that finds its core's ring full, if one does."""
+    live: dict[str, list[tuple[int, int]]] = {"r": [], "s": []}
+    count = {"r": 0, "s": 0}
+    for side, now in rows:
+        row = count[side]
+        length, oldest = windows[side].length, row - windows[side].rows
+        # Without this tuple: those that its arrival pushes out are gone.
+        live[side] = [(n, ts) for n, ts in live[side] if (length is None or now - ts <= length) and n > oldest]
+        if sum(n % config.cores == row % config.cores for n, _ in live[side]) == config.capacity:
+            return side, row
+        live[side].append((row, now))
+        count[side] += 1
+    return None

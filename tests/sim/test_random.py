@@ -1,0 +1,141 @@
+"""Random joins on random circuits under random stalls, on both simulators, against the golden model.
+
+A distilled version of a long search. The few circuits are built once; windows, orders, data and stalls vary freely.
+"""
+
+import random
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.registry import device
+from splitjoin.errors import WindowOverflow
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.sim.bench.models import NO_LIMIT, Window, first_without_room
+from splitjoin.sim.device import SimDevice
+from splitjoin.sim.pysim import PysimDevice
+
+from ..conformance import assert_conforms, run
+
+#: cores, capacity, fan-out, fan-in; whether there are event times. Rings of 2 are full nearly always.
+CIRCUITS = [((1, 4, 2, 2), True), ((3, 2, 2, 2), True), ((5, 4, 3, 2), True), ((1, 2, 2, 2), False),
+            ((4, 2, 2, 4), False)]
+ON = "abs(r.x - s.a) <= 2"
+SCHEMAS = {side: pa.schema([pa.field("ts", pa.int64(), nullable=False), pa.field(name, pa.int16(), nullable=False)])
+           for side, name in (("r", "x"), ("s", "a"))}
+
+
+@dataclass(frozen=True)
+class Join:
+    """A join to run: tables, windows as numbers, order, and where the input is cut into stretches."""
+
+    r: pa.Table
+    s: pa.Table
+    windows: dict[str, Window]
+    timed: bool
+    order: str
+    cuts: tuple[int, ...]
+    stalls: tuple[float, float, int]
+
+    def query(self):
+        texts = {}
+        for side, w in self.windows.items():
+            parts = [f"ROWS {w.rows}"] * (w.rows != NO_LIMIT) + [f"RANGE {w.length}"] * (w.length is not None)
+            texts[side] = " ".join(parts)
+        return Query.make(Schema.from_table("r", self.r), Schema.from_table("s", self.s), on=ON, window=texts,
+                          time="ts" if self.timed else None, order=self.order)
+
+    def arrivals(self):
+        """(stream, event time) in arrival order."""
+        r, s = ([(side, ts) for ts in table["ts"].to_pylist()] for side, table in (("r", self.r), ("s", self.s)))
+        return sorted(r + s, key=lambda x: (x[1], x[0]))
+
+
+@st.composite
+def joins(draw, circuit, *, timed, max_rows):
+    cores, capacity, _, _ = circuit
+    largest = cores * capacity
+    rows = st.one_of(st.just(largest), st.integers(max(1, largest - cores), largest), st.integers(1, largest))
+    windows = {}
+    for side in "rs":
+        kind = draw(st.sampled_from(["rows", "range", "both", "both"])) if timed else "rows"
+        limit = draw(st.one_of(rows, st.integers(largest + 1, largest + 9)) if kind == "both" else rows)
+        length = draw(st.sampled_from([0, 1, 4, 11, 40, 10**6]))
+        windows[side] = Window(NO_LIMIT if kind == "range" else limit, None if kind == "rows" else length)
+    if timed and all(w.length is None for w in windows.values()):
+        windows["s"] = Window(windows["s"].rows, 7)  # else the circuit would have no event times
+    size = draw(st.integers(0, max_rows))
+    rng = random.Random(draw(st.integers(0, 10**9)))
+    share, burst, pace = rng.choice([0.05, 0.5, 0.5, 0.9]), rng.choice([1, 4, 20]), rng.choice([0.1, 1, 4])
+    span = rng.choice([2, 6, 40])
+    columns = {"r": ([], []), "s": ([], [])}
+    now = rng.choice([-(2**62), 0, 12345])
+    while sum(len(c[0]) for c in columns.values()) < size:
+        side = "r" if rng.random() < share else "s"
+        for _ in range(rng.randint(1, burst)):
+            now += int(rng.expovariate(1 / pace)) + (rng.choice([100, 10**7, 2**45]) if rng.random() < 0.02 else 0)
+            columns[side][0].append(now)
+            columns[side][1].append(rng.randrange(span))
+    tables = [pa.table(list(columns[side]), schema=SCHEMAS[side]) for side in "rs"]
+    order = draw(st.sampled_from(["none", "outer(1)", "outer(3)", "outer(1000)", "total", "total"]))
+    cuts = tuple(draw(st.lists(st.integers(0, size), max_size=2)))
+    stalls = draw(st.tuples(st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from([0.0, 0.5, 0.9]), st.integers(0, 999)))
+    return Join(*tables, windows, timed, order, cuts, stalls)
+
+
+def check(circuit, make, join):
+    """The golden model's answer, or the overflow that it must come to."""
+    cores, capacity, fanout, fanin = circuit
+    stall_in, stall_out, seed = join.stalls
+    engine = make(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, stall_in=stall_in, stall_out=stall_out,
+                  seed=seed)
+    query = join.query()
+    overflow = first_without_room(join.arrivals(), engine.configuration(query), join.windows) if join.timed else None
+    if overflow is not None:
+        with pytest.raises(WindowOverflow) as caught:
+            run(engine, query, join.r, join.s, join.cuts)
+        assert (caught.value.stream, caught.value.row) == overflow
+        return
+    assert_conforms(run(engine, query, join.r, join.s, join.cuts), run(device("golden"), query, join.r, join.s),
+                    join.order)
+
+
+@pytest.mark.parametrize(("circuit", "timed"), CIRCUITS, ids=str)
+def test_compiled_circuit(circuit, timed):
+    @given(joins(circuit, timed=timed, max_rows=150))
+    @settings(max_examples=60)
+    def same_answer(join):
+        check(circuit, SimDevice, join)
+
+    same_answer()
+
+
+@given(st.data(), st.integers(1, 6), st.sampled_from([2, 4, 8]), st.integers(2, 4), st.integers(2, 4), st.booleans())
+@settings(max_examples=20)
+def test_any_circuit_on_the_slow_simulator(data, cores, capacity, fanout, fanin, timed):
+    circuit = (cores, capacity, fanout, fanin)
+    check(circuit, PysimDevice, data.draw(joins(circuit, timed=timed, max_rows=25)))
+
+
+@pytest.mark.parametrize("make", [SimDevice, PysimDevice])
+@pytest.mark.parametrize(("r", "s", "first"), [([0, 0, 0, 0, 2], [0, 0, 0, 0, 1], ("s", 4)),
+                                               ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1], ("r", 4))])
+def test_the_first_tuple_without_room_is_named_although_the_other_stream_has_one_too(make, r, s, first):
+    """One stream outgrows its window, and the other does an arrival later, before the circuit has come to a stand."""
+    tables = [pa.table([times, [0] * 5], schema=SCHEMAS[side]) for side, times in (("r", r), ("s", s))]
+    for order in ("none", "outer(1)", "total"):
+        join = Join(*tables, {side: Window(length=5) for side in "rs"}, True, order, (), (0.0, 0.0, 1))
+        with pytest.raises(WindowOverflow) as caught:
+            run(make(cores=1, capacity=4), join.query(), join.r, join.s)
+        assert (caught.value.stream, caught.value.row) == first
+
+
+def test_a_stuck_circuit_is_noticed_although_its_patience_is_longer_than_a_pause(monkeypatch):
+    monkeypatch.setattr("splitjoin.sim.device._PAUSE", 64)
+    table = pa.table([[0] * 9, [0] * 9], schema=SCHEMAS["r"])
+    empty = SCHEMAS["s"].empty_table()
+    join = Join(table, empty, {side: Window(length=5) for side in "rs"}, True, "total", (), (0.0, 0.0, 0))
+    with pytest.raises(WindowOverflow, match="r#4 arrived"):
+        run(SimDevice(cores=1, capacity=4), join.query(), table, empty)
