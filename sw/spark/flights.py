@@ -28,7 +28,7 @@ from .flights_data import CONDITION, EARTH, MILES, MINUTES, Departures, departur
 from .flights_report import counter_lines, draw_latencies, table_lines
 from .progress import progress
 
-__all__ = ["compare", "main", "nested_loop", "run"]
+__all__ = ["compare", "main", "nested_loop", "run", "work"]
 
 #: How many days the job takes by default: about two minutes with the simulated circuit on two cores.
 DAYS = 30
@@ -69,12 +69,13 @@ def run(options: argparse.Namespace) -> int:
     spark = local_session("splitjoin flights", log=options.output / "spark.log",
                           config=_SETTINGS)
     try:
-        return _run(spark, data, options, days)
+        return work(spark, data, options, days)
     finally:
         spark.stop()
 
 
-def _run(spark: SparkSession, data: Departures, options: argparse.Namespace, days: int) -> int:
+def work(spark: SparkSession, data: Departures, options: argparse.Namespace, days: int) -> int:
+    """The job in a running session; results go to ``options.output``."""
     left, right = spark.createDataFrame(data.r), spark.createDataFrame(data.s)
     metrics = JoinMetrics(spark)
     device_options: dict[str, Any] = {} if options.device == "golden" else {"cores": options.cores}

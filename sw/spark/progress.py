@@ -29,7 +29,8 @@ def progress(spark: SparkSession, title: str) -> Iterator[None]:
             info = tracker.getJobInfo(job)
             for stage in [] if info is None else info.stageIds:
                 counts = tracker.getStageInfo(stage)
-                if counts is not None:  # a stage that was skipped, or has not begun, is not known
+                # Stages that have not begun do not count: some never will, since Spark has their results already.
+                if counts is not None and counts.numActiveTasks + counts.numCompletedTasks:
                     total, finished = total + counts.numTasks, finished + counts.numCompletedTasks
         bar.total = max(total, finished)
         bar.update(finished - bar.n)

@@ -25,6 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Many small plans, each run once: thorough compilation would take longer than it saves.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
     session = local_session("splitjoin tests", cores=2, log=tmp_path_factory.mktemp("spark") / "spark.log",
                             config=settings)

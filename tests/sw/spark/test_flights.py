@@ -1,0 +1,135 @@
+"""The main job, on the golden model."""
+
+import argparse
+import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
+from splitjoin.errors import InputError, ToolError
+from splitjoin.spark import Latencies, flights
+from splitjoin.spark.flights_data import departures
+from splitjoin.spark.flights_report import counter_lines, draw_latencies, table_lines
+
+QUICK = ["--device", "golden", "--quick"]
+
+
+def test_the_job_in_its_own_process(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", *QUICK, "--output", str(output)],
+                         capture_output=True, text=True, check=False)
+    assert (job.returncode, job.stderr) == (0, "")
+    lines = job.stdout.splitlines()
+    assert lines[0] == ("flights from New York, 2013-01-01 to 2013-01-02: 334 departures of UA, 1,439 of 13 other "
+                        "carriers; 12 cancelled flights left out")
+    assert lines[-1] == "equal: 165 pairs, the same as Spark's nested-loop join"
+    assert "the first 10 of 165 results:" in lines
+    assert "2013-01-01 06:07  UA 1077  EWR   MIA  06:00  B6 371   LGA   FLL  7 min" in lines
+    results = parquet.read_table(output / "pairs.parquet")
+    assert results.column_names[:3] == ["departed_r", "carrier_r", "flight_r"]
+    assert len(results) == 165
+    apart = abs(results["departed_r"].cast("int64").to_numpy() - results["departed_s"].cast("int64").to_numpy())
+    assert apart.max() == 15 * 60 * 1_000_000
+    assert not (results["origin_r"].to_pandas() == results["origin_s"].to_pandas()).any()
+
+
+@pytest.mark.parametrize(("arguments", "code", "text"), [
+    (["--device", "gpu"], 2, "invalid choice: 'gpu'"), (["--days", "0"], 2, "a whole number from 1 is needed, not '0'"),
+    (["--start", "1 May"], 2, "a date must be written like 2013-01-31, not '1 May'"),
+    (["--carrier", "ZZ"], 1, "error: no flight in the data is of carrier 'ZZ'"),
+    (["--start", "2014-01-01"], 1, "error: the days must be 1 or more and lie from 2013-01-01 to 2013-12-31"),
+])
+def test_wrong_usage(arguments: list[str], code: int, text: str, tmp_path: Path) -> None:
+    job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", "--output", str(tmp_path), *arguments],
+                         capture_output=True, text=True, check=False)
+    assert job.returncode == code
+    assert text in job.stderr
+    assert "Traceback" not in job.stderr
+    assert job.stdout == ""
+
+
+def test_no_java(tmp_path: Path) -> None:
+    path = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", *QUICK, "--output", str(tmp_path)],
+                         capture_output=True, text=True, check=False, env=path)
+    assert job.returncode == 1
+    assert job.stderr.startswith("error: Spark needs Java 17 or later, and none was found. ")
+    assert job.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> argparse.Namespace:
+    return argparse.Namespace(carrier="UA", start=dt.date(2013, 1, 1), days=2, device="golden", cores=8, quick=True,
+                              output=tmp_path)
+
+
+def test_a_wrong_result_is_found(spark: SparkSession, options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch,
+                                 capsys: pytest.CaptureFixture[str]) -> None:
+    honest = flights.nested_loop
+
+    def tampered(left: DataFrame, right: DataFrame) -> DataFrame:
+        # One row less, another one twice: the number of rows stays the same.
+        rows = honest(left, right).orderBy("departed_r", "flight_r", "departed_s", "flight_s")
+        return rows.offset(1).union(rows.offset(1).limit(1))
+
+    monkeypatch.setattr(flights, "nested_loop", tampered)
+    data = departures("UA", options.start, options.days)
+    assert flights.work(spark, data, options, options.days) == 1
+    text = capsys.readouterr().err
+    assert text.startswith("NOT equal: 165 pairs, but Spark's nested-loop join has 165; 2 rows are in one of them")
+
+
+def test_spark_plans_a_nested_loop(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    data = departures("UA", dt.date(2013, 1, 1), 1)
+    flights.nested_loop(spark.createDataFrame(data.r), spark.createDataFrame(data.s)).explain()
+    assert "BroadcastNestedLoopJoin" in capsys.readouterr().out
+
+
+def test_compare_counts_repeated_rows(spark: SparkSession) -> None:
+    a = spark.createDataFrame([(1, "x"), (1, "x"), (2, "y")], "k int, v string")
+    b = spark.createDataFrame([(1, "x"), (2, "y"), (2, "y"), (3, None)], "k int, v string")
+    assert flights.compare(a, a.orderBy(F.desc("k"))) == (3, 3, 0)
+    assert flights.compare(a, b) == (3, 4, 3)
+    assert flights.compare(b, b) == (4, 4, 0)
+    assert flights.compare(a.where("false"), a.where("false")) == (0, 0, 0)
+
+
+def test_errors_of_the_job_become_one_paragraph(monkeypatch: pytest.MonkeyPatch,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(options: argparse.Namespace) -> int:
+        raise InputError("the text")
+
+    monkeypatch.setattr(flights, "run", fail)
+    assert flights.main([]) == 1
+    assert capsys.readouterr() == ("", "error: the text\n")
+
+
+def test_counter_lines() -> None:
+    assert counter_lines(1000, 20, {"cycles": 4000, "comparisons": 10_000}) == [
+        "departures              1,000", "of them read twice         20", "cycles                  4,000",
+        "comparisons            10,000", "comparisons per cycle   2.500",
+    ]
+    assert counter_lines(1, 0, {}) == ["departures          1", "of them read twice  0"]
+
+
+def test_table_of_no_results() -> None:
+    assert len(table_lines(pa.table({"departed_r": pa.array([], pa.timestamp("us", "UTC"))}))) == 2
+
+
+@pytest.mark.parametrize("counts", [{17: 5}, {14: 900, 15: 40, 80: 3, 5000: 1}], ids=["one bar", "long tail"])
+def test_picture(counts: dict[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "latency.png"
+    draw_latencies(Latencies(counts), "a title", path)
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = (int.from_bytes(path.read_bytes()[at:at + 4], "big") for at in (16, 20))
+    assert (width, height) == (1200, 720)
+
+
+def test_picture_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ToolError, match=r"which is not installed; pip install 'splitjoin\[flights\]'"):
+        draw_latencies(Latencies({1: 1}), "a title", tmp_path / "latency.png")
