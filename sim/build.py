@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 from splitjoin import hw
+from splitjoin.cache import cache_folder, locked
 from splitjoin.device import registers, wire
 from splitjoin.device.wire import Configuration, item_record
 from splitjoin.errors import ToolError
@@ -24,7 +21,7 @@ from splitjoin.hw.verilog import TOP, to_verilog
 
 from .tools import Verilator, cxx, find_verilator
 
-__all__ = ["cache_folder", "library"]
+__all__ = ["library"]
 
 _HARNESS = Path(__file__).with_name("harness.cpp")
 # -O2 for the model: Verilator's own default, -Os, runs at half the speed.
@@ -33,14 +30,6 @@ _FLAGS = ("-O2", "-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DV
 # One class for all cores: the model of 8 cores compiles in a third of the time, and runs a tenth faster.
 _OPTIONS = f'`verilator_config\nno_inline -module "{TOP}_core"\n'
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
-
-
-def cache_folder() -> Path:
-    """Where built models are kept: $SPLITJOIN_CACHE, else splitjoin/ in the user's cache folder."""
-    base = os.environ.get("SPLITJOIN_CACHE")
-    if base:
-        return Path(base)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "splitjoin"
 
 
 def library(config: Configuration) -> Path:
@@ -58,7 +47,7 @@ def library(config: Configuration) -> Path:
     target = folder / f"model-{digest}.so"
     if target.exists():
         return target
-    with _locked(folder / f"model-{digest}.lock"):
+    with locked(folder / f"model-{digest}.lock"):
         if not target.exists():
             _build(to_verilog(config), config, verilator, compiler, target)
     return target
@@ -71,8 +60,8 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
         verilog.write_text(source)
         options = work / "options.vlt"
         options.write_text(_OPTIONS)
-        _run([str(verilator.program), "--cc", str(options), str(verilog), "--top-module", TOP, "--Mdir", str(work / "cc"), "-O3",
-              "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-WIDTHTRUNC",
+        _run([str(verilator.program), "--cc", str(options), str(verilog), "--top-module", TOP, "--Mdir",
+              str(work / "cc"), "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-WIDTHTRUNC",
               "-Wno-WIDTHEXPAND"], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
@@ -116,7 +105,7 @@ def _runtime(verilator: Verilator, compiler: str) -> _Runtime:
     options = [*_FLAGS, f"-I{sources}", f"-I{sources / 'vltstd'}"]
     header = folder / "model.h"
     objects = tuple(folder / f"{Path(name).stem}.o" for name in _RUNTIME)
-    with _locked(folder.with_suffix(".lock")):
+    with locked(folder.with_suffix(".lock")):
         folder.mkdir(exist_ok=True)
         if not header.exists():
             header.write_text('#include "verilated.h"\n')
@@ -141,11 +130,3 @@ def _run(command: list[str], verilator: Verilator) -> None:
 def _compiler_version(compiler: str) -> str:
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
     return done.stdout.splitlines()[0] if done.stdout else shutil.which(compiler) or compiler
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

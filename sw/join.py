@@ -57,7 +57,7 @@ def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | 
         order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"`` or
             ``"none"``.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
-        device: ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
+        device: ``"golden"``, ``"cpu"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
 
     Returns:
         All columns of r, then all of s; names that occur in both get ``_r`` and ``_s`` appended.

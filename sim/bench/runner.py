@@ -20,9 +20,9 @@ import cocotb
 import cocotb_tools.config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Verilator as CocotbVerilator
+from splitjoin.cache import cache_folder
 from splitjoin.errors import ToolError
 
-from ..build import cache_folder
 from ..tools import Verilator, cxx, find_verilator
 from .designs import design
 

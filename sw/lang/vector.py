@@ -7,7 +7,7 @@ arrays of Python integers and fractions, which are slow and never wrong.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .ir import Abs, And, Arith, Cast, Cmp, Col, Expr, IsNull, Lit, Neg, Not, Or
+from .ir import Abs, And, Arith, Cast, Cmp, Col, Expr, IsNull, Lit, Neg, Not, Or, columns
 from .types import Bool, Duration, Float, String, Timestamp, units_per
 
-__all__ = ["Vector", "column", "constant", "evaluate", "magnitude", "widen"]
+__all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "magnitude", "widen"]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -39,31 +39,35 @@ class Vector:
 
 def evaluate(e: Expr, table: pa.Table) -> Vector:
     """The values of ``e``, an expression over one stream, for every row of that stream's ``table``."""
-    n = table.num_rows
+    return evaluate_columns(e, {c: column(table.column(c.name)) for c in columns(e)}, table.num_rows)
+
+
+def evaluate_columns(e: Expr, table: Mapping[Col, Vector], n: int) -> Vector:
+    """The values of ``e``, with those of its columns given, (n,) each. The columns may be of both streams."""
     match e:
         case Col():
-            return column(table.column(e.name))
+            return table[e]
         case Lit():
             return _literal(e, n)
         case Neg():
-            a = evaluate(e.a, table)
+            a = evaluate_columns(e.a, table, n)
             return Vector(-widen(a.values, magnitude(a.values)), a.valid)
         case Abs():
-            a = evaluate(e.a, table)
+            a = evaluate_columns(e.a, table, n)
             return Vector(np.abs(widen(a.values, magnitude(a.values))), a.valid)
         case Cast():
-            return _cast(e, evaluate(e.a, table))
+            return _cast(e, evaluate_columns(e.a, table, n))
         case Arith():
-            return _arith(e, evaluate(e.a, table), evaluate(e.b, table))
+            return _arith(e, evaluate_columns(e.a, table, n), evaluate_columns(e.b, table, n))
         case Cmp():
-            return _compare(e, evaluate(e.a, table), evaluate(e.b, table))
+            return _compare(e, evaluate_columns(e.a, table, n), evaluate_columns(e.b, table, n))
         case And() | Or():
-            return _junction(isinstance(e, Or), [evaluate(a, table) for a in e.args])
+            return _junction(isinstance(e, Or), [evaluate_columns(a, table, n) for a in e.args])
         case Not():
-            a = evaluate(e.a, table)
+            a = evaluate_columns(e.a, table, n)
             return Vector(~a.values, a.valid)
         case IsNull():
-            return Vector(~evaluate(e.a, table).valid, np.ones(n, np.bool_))
+            return Vector(~evaluate_columns(e.a, table, n).valid, np.ones(n, np.bool_))
     raise TypeError(f"not an IR node: {e!r}")
 
 

@@ -40,6 +40,8 @@ def test_the_same_file_from_every_device(folder: Path, window: str, time: tuple[
     assert join(*time, window=window, output="golden.parquet") == DONE
     golden = Path("golden.parquet").read_bytes()
     assert pyarrow.parquet.read_table("golden.parquet").num_rows > 20
+    assert join(*time, "--device", "cpu", window=window) == DONE
+    assert Path("O.parquet").read_bytes() == golden
     for device in ("sim", "pysim"):
         for cores in ("1", "2", "4", "8"):
             assert join(*time, "--device", device, "--cores", cores, "--capacity", "64", window=window) == DONE
@@ -96,6 +98,7 @@ WRONG = {
     "unknown suffix": (FAILURE, {"output": "O.xlsx"}, ".parquet or .csv"),
     "output folder": (FAILURE, {"output": "none/O.csv"}, "create it first"),
     "golden has no capacity": (FAILURE, {"more": ("--capacity", "64")}, "--capacity"),
+    "cpu has no cores": (FAILURE, {"more": ("--device", "cpu", "--cores", "2")}, "--cores"),
     "cores": (FAILURE, {"more": ("--device", "sim", "--cores", "0")}, "cores must be"),
     "window twice": (USAGE, {"more": ("--window-r", "ROWS 3", "--window-s", "ROWS 4")}, "not both"),
     "overflow": (FAILURE, {"window": "RANGE 50", "more": ("--time", "ts", "--device", "sim", "--capacity", "2")},

@@ -1,0 +1,1 @@
+"""The CPU engine: the same joins at the speed of the machine, compiled at run time."""

@@ -1,0 +1,131 @@
+"""The CPU engine gives the golden model's items, one for one, in every order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import splitjoin
+import splitjoin.arrival
+from hypothesis import given, settings, strategies as st
+from splitjoin.cpu import engine, store
+from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu.matcher import ExpressionMatcher, IntervalMatcher, make_matcher
+from splitjoin.errors import DeviceError, InputError
+from splitjoin.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+
+from tests.conformance import assert_conforms, run, slices
+from tests.scenarios import SCENARIOS, Scenario, arrivals_of
+from tests.strategies import Scenario as RandomScenario, scenario
+
+
+@pytest.fixture(params=["whole", "tiny batches"])
+def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
+    if request.param != "whole":
+        monkeypatch.setattr(engine, "_BATCH", 7)
+        monkeypatch.setattr(engine, "_PROBES", 3)
+        monkeypatch.setattr(store, "_SLACK", 4)
+
+
+@pytest.mark.usefixtures("batches")
+@pytest.mark.parametrize("order", ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"])
+@pytest.mark.parametrize("case", SCENARIOS, ids=str)
+def test_scenarios(case: Scenario, order: str) -> None:
+    query = case.query(order)
+    got, expected = run(CpuDevice(), query, case.r, case.s, [5, 50]), run(GoldenDevice(), query, case.r, case.s)
+    assert_conforms(got, expected, order)
+    if order != "none":
+        assert got.tolist() == expected.tolist()
+
+
+@settings(max_examples=60)
+@given(scenario(), st.lists(st.integers(0, 20), max_size=3))
+def test_random(case: RandomScenario, cuts: list[int]) -> None:
+    query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
+                       window=case.windows.spec, time=case.time, order=case.order)
+    # The expression matcher: a kernel for each random condition would be compiled for a second.
+    session = engine.CpuSession(query, ExpressionMatcher(query.predicate))
+    found = []
+    for part in slices(splitjoin.arrival.arrivals(query, case.r, case.s), cuts):
+        session.push(part)
+        found.append(session.poll())
+    found.append(session.flush())
+    assert_conforms(np.concatenate(found), run(GoldenDevice(), query, case.r, case.s), case.order)
+
+
+def tables(n: int) -> tuple[pa.Table, pa.Table]:
+    random = np.random.default_rng(3)
+    whole = [random.integers(0, 500, n).astype(np.int32) for _ in "ra"]
+    part = [(random.random(n) * 500).astype(np.float32) for _ in "yb"]
+    return pa.table({"x": whole[0], "y": part[0]}), pa.table({"a": whole[1], "b": part[1]})
+
+
+def test_many_batches_and_chunks() -> None:
+    """More arrivals than a batch, windows of more than a chunk; both ways of matching agree."""
+    r, s = tables(20_000)
+    on = "abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3"
+    got = splitjoin.execute(r, s, on=on, window=("ROWS 5000", "ROWS 3000"), device="cpu")
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=("ROWS 5000", "ROWS 3000"))
+    session = engine.CpuSession(query, ExpressionMatcher(query.predicate))
+    session.push(splitjoin.arrival.arrivals(query, r, s))
+    assert got.items.tolist() == session.flush().tolist()
+    assert got.counters == session.counters()
+    assert got.counters["matches"] == got.table.num_rows > 10_000
+
+
+def test_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_SLACK", 64)
+    monkeypatch.setattr(engine, "_BATCH", 128)
+    r, s = tables(5_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 50")
+    session = CpuDevice().open(query)
+    assert isinstance(session, engine.CpuSession)
+    session.push(splitjoin.arrival.arrivals(query, r, s))
+    for kept in session._stores.values():
+        assert kept.end == 5_000
+        assert kept.end - kept.base < 50 + 2 * 128 + 64
+
+
+def test_takes_what_circuits_refuse() -> None:
+    r, s = tables(60)
+    on = "abs(r.x - s.a) + abs(r.y - s.b) <= 100"
+    assert isinstance(make_matcher(splitjoin.Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on,
+                                                        window="ROWS 9").predicate), ExpressionMatcher)
+    golden = splitjoin.join(r, s, on=on, window="ROWS 9", device="golden")
+    assert golden.num_rows > 0
+    assert splitjoin.join(r, s, on=on, window="ROWS 9", device="cpu") == golden
+
+
+def test_interval_tests_are_compiled() -> None:
+    r, s = tables(10)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.a) <= 3", window="ROWS 9")
+    assert isinstance(make_matcher(query.predicate), IntervalMatcher)
+
+
+def test_range_lengths_beyond_64_bits() -> None:
+    ts = pa.array([-(2**63), 0, 2**63 - 1], pa.int64())
+    r, s = pa.table({"ts": ts, "x": [1, 1, 1]}), pa.table({"ts": ts, "a": [1, 1, 1]})
+    for length in (2**63 - 1, 2**64):
+        answers = [splitjoin.join(r, s, on="r.x = s.a", window=f"RANGE {length}", time="ts", device=device)
+                   for device in ("cpu", "golden")]
+        assert answers[0] == answers[1]
+        assert answers[0].num_rows > 3
+
+
+def test_push_after_flush() -> None:
+    case = SCENARIOS[0]
+    session = CpuDevice().open(case.query())
+    session.flush()
+    with pytest.raises(DeviceError, match="open a new session"):
+        session.push(arrivals_of(case))
+
+
+def test_times_must_not_decrease() -> None:
+    case = next(c for c in SCENARIOS if c.name == "band-range")
+    session = CpuDevice().open(case.query())
+    session.push(arrivals_of(case))
+    with pytest.raises(InputError, match="must not decrease"):
+        session.push(arrivals_of(case))
