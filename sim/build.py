@@ -61,8 +61,8 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
         options = work / "options.vlt"
         options.write_text(_OPTIONS)
         _run([str(verilator.program), "--cc", str(options), str(verilog), "--top-module", TOP, "--Mdir",
-              str(work / "cc"), "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-WIDTHTRUNC",
-              "-Wno-WIDTHEXPAND"], verilator)
+              str(work / "cc"), "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal",
+              "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND"], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
         runtime = _runtime(verilator, compiler)

@@ -75,8 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     _query_options(join, window_required=True)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     join.add_argument("--device", choices=list(DEVICES), default="golden",
-                      help="golden: the plain reference model; cpu: compiled nested loops; sim: the circuit, cycle-accurate, by Verilator; pysim: "
-                           "the same on Amaranth's simulator, slow (%(default)s)")
+                      help="golden: the plain reference model; cpu: compiled nested loops; sim: the circuit, "
+                           "cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow (%(default)s)")
     _circuit_options(join)
     join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
 
@@ -163,8 +163,8 @@ def _join(args: argparse.Namespace) -> None:
     # The golden model takes a number of cores, which order inner(n) depends on.
     extra = [f"--{name}" for name in options if args.device == "cpu" or (args.device == "golden" and name != "cores")]
     if extra:
-        raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device sim "
-                          f"or pysim")
+        raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
+                          f"sim or pysim")
     if args.device == "sim":
         options["progress"] = True
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
