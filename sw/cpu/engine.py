@@ -116,7 +116,7 @@ class CpuSession(Session):
 
     def _probe(self, side: str, at: Rows, first_row: int, probes: list[npt.NDArray[np.generic]], start: Rows,
                end: Rows) -> tuple[Rows, Rows, Items]:
-        """The items of one stream's probes, in order, and their sort keys: the probe's position, its place in the window."""
+        """One stream's items, in order, and their sort keys: the probe's position, the place in its window."""
         store = self._stores["s" if side == "r" else "r"]
         stored = store.arrays
         indices, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
