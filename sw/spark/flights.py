@@ -31,7 +31,7 @@ from .progress import progress
 __all__ = ["compare", "main", "nested_loop", "run", "work"]
 
 #: How many days the job takes by default: about two minutes with the simulated circuit on two cores.
-DAYS = 30
+DAYS = 150
 #: And with ``--quick``.
 QUICK_DAYS = 2
 

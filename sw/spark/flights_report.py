@@ -81,5 +81,5 @@ def _draw(axes: Axes, latencies: Latencies) -> None:
     axes.plot([], [], " ", label=f"longest {last:,} cycles")
     axes.set_xlabel("cycles from accepting a probe to the end of its results")
     axes.set_ylabel(f"probes (log scale), {width} cycle{'s' if width > 1 else ''} a bar")
-    axes.legend(loc="upper right", frameon=False)
+    axes.legend(loc="upper right", framealpha=0.95, edgecolor="none")
     axes.spines[["top", "right"]].set_visible(False)
