@@ -8,6 +8,7 @@ from splitjoin.hw.core.region import Region
 from splitjoin.sim.bench.bodies import region
 from splitjoin.sim.bench.models import NO_LIMIT, Operation, Window, item_of, packed_operation, packed_window
 from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.bench.pauses import Stalls, scripted
 
 from ..stimuli import cells, configurations, operations, windows
 
@@ -86,3 +87,24 @@ def test_region_wrong_side(side):
 def test_arguments_can_be_read_back():
     circuit = Region(LARGE, "s")
     assert (circuit.config, circuit.side) == (LARGE, "s")
+
+
+@pytest.mark.parametrize("window", [Window(rows=8), Window(rows=NO_LIMIT, length=7)], ids=["rows", "range"])
+@pytest.mark.parametrize("held", [0, 15, 60, 200])
+def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(window, held):
+    """The ring is full; nobody takes results, so that scans stand in the middle while stores wait behind them."""
+    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=8, time_bits=16)
+    ops = [Operation(Op.TUPLE, 1, n, (n,), ((0, 0),)) for n in range(8)]
+    for n in range(8, 40):
+        # Each probe matches the tuple that the store behind it pushes out, and all younger ones there are.
+        ops.append(Operation(Op.TUPLE, 0, n - 1, (0,), ((n - 8, n - 1),)))
+        ops.append(Operation(Op.TUPLE, 1, n, (n,), ((0, 0),)))
+
+    class Held(Stalls):
+        def sink(self, port=0):
+            return scripted([True] * held)
+
+    async def body(tb):
+        await region(tb, config, "s", 0, window, ops, Held(False, False))
+
+    simulate(Region(config, "s"), body)
