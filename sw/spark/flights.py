@@ -40,6 +40,9 @@ COLUMNS = ("departed", "carrier", "flight", "origin", "dest", "delay")
 _SELECT = [f"{name}_{side}" for side in "rs" for name in COLUMNS]
 _FIRST = 10
 
+#: Devices with join cores.
+_CIRCUITS = ("pysim", "sim")
+
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "8",
     # The default is INT96, which other readers take for times without a zone.
@@ -78,12 +81,13 @@ def work(spark: SparkSession, data: Departures, options: argparse.Namespace, day
     """The job in a running session; results go to ``options.output``."""
     left, right = spark.createDataFrame(data.r), spark.createDataFrame(data.s)
     metrics = JoinMetrics(spark)
-    device_options: dict[str, Any] = {} if options.device == "golden" else {"cores": options.cores}
+    circuit = options.device in _CIRCUITS
+    device_options: dict[str, Any] = {"cores": options.cores} if circuit else {}
     joined = stream_join(left, right, on=CONDITION, window=f"RANGE {MINUTES} MINUTES", time="departed", order="total",
                          select=_SELECT, device=options.device, device_options=device_options,
                          partitions=_noons(options.start, days), metrics=metrics)
     results = options.output / "pairs.parquet"
-    device = options.device if options.device == "golden" else f"{options.device}, {options.cores} cores"
+    device = f"{options.device}, {options.cores} cores" if circuit else options.device
     began = time.monotonic()
     with progress(spark, f"join ({device})"):
         joined.write.mode("overwrite").parquet(str(results))
@@ -191,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--carrier", default="UA", metavar="CODE", help="the carrier whose departures are stream R")
     parser.add_argument("--device", default="sim", choices=sorted(DEVICES), help="where the tasks join")
     parser.add_argument("--cores", type=_positive, default=8, metavar="K",
-                        help="join cores of a simulated device; golden has none")
+                        help="join cores of a simulated circuit; the other devices have none")
     parser.add_argument("--output", type=Path, default=Path("out/flights"), metavar="DIR",
                         help="folder for pairs.parquet, latency.png and spark.log")
     parser.add_argument("--quick", action="store_true", help="a short run to see that it works")

@@ -63,6 +63,7 @@ def draw_latencies(latencies: Latencies, title: str, path: Path) -> None:
     axes = figure.add_subplot()
     _draw(axes, latencies)
     axes.set_title(title, loc="left")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)  # inside it would cover bars
     figure.savefig(path)
 
 
@@ -71,9 +72,12 @@ def _draw(axes: Axes, latencies: Latencies) -> None:
     # Whole cycles a bar, about a hundred bars.
     first = int(latencies.cycles[0])
     width = max(1, -(-(last + 1 - first) // 100))
-    edges = np.arange(first, last + width + 1, width)
-    axes.hist(latencies.cycles, bins=edges.tolist(), weights=latencies.counts, color="#4878a8", label=None)
+    edges = np.arange(first, last + width + 1, width) - 0.5
+    axes.hist(latencies.cycles, bins=edges.tolist(), weights=latencies.counts, color="#9ab8d8")
     axes.set_yscale("log")
+    axes.set_ylim(bottom=0.5)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     styles = ((50, "#222222", "-"), (90, "#b8860b", "--"), (99, "#c05020", "-."), (99.9, "#a01030", ":"))
     for q, color, style in styles:
         cycles = latencies.percentile(q)
@@ -81,5 +85,4 @@ def _draw(axes: Axes, latencies: Latencies) -> None:
     axes.plot([], [], " ", label=f"longest {last:,} cycles")
     axes.set_xlabel("cycles from accepting a probe to the end of its results")
     axes.set_ylabel(f"probes (log scale), {width} cycle{'s' if width > 1 else ''} a bar")
-    axes.legend(loc="upper right", framealpha=0.95, edgecolor="none")
     axes.spines[["top", "right"]].set_visible(False)

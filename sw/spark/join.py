@@ -59,7 +59,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         order: ``"none"``, or ``"total"``: rows come out of ``collect()``, ``toArrow()``, ``show()`` or written files in
             the order of `splitjoin.join`, as they do after ``orderBy``; a later shuffle loses it.
         select: Names of result columns to keep, in order; all by default.
-        device: ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` that can be pickled.
+        device: The name of a device, as for `splitjoin.join`, or a `Device` that can be pickled.
         device_options: Parameters of a device given by name, such as ``{"cores": 8}``.
         partitions: How many time partitions, or the times at which the second, third, … begin: ints in the unit of an
             integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is

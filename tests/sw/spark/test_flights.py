@@ -43,28 +43,39 @@ def test_the_job_in_its_own_process(tmp_path: Path) -> None:
     (["--carrier", "ZZ"], 1, "error: no flight in the data is of carrier 'ZZ'"),
     (["--start", "2014-01-01"], 1, "error: the days must be 1 or more and lie from 2013-01-01 to 2013-12-31"),
 ])
-def test_wrong_usage(arguments: list[str], code: int, text: str, tmp_path: Path) -> None:
-    job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", "--output", str(tmp_path), *arguments],
-                         capture_output=True, text=True, check=False)
-    assert job.returncode == code
-    assert text in job.stderr
-    assert "Traceback" not in job.stderr
-    assert job.stdout == ""
+def test_wrong_usage(arguments: list[str], code: int, text: str, tmp_path: Path,
+                     capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        ended = flights.main(["--output", str(tmp_path), *arguments])
+    except SystemExit as usage:  # argparse ends the program by itself
+        ended = int(str(usage.code))
+    out, err = capsys.readouterr()
+    assert (ended, out) == (code, "")
+    assert text in err
 
 
-def test_no_java(tmp_path: Path) -> None:
-    path = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
-    job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", *QUICK, "--output", str(tmp_path)],
-                         capture_output=True, text=True, check=False, env=path)
-    assert job.returncode == 1
-    assert job.stderr.startswith("error: Spark needs Java 17 or later, and none was found. ")
-    assert job.stderr.count("\n") == 1
+def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("splitjoin.spark.session._java_homes", list)
+    assert flights.main([*QUICK, "--output", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error: Spark needs Java 17 or later, and none was found. ")
+    assert err.count("\n") == 1
 
 
 @pytest.fixture
 def options(tmp_path: Path) -> argparse.Namespace:
     return argparse.Namespace(carrier="UA", start=dt.date(2013, 1, 1), days=2, device="golden", cores=8, quick=True,
                               output=tmp_path)
+
+
+@pytest.mark.parametrize("device", ["cpu", "golden"])
+def test_devices_without_cores(spark: SparkSession, options: argparse.Namespace, device: str,
+                               capsys: pytest.CaptureFixture[str]) -> None:
+    options.device = device
+    assert flights.work(spark, departures("UA", options.start, 1), options, 1) == 0
+    text = capsys.readouterr().out
+    assert "picture: none, since this device does not measure latencies" in text
+    assert not (options.output / "latency.png").exists()
 
 
 def test_a_wrong_result_is_found(spark: SparkSession, options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch,
