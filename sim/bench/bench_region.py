@@ -14,8 +14,6 @@ from .on_cocotb import CocotbTestbench
 from .pauses import MATRIX
 from .stimuli import random_operations, random_window
 
-_OPERATIONS = 120
-
 
 @cocotb.test()
 @cocotb.parametrize(name=list(REGIONS), kind=["rows", "range", "both"], stalls=list(MATRIX), tight=[False, True])
@@ -25,10 +23,12 @@ async def same_items_as_the_model(dut: Any, name: str, kind: str, stalls: str, t
     if not config.time_bits:
         kind = "rows"  # this circuit has no RANGE windows
     # A tight window fills the ring exactly, if it can.
-    window = Window(NO_LIMIT if kind == "range" else config.window_capacity, None if kind == "rows" else 14)
+    window = Window(NO_LIMIT if kind == "range" else config.window_capacity,
+                    None if kind == "rows" else config.window_capacity)
     if not tight:
         window = random_window(rng, config, kind)
     tb = CocotbTestbench(dut)
     await tb.reset()
-    await region(tb, config, side, rng.randrange(config.cores), window, random_operations(rng, config, _OPERATIONS),
+    operations = random_operations(rng, config, 8 * config.capacity + 80)
+    await region(tb, config, side, rng.randrange(config.cores), window, operations,
                  MATRIX[stalls].seeded(tight), name=f"{name}__")

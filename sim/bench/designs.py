@@ -31,12 +31,12 @@ TREE_BITS = 12
 TREES = {f"b{b}k{k}": (b, k) for b in (2, 3, 4) for k in range(1, 10)}
 #: Name → (fan-in, leaves); one merger where they are equal.
 MERGERS = {f"c{c}k{k}": (c, k) for c, k in ((2, 2), (3, 3), (4, 4), (2, 5), (3, 9))}
-#: Name → (configuration, side).
+#: Name → (configuration, side). The results of 32 tuples are more than a region can hold, so that scans stall midway.
 REGIONS = {
     f"{side}{cores}x{capacity}t{time_bits}": (
         Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("or", 0, 1), cores=cores,
                       capacity=capacity, time_bits=time_bits), side)
-    for side in ("r", "s") for cores, capacity, time_bits in ((1, 4, 0), (3, 2, 9), (2, 8, 12))
+    for side in ("r", "s") for cores, capacity, time_bits in ((1, 4, 0), (3, 2, 9), (2, 8, 12), (1, 32, 12))
 }
 #: Name → configuration.
 TOPS = {f"k{k}b{b}c{c}": top_configuration(cores=k, fanout=b, fanin=c) for k, b, c in ((1, 2, 2), (5, 2, 3))}

@@ -89,16 +89,17 @@ def test_arguments_can_be_read_back():
     assert (circuit.config, circuit.side) == (LARGE, "s")
 
 
-@pytest.mark.parametrize("window", [Window(rows=8), Window(rows=NO_LIMIT, length=7)], ids=["rows", "range"])
-@pytest.mark.parametrize("held", [0, 15, 60, 200])
-def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(window, held):
-    """The ring is full; nobody takes results, so that scans stand in the middle while stores wait behind them."""
-    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=8, time_bits=16)
-    ops = [Operation(Op.TUPLE, 1, n, (n,), ((0, 0),)) for n in range(8)]
-    for n in range(8, 40):
-        # Each probe matches the tuple that the store behind it pushes out, and all younger ones there are.
-        ops.append(Operation(Op.TUPLE, 0, n - 1, (0,), ((n - 8, n - 1),)))
-        ops.append(Operation(Op.TUPLE, 1, n, (n,), ((0, 0),)))
+@pytest.mark.parametrize("window", [Window(rows=32), Window(rows=NO_LIMIT, length=31)], ids=["rows", "range"])
+@pytest.mark.parametrize("stores", [1, 5, 20, 32])
+@pytest.mark.parametrize("held", [0, 15, 100])
+def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(window, held, stores):
+    """The ring is full; nobody takes results, so that a scan stands in the middle while stores wait behind it."""
+    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=32, time_bits=16)
+    ops = []
+    for n in range(32, 160, stores):
+        ops += [Operation(Op.TUPLE, 1, t, (t,), ((0, 0),)) for t in range(n - stores if ops else 0, n)]
+        # Matches the keys of just those tuples that are live now: not those that the stores behind it bring.
+        ops.append(Operation(Op.TUPLE, 0, n - 1, (0,), ((n - 32, n - 1),)))
 
     class Held(Stalls):
         def sink(self, port=0):
