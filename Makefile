@@ -31,7 +31,7 @@ run: $(STAMP) ## Main job: New York's departures joined through Spark on the sim
 	$(BIN)/python -m splitjoin.spark.flights
 
 test: $(STAMP) ## All tests.
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 lint: $(STAMP) ## Style, by ruff.
 	$(BIN)/ruff check .

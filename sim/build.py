@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -24,11 +25,12 @@ from .tools import Verilator, cxx, find_verilator
 __all__ = ["library"]
 
 _HARNESS = Path(__file__).with_name("harness.cpp")
-# -O2 for the model: Verilator's own default, -Os, runs at half the speed.
-_FLAGS = ("-O2", "-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
+_FLAGS = ("-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
           "-DVM_TIMING=0", "-w")
 # One class for all cores: the model of 8 cores compiles in a third of the time, and runs a tenth faster.
 _OPTIONS = f'`verilator_config\nno_inline -module "{TOP}_core"\n'
+# Verilator's own default, -Os, runs at half the speed of -O2. What it calls slow runs once, at the start.
+_LEVELS = {"fast": "-O2", "slow": "-O0"}
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 
@@ -40,8 +42,8 @@ def library(config: Configuration) -> Path:
     that want the same model wait for each other. Raises `ToolError` with the tool's own words when a build fails.
     """
     verilator, compiler = find_verilator(), cxx()
-    parts = (f"{config.abi_hash:016x}", repr(config), _design(), _HARNESS.read_text(), " ".join(_FLAGS), _OPTIONS,
-             verilator.version, _compiler_version(compiler))
+    parts = (f"{config.abi_hash:016x}", repr(config), _design(), _HARNESS.read_text(), " ".join(_FLAGS),
+             repr(_LEVELS), _OPTIONS, verilator.version, _compiler_version(compiler))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     folder = cache_folder()
     target = folder / f"model-{digest}.so"
@@ -66,15 +68,22 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
         runtime = _runtime(verilator, compiler)
-        # One translation unit: the headers, which cost more than a small model itself, are read once.
-        unit = work / "unit.cpp"
-        parts = [*sorted((work / "cc").glob("*.cpp")), _HARNESS]
-        unit.write_text("".join(f'#include "{part}"\n' for part in parts))
-        _run([compiler, *_FLAGS, *words, *include, "-include", str(runtime.header), "-c", str(unit), "-o",
-              str(work / "unit.o")], verilator)
+        # Two translation units, as headers cost more to read than a small model: what runs once, and what runs always.
+        generated = sorted((work / "cc").glob("*.cpp"))
+        units = {"slow": [p for p in generated if p.stem.endswith("Slow")],
+                 "fast": [*(p for p in generated if not p.stem.endswith("Slow")), _HARNESS]}
+
+        def compile_(name: str) -> None:
+            unit = work / f"{name}.cpp"
+            unit.write_text("".join(f'#include "{part}"\n' for part in units[name]))
+            _run([compiler, *_FLAGS, _LEVELS[name], *words, *include, "-include", str(runtime.headers[name]), "-c",
+                  str(unit), "-o", str(work / f"{name}.o")], verilator)
+
+        with ThreadPoolExecutor(len(units)) as pool:
+            list(pool.map(compile_, units))
+        objects = [str(work / f"{name}.o") for name in units]
         made = work / "model.so"
-        _run([compiler, "-shared", "-o", str(made), str(work / "unit.o"), *map(str, runtime.objects), "-lpthread"],
-             verilator)
+        _run([compiler, "-shared", "-o", str(made), *objects, *map(str, runtime.objects), "-lpthread"], verilator)
         made.replace(target)  # atomic: a killed build leaves no half-written model
 
 
@@ -91,32 +100,33 @@ def _design() -> str:
 
 @dataclass(frozen=True)
 class _Runtime:
-    """Verilator's run-time library as objects, and its headers, precompiled."""
+    """Verilator's run-time library as objects, and its headers, precompiled for each level of optimization."""
 
     objects: tuple[Path, ...]
-    header: Path
+    headers: dict[str, Path]
 
 
 def _runtime(verilator: Verilator, compiler: str) -> _Runtime:
     """What all models share, compiled once."""
-    key = "\0".join((verilator.version, " ".join(_FLAGS), _compiler_version(compiler)))
+    key = "\0".join((verilator.version, " ".join(_FLAGS), repr(_LEVELS), _compiler_version(compiler)))
     folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
     sources = verilator.root / "include"
     options = [*_FLAGS, f"-I{sources}", f"-I{sources / 'vltstd'}"]
-    header = folder / "model.h"
+    headers = {name: folder / f"{name}.h" for name in _LEVELS}
     objects = tuple(folder / f"{Path(name).stem}.o" for name in _RUNTIME)
     with locked(folder.with_suffix(".lock")):
         folder.mkdir(exist_ok=True)
-        if not header.exists():
-            header.write_text('#include "verilated.h"\n')
-        jobs = [(header, folder / "model.h.gch", ["-x", "c++-header"])]
-        jobs += [(sources / name, made, ["-c"]) for name, made in zip(_RUNTIME, objects, strict=True)]
+        jobs = [(sources / name, made, [_LEVELS["fast"], "-c"]) for name, made in zip(_RUNTIME, objects, strict=True)]
+        for name, header in headers.items():
+            if not header.exists():
+                header.write_text('#include "verilated.h"\n')
+            jobs.append((header, header.with_name(f"{name}.h.gch"), [_LEVELS[name], "-x", "c++-header"]))
         for source, made, mode in jobs:
             if not made.exists():
                 part = made.with_suffix(".part")
                 _run([compiler, *options, *mode, str(source), "-o", str(part)], verilator)
                 part.replace(made)
-    return _Runtime(objects, header)
+    return _Runtime(objects, headers)
 
 
 def _run(command: list[str], verilator: Verilator) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 
 from ..errors import DeviceError, ToolError
 from ..lang.schema import suggest
@@ -33,6 +34,10 @@ def device(spec: str | Device, **options: object) -> Device:
             raise
         raise ToolError(f"the device {spec!r} needs the Python package {error.name!r}, which is not installed; "
                         f"pip install 'splitjoin[{extra}]'") from error
+    wrong = [name for name in options if name not in inspect.signature(cls).parameters]
+    if wrong:
+        known = ", ".join(inspect.signature(cls).parameters) or "(none)"
+        raise DeviceError(f"the device {spec!r} has no option {', '.join(map(repr, wrong))}; its options are {known}")
     made = cls(**options)
     assert isinstance(made, Device)
     return made
