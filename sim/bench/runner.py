@@ -1,7 +1,7 @@
 """Builds a bench's circuit with Verilator and runs the bench on it under cocotb.
 
 The module itself knows nothing of pytest; the benches are in ``bench_*.py``. Built programs are cached by content, next
-to the compiled models of the device ``sim``. With SPLITJOIN_TRACE=1 every run leaves ``dump.fst`` in its folder.
+to the compiled models of the device ``sim``. With SPLITJOIN_TRACE=1 every run leaves ``dump.vcd`` in its folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["run_bench"]
 
 _MAIN = "verilator.cpp"  # cocotb's main program for Verilator
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp")
-_RUNTIME_TRACED = (*_RUNTIME, "verilated_fst_c.cpp")
+_RUNTIME_TRACED = (*_RUNTIME, "verilated_vcd_c.cpp")
 
 
 class _Runner(CocotbVerilator):
@@ -81,7 +81,7 @@ def _program(text: str, top: str, *, traced: bool) -> Path:
     """The simulation program of a circuit, built if the cache has none."""
     verilator, compiler = find_verilator(), cxx()
     flags = ["-O1", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
-             f"-DVM_TRACE={int(traced)}", f"-DVM_TRACE_FST={int(traced)}", "-w",
+             f"-DVM_TRACE={int(traced)}", f"-DVM_TRACE_VCD={int(traced)}", "-w",
              f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
     key = "\0".join((text, top, verilator.version, cocotb.__version__, *flags, compiler))
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
@@ -103,7 +103,7 @@ def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilato
     access.write_text(f"`verilator_config\n{ports}")
     _run([str(verilator.program), "--cc", "--vpi", "--prefix", "Vtop", "--top-module", top, "--Mdir", str(folder),
           "-O3", "--no-timing", "--timescale", "1ns/1ps", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal",
-          "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND", "--output-split", "100000", *(["--trace-fst"] if traced else []),
+          "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND", "--output-split", "100000", *(["--trace-vcd"] if traced else []),
           str(access), str(source)], verilator)
     # One translation unit: these circuits are small, and headers are most of the work.
     everything = folder / "everything.cpp"
@@ -113,7 +113,7 @@ def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilato
     part = program.with_suffix(".part")
     _run([*compile_, f"-I{folder}", str(everything), str(cocotb_tools.config.share_dir / "lib" / "verilator" / _MAIN),
           *map(str, objects), "-o", str(part), f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator",
-          "-lpthread", *(["-lz"] if traced else [])], verilator)
+          "-lpthread"], verilator)
     part.replace(program)  # atomic: a killed build leaves no half-written program
 
 

@@ -27,3 +27,12 @@ def test_a_failing_bench_fails(tmp_path, monkeypatch):
         run_bench("combiner", tmp_path / "wrong", module="bench_wrong")
     with pytest.raises(AssertionError, match=r"bench combiner"):
         run_bench("combiner", tmp_path / "empty", module="bench_empty")
+
+
+def test_traces_are_opt_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPLITJOIN_TRACE", "1")
+    run_bench("combiner", tmp_path / "traced")
+    monkeypatch.delenv("SPLITJOIN_TRACE")
+    run_bench("combiner", tmp_path / "plain")
+    assert (tmp_path / "traced" / "dump.vcd").read_text().startswith("$version")
+    assert not list((tmp_path / "plain").glob("dump.*"))
