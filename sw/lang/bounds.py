@@ -7,6 +7,7 @@ ends are found to the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .ir import Arith, Cast, CmpOp, Expr, Lit, Neg
-from .keys import Codes, ExactKey, FloatKey, Key, float_values
+from .keys import Codes, ExactKey, FloatKey, Key, float_codes, float_values
 from .linear import ExactRelation
 from .types import Float
 from .vector import Vector, magnitude, widen
@@ -24,6 +25,10 @@ __all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+
+#: Codes to either side of a guess that are tried first: real arithmetic is rarely further off than a few roundings.
+_NEAR = 4
 
 
 @dataclass(frozen=True)
@@ -137,11 +142,11 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
     n = len(values)
     low, high = key.low_code, key.high_code
 
-    def holds(codes: Codes) -> Mask:
+    def holds(codes: Codes, of: slice | Rows = slice(None)) -> Mask:
+        """Whether the relation holds between probes ``of`` and keys of ``codes``."""
         keys = float_values(codes, key.bits, key.nan_low)
-        r, s = (values, keys) if side == "r" else (keys, values)
-        result = _float(relation.expr, relation, r, s)
-        return _satisfies(result, relation.op, relation.constant)
+        r, s = (values[of], keys) if side == "r" else (keys, values[of])
+        return _satisfies(_float(relation.expr, relation, r, s), relation.op, relation.constant)
 
     if relation.op == "=":
         parts = [_bisect(FloatBand(relation.expr, relation.r, relation.s, op, relation.constant), side, values, key)
@@ -151,15 +156,63 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
     at_low, at_high = holds(np.full(n, low, np.uint64)), holds(np.full(n, high, np.uint64))
     # Monotone: true from the bottom up to some code (prefix), from some code to the top (suffix), or all or none.
     a, b = np.full(n, low, np.uint64), np.full(n, high, np.uint64)  # truth at a is at_low, at b it is at_high
-    while (open_ := (b - a > 1)).any():
-        middle = a + (b - a) // np.uint64(2)
-        same = holds(middle) == at_low
-        a = np.where(open_ & same, middle, a)
-        b = np.where(open_ & ~same, middle, b)
+    # Real arithmetic tells where to look. It is only a guess: an end that it suggests is taken if the truth there fits.
+    guess = np.clip(_guess(relation, side, values, key), np.uint64(low), np.uint64(high))
+    below = guess - np.minimum(guess - np.uint64(low), np.uint64(_NEAR))
+    above = guess + np.minimum(np.uint64(high) - guess, np.uint64(_NEAR))
+    np.copyto(a, below, where=holds(below) == at_low)
+    np.copyto(b, above, where=(holds(above) == at_high) & (above > a))
+    _narrow(a, b, at_low, holds)
     lows = np.where(at_low, np.uint64(low), b)
     highs = np.where(at_high, np.uint64(high), a)
     nowhere = ~at_low & ~at_high
     return np.where(nowhere, np.uint64(2**key.width - 1), lows), np.where(nowhere, np.uint64(0), highs)
+
+
+def _narrow(a: Codes, b: Codes, at_low: Mask, holds: Callable[..., Mask]) -> None:
+    """Bisect in place until ``a`` and ``b`` are neighbours, on both sides of where the truth changes."""
+    rows: Rows = np.flatnonzero(b - a > 1)
+    while len(rows):
+        x, y = a[rows], b[rows]
+        middle = x + (y - x) // np.uint64(2)
+        same = holds(middle, rows) == at_low[rows]
+        a[rows] = np.where(same, middle, x)
+        b[rows] = np.where(same, y, middle)
+        rows = rows[b[rows] - a[rows] > 1]
+
+
+def _guess(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Codes:
+    """About the code of the key at which ``expr`` passes ``constant``, by real arithmetic."""
+    by_r, by_s, rest = _coefficients(relation.expr, relation)
+    mine, theirs = (by_r, by_s) if side == "r" else (by_s, by_r)
+    with np.errstate(all="ignore"):
+        keys = (relation.constant - rest - mine * values.astype(np.float64)) / theirs
+        narrow = keys.astype(np.float32 if key.bits == 32 else np.float64)
+    return float_codes(narrow, key.bits, key.nan_low)
+
+
+def _coefficients(e: Expr, relation: FloatBand) -> tuple[float, float, float]:
+    """``e`` as a·R + b·S + c in real numbers: (a, b, c)."""
+    if e == relation.r:
+        return 1, 0, 0
+    if e == relation.s:
+        return 0, 1, 0
+    match e:
+        case Lit():
+            assert isinstance(e.value, (int, float))
+            return 0, 0, float(e.value)
+        case Neg():
+            a, b, c = _coefficients(e.a, relation)
+            return -a, -b, -c
+        case Cast():
+            return _coefficients(e.a, relation)
+        case Arith():
+            x, y = _coefficients(e.a, relation), _coefficients(e.b, relation)
+            if e.op == "*":  # one of them is a constant
+                return x[0] * y[2] + y[0] * x[2], x[1] * y[2] + y[1] * x[2], x[2] * y[2]
+            sign = 1 if e.op == "+" else -1
+            return x[0] + sign * y[0], x[1] + sign * y[1], x[2] + sign * y[2]
+    raise AssertionError(e)
 
 
 def _satisfies(values: npt.NDArray[Any], op: CmpOp, constant: float) -> Mask:

@@ -91,6 +91,19 @@ def test_floats_to_the_last_bit(on: str, wide: bool) -> None:
     check(pa.table({"y": some}), pa.table({"b": some}), on)
 
 
+@settings(max_examples=150)
+@given(st.sampled_from([32, 64]), st.sampled_from(["<=", "<", ">=", ">", "=", "<>"]), st.data())
+def test_float_bands_wherever_the_guess_lands(width: int, op: str, data: st.DataObject) -> None:
+    type_ = pa.float32() if width == 32 else pa.float64()
+    some = st.lists(st.floats(width=width), min_size=1, max_size=6)  # type: ignore[arg-type]
+    constant = data.draw(st.floats(-1e6, 1e6, width=32).map(lambda v: f"{v:.6f}"))
+    left = data.draw(st.sampled_from(["abs(r.y - s.b)", "r.y + s.b", "3 * (s.b - r.y) - 0.5", "-0.1 * r.y - s.b"]))
+    r, s = data.draw(some), data.draw(some)
+    # Keys exactly at the distance, where a last bit decides.
+    s += [float(np.float32(v) - np.float32(constant)) for v in r if abs(v) < 1e30]
+    check(pa.table({"y": pa.array(r, type_)}), pa.table({"b": pa.array(s, type_)}), f"{left} {op} {constant}")
+
+
 INTS = [0, 1, -1, 9, 10, 11, 2**31 - 1, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), 2**63 - 11]
 
 
