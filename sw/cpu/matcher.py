@@ -16,6 +16,7 @@ from ..lang.keys import Codes
 from ..lang.plan import Plan, make_plan
 from ..lang.vector import Vector, column, evaluate_columns
 from .kernel import CHUNK, kernel, source, used_slots
+from .store import ALIGNMENT
 
 __all__ = ["ExpressionMatcher", "IntervalMatcher", "Matcher", "make_matcher"]
 
@@ -68,7 +69,8 @@ class IntervalMatcher(Matcher):
     def find(self, side: str, probes: list[Array], stored: list[Array], start: Rows, end: Rows,
              base: int) -> tuple[Rows, Rows]:
         other = self._kernels["s" if side == "r" else "r"]
-        first = int(start.min())
+        # Chunks begin where vector loads are aligned; what is before a probe's window, its own start leaves out.
+        first = base + (int(start.min()) - base) // ALIGNMENT * ALIGNMENT
         chunks = max(0, -(-(int(end.max()) - first) // CHUNK))
         counts = np.empty((len(start), chunks), np.int32)
         keys = [k[first - base:] for k in stored]

@@ -9,11 +9,13 @@ import numpy.typing as npt
 
 from ..lang.windows import Extent
 
-__all__ = ["Store"]
+__all__ = ["ALIGNMENT", "Store"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
+#: Bytes of the widest vector: a load that straddles two cache lines costs two.
+ALIGNMENT = 64
 #: Tuples that may be kept beyond the window before memory is given back.
 _SLACK = 1 << 16
 
@@ -69,13 +71,21 @@ class Store:
         if drop < max(_SLACK, self.end - keep):
             return
         # Copies, as a view would keep the whole array alive.
-        self._arrays = [a[drop:].copy() for a in self._arrays]
+        used = self.end - keep
+        self._arrays = [_grown(a[drop:], used, used + _SLACK) for a in self._arrays]
         self._ts = self._ts[drop:].copy()
         self.base = keep
 
 
 def _grown(array: Array, used: int, room: int) -> Array:
-    out = np.empty(room, array.dtype)
+    """A copy of the first ``used`` of ``array`` with room for ``room``, aligned for whole vector loads."""
+    item = array.dtype.itemsize
+    if array.dtype == object:
+        out = np.empty(room, object)
+    else:
+        raw = np.empty(room * item + ALIGNMENT, np.uint8)
+        skip = -raw.ctypes.data % ALIGNMENT
+        out = raw[skip:skip + room * item].view(array.dtype)
     out[:used] = array[:used]
     return out
 

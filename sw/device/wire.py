@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Union
 
 from ..errors import UnsupportedError
+from .registers import REGISTERS
 
 __all__ = ["ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Tree", "item_record"]
 
@@ -158,6 +159,7 @@ class Configuration:
                 "body_s": list(self.body("s").fields),
                 "output": list(item_record().fields),
             },
+            "register_map": [(reg.name, reg.address, reg.bits, reg.access) for reg in REGISTERS],
         }
 
     @cached_property
