@@ -53,7 +53,7 @@ class Store:
         """Per probe the row ids that it sees, half open: ``seen`` tuples came before it, at event time ``now``."""
         start = np.zeros(len(seen), np.int64)
         if self._extent.rows is not None:
-            start = np.maximum(start, seen - self._extent.rows)
+            start = np.maximum(start, seen - min(self._extent.rows, 2**62))
         if self._extent.length is not None:
             assert now is not None
             start = np.maximum(start, self.base + np.searchsorted(self._ts, _minus(now, self._extent.length)))
@@ -94,5 +94,5 @@ def _minus(times: Rows, length: int) -> Rows:
     """``times − length``, or the least int64 where that would wrap."""
     least = -(2**63)
     if length >= 2**63:
-        return np.full(len(times), least, np.int64)
+        return np.array([max(t - length, least) for t in times.tolist()], np.int64)
     return np.where(times < least + length, least, times - length)

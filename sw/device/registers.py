@@ -44,7 +44,7 @@ REGISTERS = _layout(
     ("rows_s", 32, "rw", "tuples", "ROWS of S's window; all ones for no limit"),
     ("range_r", 64, "rw", "ticks", "RANGE of R's window; all ones for no limit"),
     ("range_s", 64, "rw", "ticks", "RANGE of S's window; all ones for no limit"),
-    ("overflow", 32, "r", "", "bit 0 or 1: the first tuple without room in its window was of R or S; sticky, and input stops"),
+    ("overflow", 32, "r", "", "bit 0 or 1: the first tuple without room was of R or S; sticky, and input stops"),
     ("overflow_row_r", 32, "r", "row id", "the first R tuple that did not fit"),
     ("overflow_row_s", 32, "r", "row id", "the first S tuple that did not fit"),
     ("cycles", 64, "r", "cycles", "clock cycles since reset"),

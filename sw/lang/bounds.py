@@ -111,31 +111,23 @@ def _ordered(op: CmpOp, codes: Codes, low: int, high: int) -> Interval:
 def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: ExactKey) -> Interval:
     mine, theirs = relation.factors(side)
     # theirs · key op −(mine · value + c)
-    values = widen(values, max(magnitude(values) * abs(mine) + abs(relation.c), abs(theirs)))
+    # Everything that meets the values must fit int64 as well, the ends of the key's range included.
+    values = widen(values, max(magnitude(values) * abs(mine) + abs(relation.c), abs(theirs), -key.low - 1, key.high))
     target = -(mine * values + relation.c)
     op = relation.op
     if theirs < 0:
         target, theirs, op = -target, -theirs, _FLIPPED[op]
     floor = target // theirs
     ceil = -(-target // theirs)
-    low = ceil if op in (">=", "=") else np.full(len(values), key.low, object if abs(key.low) >= 2**63 else np.int64)
-    high = floor if op in ("<=", "=") else np.full(len(values), key.high, object if key.high >= 2**63 else np.int64)
+    low = ceil if op in (">=", "=") else np.full(len(values), key.low, values.dtype)
+    high = floor if op in ("<=", "=") else np.full(len(values), key.high, values.dtype)
     empty = (low > key.high) | (high < key.low) | (low > high)
-    least, most = _at_least(low, key.low), _at_most(high, key.high)
+    least, most = np.maximum(low, key.low), np.minimum(high, key.high)
     # Outside the key's range the clipped ends are meaningless; these intervals are empty anyway.
     lows = key.code(np.where(empty, key.low, least))
     highs = key.code(np.where(empty, key.low, most))
     empty = empty.astype(np.bool_)
     return np.where(empty, np.uint64(2**key.width - 1), lows), np.where(empty, np.uint64(0), highs)
-
-
-def _at_least(values: npt.NDArray[Any], low: int) -> npt.NDArray[Any]:
-    # An int64 array takes no bound outside int64, and needs none.
-    return np.maximum(values, low) if values.dtype == object or low >= -(2**63) else values
-
-
-def _at_most(values: npt.NDArray[Any], high: int) -> npt.NDArray[Any]:
-    return np.minimum(values, high) if values.dtype == object or high < 2**63 else values
 
 
 def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Interval:

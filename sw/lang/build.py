@@ -37,6 +37,7 @@ from .types import (
     Exact,
     Float,
     Int,
+    Opaque,
     String,
     Timestamp,
     TimeUnit,
@@ -52,8 +53,13 @@ __all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition",
 _FLIPPED: dict[CmpOp, CmpOp] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def column(schema: Schema, name: str) -> Col:
-    """Column ``name`` of ``schema``. Raises `SchemaError` if there is none or its type is not usable."""
+def column(schema: Schema, name: str) -> Col | Lit:
+    """Column ``name`` of ``schema``. Raises `SchemaError` if there is none or its type is not usable.
+
+    A column of Arrow's type ``null``, as a CSV file without values has it, is NULL in every row: the literal NULL.
+    """
+    if schema.find(name).type == Opaque("null"):
+        return Lit(EXACT, None)
     c = schema[name]
     return Col(c.type, schema.side, c.name, c.nullable)
 

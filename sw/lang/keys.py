@@ -20,7 +20,7 @@ from .ir import Abs, Arith, ArithOp, Cast, Col, Expr, Lit, Neg, columns
 from .linear import Term
 from .logic import OneSided
 from .schema import Side
-from .types import Bool, Date, Duration, Int, Timestamp, units_per
+from .types import Bool, Date, Duration, Int, Timestamp, plain, units_per
 from .vector import Vector, evaluate, magnitude, widen
 
 __all__ = ["Codes", "ExactKey", "FloatKey", "Key", "TextKey", "Texts", "UnitKey", "float_codes", "float_values",
@@ -40,8 +40,8 @@ class Texts:
         self._known = pa.array([], pa.large_string())
 
     def codes(self, texts: pa.ChunkedArray) -> Codes:
-        """The numbers of ``texts`` (n,), new ones added; 0 for NULL."""
-        wide = texts.cast(pa.large_string()).combine_chunks()
+        """The numbers of ``texts`` (n,), of type large_string, new ones added; 0 for NULL."""
+        wide = texts.combine_chunks()
         new = pc.drop_null(pc.unique(wide.filter(pc.invert(pc.is_in(wide, value_set=self._known)))))
         if len(new):
             self._known = pa.concat_arrays([self._known, new])
@@ -140,8 +140,7 @@ class TextKey:
 
     def values(self, table: pa.Table, texts: Texts) -> Vector:
         """The numbers, for every row."""
-        data = table.column(self.column.name)
-        codes = texts.codes(data.cast(data.type.value_type) if pa.types.is_dictionary(data.type) else data)
+        codes = texts.codes(plain(table.column(self.column.name)))
         return Vector(codes, codes != 0)
 
     def encode(self, values: Vector) -> Codes:

@@ -34,7 +34,7 @@ class OneSided:
 
 @dataclass(frozen=True)
 class Both:
-    """A comparison that reads both streams; false when an operand is NULL."""
+    """A comparison of values (not of conditions) that reads both streams; false when an operand is NULL."""
 
     cmp: Cmp
 
@@ -87,7 +87,8 @@ def _is(e: Expr, want: Value) -> Form:
         case IsNull():
             null = _is_null(e.a)
             return null if want == "true" else _complement(null)
-        case Cmp() if isinstance(e.a.type, Bool) and max(len(sides(e.a)), len(sides(e.b))) > 1:
+        case Cmp() if isinstance(e.a.type, Bool):
+            # Conditions are not NULL as soon as one of their columns is: FALSE AND NULL is false.
             return _compare_conditions(e.op if want == "true" else _NEGATED[e.op], e.a, e.b)
         case Cmp():
             return Both(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
@@ -102,7 +103,7 @@ def _is_null(e: Expr) -> Form:
 
 
 def _invalid(e: Expr, side: Side) -> Form:
-    """True when a column of ``side`` in ``e`` is NULL (or a literal is)."""
+    """True when a column of ``side`` in the value ``e`` is NULL (or a literal is)."""
     if any(isinstance(n, Lit) and n.value is None for n in walk(e)):
         return TRUE
     nulls = [build.is_null(c, str(c)) for c in columns(e) if c.side == side and c.nullable]

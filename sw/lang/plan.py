@@ -199,9 +199,10 @@ def _exact(cmp: Cmp, relation: ExactRelation) -> Leaf:
     guards: dict[str, list[OneSided]] = {"r": [], "s": []}
     for side in ("r", "s"):
         key = exact_key(side, relation.terms(side), str(cmp))
-        nullable = [c for t in key.terms for c in columns(t.expr) if c.nullable]
-        if nullable and not key.nullable:
-            # Its values fill all 64 bits: NULL goes to a test of its own.
+        in_key = {c for t in key.terms for c in columns(t.expr)} if key.nullable else set()
+        nullable = [c for c in columns(cmp) if c.side == side and c.nullable and c not in in_key]
+        if nullable:
+            # The key's values fill all 64 bits, or a column cancels out: its NULL goes to a test of its own.
             guards[side] = [OneSided(side, build.is_null(c, str(c)), frozenset(("false",))) for c in nullable]
         keys[side] = key
     leaf = Leaf(keys, [relation])

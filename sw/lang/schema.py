@@ -10,7 +10,7 @@ from typing import Literal
 import pyarrow as pa
 
 from ..errors import SchemaError
-from .types import Opaque, Type, from_arrow
+from .types import Opaque, Type, from_arrow, plain
 
 __all__ = ["Column", "Schema", "Side", "suggest"]
 
@@ -49,8 +49,8 @@ class Schema:
 
     @classmethod
     def from_table(cls, side: Side, table: pa.Table) -> Schema:
-        """Like `from_arrow`, but a column of ``table`` without a single NULL counts as not nullable."""
-        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable and table.column(i).null_count > 0)
+        """Like `from_arrow`, but a column counts as nullable exactly if there is a NULL in it, whatever is declared."""
+        return cls(side, (Column(f.name, from_arrow(f.type), plain(table.column(i)).null_count > 0)
                           for i, f in enumerate(table.schema)))
 
     def __iter__(self) -> Iterator[Column]:

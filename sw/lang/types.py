@@ -14,7 +14,7 @@ import pyarrow as pa
 __all__ = [
     "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Bool", "Date", "Duration",
     "Exact", "Float", "Int", "Opaque", "String", "TimeUnit", "Timestamp", "Type", "finer", "from_arrow",
-    "is_exact", "units_per",
+    "is_exact", "plain", "units_per",
 ]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -129,6 +129,14 @@ def from_arrow(type_: pa.DataType) -> Type:
     if pa.types.is_dictionary(type_) and from_arrow(type_.value_type) == STRING:
         return STRING
     return Opaque(str(type_))
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A text column as ``large_string``; other columns as they are.
+
+    A dictionary can hide NULL among its values, where ``null_count`` does not see it, and few kernels take views.
+    """
+    return column.cast(pa.large_string()) if from_arrow(column.type) == STRING else column
 
 
 def is_exact(type_: Type) -> bool:

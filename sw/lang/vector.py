@@ -6,6 +6,7 @@ arrays of Python integers and fractions, which are slow and never wrong.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .ir import Abs, And, Arith, Cast, Cmp, Col, Expr, IsNull, Lit, Neg, Not, Or, columns
-from .types import Bool, Duration, Float, String, Timestamp, units_per
+from .types import Bool, Duration, Float, String, Timestamp, plain, units_per
 
 __all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "magnitude", "widen"]
 
@@ -82,15 +83,14 @@ def constant(e: Expr) -> Any:
 
 def column(data: pa.ChunkedArray) -> Vector:
     """A column: integers, dates and times as int64, floats and bools as they are, strings as Python objects."""
+    data = plain(data)
     valid = np.ones(len(data), np.bool_) if data.null_count == 0 else data.is_valid().to_numpy()
     t = data.type
-    if pa.types.is_dictionary(t):
-        data, t = data.cast(t.value_type), t.value_type
     if pa.types.is_date32(t):
         data, t = data.cast(pa.int32()), pa.int32()
     if pa.types.is_timestamp(t):
         data, t = data.cast(pa.int64()), pa.int64()
-    is_text = pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)
+    is_text = pa.types.is_large_string(t)
     if data.null_count:
         # Filled before NumPy sees it: a nullable integer column would become float64.
         data = pc.fill_null(data, pa.scalar("" if is_text else False if pa.types.is_boolean(t) else 0, t))
@@ -139,10 +139,20 @@ def _literal(e: Lit, n: int) -> Vector:
 def _cast(e: Cast, a: Vector) -> Vector:
     if isinstance(e.type, Float):
         dtype = np.float32 if e.type.bits == 32 else np.float64
+        if a.values.dtype == object:
+            a = Vector(np.array([_nearest(v) for v in a.values], np.float64), a.valid)
         return Vector(a.values.astype(dtype), a.valid)
     assert isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration))
     per = units_per(e.a.type.unit, e.type.unit)
     return Vector(widen(a.values, magnitude(a.values) * per) * per, a.valid)
+
+
+def _nearest(v: int | Fraction) -> float:
+    """The nearest float64; infinity beyond the largest."""
+    try:
+        return float(v)
+    except OverflowError:
+        return math.inf if v > 0 else -math.inf
 
 
 def _arith(e: Arith, a: Vector, b: Vector) -> Vector:

@@ -108,7 +108,9 @@ def test_interval_tests_are_compiled() -> None:
 def test_range_lengths_beyond_64_bits() -> None:
     ts = pa.array([-(2**63), 0, 2**63 - 1], pa.int64())
     r, s = pa.table({"ts": ts, "x": [1, 1, 1]}), pa.table({"ts": ts, "a": [1, 1, 1]})
-    for length in (2**63 - 1, 2**64):
+    assert (splitjoin.join(r, s, on="r.x = s.a", window=f"ROWS {2**63}", device="cpu").num_rows
+            == splitjoin.join(r, s, on="r.x = s.a", window="ROWS 9", device="golden").num_rows)
+    for length in (2**63 - 1, 2**63, 2**63 + 5, 2**64):
         answers = [splitjoin.join(r, s, on="r.x = s.a", window=f"RANGE {length}", time="ts", device=device)
                    for device in ("cpu", "golden")]
         assert answers[0] == answers[1]

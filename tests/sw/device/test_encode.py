@@ -157,3 +157,43 @@ def test_decode_marks_the_other_field_of_a_star() -> None:
     items, kinds = decode(words)
     assert items.tolist() == [(0, 0, 1, 4), (1, 0, 2, -1), (1, 1, -1, 6)]
     assert kinds.tolist() == [0, 1, 1]
+
+
+def ints(*values: int | None) -> pa.Array:
+    return pa.array(values, pa.int64())
+
+
+HIDDEN_NULL = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
+NOT_NULL_BY_NAME = pa.table([ints(1, None, 3)], schema=pa.schema([pa.field("x", pa.int64(), False)]))
+NULLS: dict[str, tuple[pa.Table, pa.Table, tuple[str, ...]]] = {
+    "a column that cancels out still counts": (
+        pa.table({"x": ints(1, 2), "y": ints(None, 7)}), pa.table({"a": ints(1, 2)}),
+        ("r.x + r.y - r.y = s.a", "r.x + 0 * r.y = s.a", "r.x + r.y - r.y <> s.a")),
+    "NULL where the field says there is none": (NOT_NULL_BY_NAME, pa.table({"a": ints(1, 0, 3, 5)}), ("r.x <= s.a",)),
+    "NULL among a dictionary's values": (
+        pa.table({"n": HIDDEN_NULL}), pa.table({"m": pa.array(["a", "b"], pa.string_view())}),
+        ("r.n <> 'b'", "r.n IS NULL AND s.m = 'a'", "r.n = s.m", "r.n <> s.m")),
+    "conditions compared": (
+        pa.table({"x": ints(1, 1), "p": [False, True], "o": pa.array([None, None], pa.bool_())}),
+        pa.table({"q": [True, False, None]}),
+        ("((r.x = NULL) IS NULL) = s.q", "(r.p OR NULL IS NULL) = s.q", "((r.p AND r.o) = s.q) IS NOT FALSE",
+         "((r.p AND r.o) = s.q) IS NULL", "(r.x > 0.5) = s.q", "r.p <= s.q", "r.p > s.q", "r.p <> s.q")),
+    "a column of type null": (
+        pa.table({"x": pa.nulls(2)}), pa.table({"a": ints(1, None)}),
+        ("r.x IS NULL", "r.x = s.a", "r.x IS NULL AND s.a > 0", "abs(r.x - s.a) <= 1 OR s.a IS NULL")),
+    "floats from numbers beyond them": (
+        pa.table({"x": ints(1, -1, 0)}), pa.table({"f": pa.array([1.0, float("inf"), float("-inf")])}),
+        ("1e308 * r.x * 10 > s.f", "s.f < 1e308 * (r.x + 0.001) * 10")),
+    "ends of a key's range beyond int64": (
+        pa.table({"x": ints(1, 2**63 - 1)}), pa.table({"a": ints(1, -(2**63))}), ("r.x = abs(s.a)", "r.x <= abs(s.a)")),
+    "text views": (
+        pa.table({"n": pa.array(["a", None], pa.string_view())}),
+        pa.table({"m": pa.array(["a", "b"], pa.large_string())}),
+        ("r.n = s.m", "r.n <> s.m", "r.n IS NULL")),
+}
+
+
+@pytest.mark.parametrize(("case", "on"), [(case, on) for case, (*_, conditions) in NULLS.items() for on in conditions])
+def test_nulls_and_extremes(case: str, on: str) -> None:
+    r, s, _ = NULLS[case]
+    check(r, s, on)

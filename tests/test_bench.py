@@ -1,0 +1,63 @@
+"""The benchmarks' page is what the committed results say."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A script of bench/, which is no package: its scripts import each other by plain name."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = load("tables", monkeypatch)
+    assert tables.page(tables.results()) == tables.PAGE.read_text()
+
+
+def test_committed_results_are_full_runs_with_sound_rows() -> None:
+    files = list((BENCH / "results").glob("*.json"))
+    assert files
+    for path in files:
+        data = json.loads(path.read_text())
+        assert data["quick"] is False, path
+        for row in data["rows"]:
+            assert set(row) == {"metric", "value", "unit", "config", "how"}
+
+
+def test_recorder_writes_what_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    record = load("record", monkeypatch)
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    out = record.Recorder("some", quick=True)
+    out.add("speed", 1.5, "m/s", {"wind": 3}, "by eye")
+    assert out.write() == tmp_path / "some.json"
+    data = json.loads((tmp_path / "some.json").read_text())
+    assert data["rows"] == [{"metric": "speed", "value": 1.5, "unit": "m/s", "config": {"wind": 3}, "how": "by eye"}]
+    assert "speed" in capsys.readouterr().out
+
+
+def test_cpu_bench_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = load("record", monkeypatch)
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    load("band", monkeypatch)
+    cpu = load("cpu", monkeypatch)
+    out = record.Recorder("cpu", quick=True)
+    cpu.engine(out, 256, 5000)
+    cpu.broadcast(out, 256)
+    rows = json.loads(out.write().read_text())["rows"]
+    assert [r["metric"] for r in rows] == ["nested_gcmps_per_core", "tuples_per_second", "nested_gcmps_per_core"]
+    assert all(r["value"] > 0 for r in rows)
