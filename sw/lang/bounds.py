@@ -14,7 +14,7 @@ from typing import Any, Union
 import numpy as np
 import numpy.typing as npt
 
-from .ir import Arith, Cast, CmpOp, Expr, Lit, Neg
+from .ir import MIRRORED, Arith, Cast, CmpOp, Expr, Lit, Neg
 from .keys import Codes, ExactKey, FloatKey, Key, float_codes, float_values
 from .linear import ExactRelation
 from .types import Float
@@ -63,7 +63,6 @@ class Unit:
 
 Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, Unit]
 
-_FLIPPED: dict[CmpOp, CmpOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: Key) -> Interval:
@@ -79,7 +78,7 @@ def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: 
             codes = probe_key.encode(probe)
             low = key.low_code if isinstance(key, FloatKey) else 1
             high = key.high_code if isinstance(key, FloatKey) else 2**key.width - 1
-            return _ordered(relation.op if side == "s" else _FLIPPED[relation.op], codes, low, high)
+            return _ordered(relation.op if side == "s" else MIRRORED[relation.op], codes, low, high)
         case FloatBand():
             assert isinstance(key, FloatKey)
             return _bisect(relation, side, probe.values, key)
@@ -116,7 +115,7 @@ def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: Ex
     target = -(mine * values + relation.c)
     op = relation.op
     if theirs < 0:
-        target, theirs, op = -target, -theirs, _FLIPPED[op]
+        target, theirs, op = -target, -theirs, MIRRORED[op]
     floor = target // theirs
     ceil = -(-target // theirs)
     low = ceil if op in (">=", "=") else np.full(len(values), key.low, values.dtype)

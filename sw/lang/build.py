@@ -21,7 +21,7 @@ from typing import cast
 import numpy as np
 
 from ..errors import PredicateError
-from .ir import Abs, And, Arith, ArithOp, Cast, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, sides
+from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cast, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, sides
 from .literals import duration, literal, time_literal, whole
 from .schema import Schema
 from .types import (
@@ -50,7 +50,6 @@ from .types import (
 __all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "duration", "is_null", "literal",
            "neg", "not_", "or_", "time_literal"]
 
-_FLIPPED: dict[CmpOp, CmpOp] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def column(schema: Schema, name: str) -> Col | Lit:
@@ -115,7 +114,7 @@ def abs_(a: Expr, at: str) -> Expr:
 def compare(op: CmpOp, a: Expr, b: Expr, at: str) -> Expr:
     """``a op b`` for ``= <> < <= > >=``."""
     if isinstance(a, Lit) and not isinstance(b, Lit):
-        a, b, op = b, a, _FLIPPED[op]
+        a, b, op = b, a, MIRRORED[op]
     a, b = _comparable(a, b, at)
     if isinstance(a.type, String) and op not in ("=", "<>"):
         raise PredicateError(f"{at!r}: strings can be compared with = and <> only, not with {op}")

@@ -15,12 +15,16 @@ from .schema import Side
 from .types import Bool, Date, Duration, Exact, String, Timestamp, Type
 
 __all__ = [
+    "MIRRORED",
     "Abs", "And", "Arith", "ArithOp", "Cast", "Cmp", "CmpOp", "Col", "Expr", "IsNull", "Lit", "Neg", "Not", "Or",
     "columns", "sides", "text", "walk",
 ]
 
 ArithOp = Literal["+", "-", "*"]
 CmpOp = Literal["=", "<>", "<", "<=", ">", ">="]
+
+#: ``a op b`` is ``b MIRRORED[op] a``.
+MIRRORED: dict[CmpOp, CmpOp] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)

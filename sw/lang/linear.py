@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import cast
 
 from ..errors import UnsupportedError
-from .ir import Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides, walk
+from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides, walk
 from .logic import FALSE, Both, Form, Junction
 from .schema import Side
 from .types import BOOL, Duration, Timestamp, units_per
@@ -55,20 +55,18 @@ def strip_abs(cmp: Cmp) -> Form | None:
     """``abs(E) op F`` as comparisons without abs; None if no operand is an abs over both streams."""
     a, b, op = cmp.a, cmp.b, cmp.op
     if not _is_mixed_abs(a) and _is_mixed_abs(b):
-        flip: dict[CmpOp, CmpOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-        a, b, op = b, a, flip.get(op, op)
+        a, b, op = b, a, MIRRORED[op]
     if not _is_mixed_abs(a):
         return None
     inner = _abs_operand(a)
     minus: Expr = Neg(b.type, b)
     if isinstance(b, Lit):
         minus = Lit(b.type, -cast(Fraction, b.value))
-    mirrored: dict[CmpOp, CmpOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
     def both(op: CmpOp) -> tuple[Form, Form]:
         # E op F, and −E op F written as E op' −F: then both say something of the same keys. Where E is NaN, which is
         # greater than everything, the first half decides as abs(NaN) does, whatever the second says.
-        return Both(Cmp(BOOL, op, inner, b)), Both(Cmp(BOOL, mirrored[op], inner, minus))
+        return Both(Cmp(BOOL, op, inner, b)), Both(Cmp(BOOL, MIRRORED[op], inner, minus))
 
     match op:
         case "<" | "<=":

@@ -13,7 +13,7 @@ from typing import cast
 from ..errors import UnsupportedError
 from . import build
 from .bounds import EqualText, FloatBand, FloatOrder, Relation, Unit
-from .ir import Arith, Cast, Cmp, CmpOp, Col, Expr, Lit, Neg, columns, sides, walk
+from .ir import MIRRORED, Arith, Cast, Cmp, Col, Expr, Lit, Neg, columns, sides, walk
 from .keys import ExactKey, FloatKey, Key, TextKey, UnitKey, exact_key
 from .linear import ExactRelation, relations, strip_abs
 from .logic import FALSE, Both, Form, Junction, OneSided, positive
@@ -215,20 +215,18 @@ def _texts(cmp: Cmp) -> Leaf:
     assert isinstance(a, Col) and isinstance(b, Col)
     if a.side == "s":
         a, b = b, a
-        op = cast(CmpOp, {"<": ">", ">": "<"}.get(op, op))
+        op = MIRRORED[op]
     return Leaf({"r": TextKey("r", a), "s": TextKey("s", b)}, [EqualText(op)])
 
 
 def _floats(cmp: Cmp) -> Leaf:
     a, b, op = cmp.a, cmp.b, cmp.op
     if sides(a) == {"s"} and sides(b) == {"r"}:
-        flip: dict[CmpOp, CmpOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-        a, b, op = b, a, flip.get(op, op)
+        a, b, op = b, a, MIRRORED[op]
     if sides(a) == {"r"} and sides(b) == {"s"}:
         return Leaf({"r": _float_key("r", a, False), "s": _float_key("s", b, False)}, [FloatOrder(op)])
     if isinstance(a, Lit):
-        flip = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-        a, b, op = b, a, flip.get(op, op)
+        a, b, op = b, a, MIRRORED[op]
     if not isinstance(b, Lit):
         raise UnsupportedError(f"'{cmp}': circuits compare a float expression over both streams with a constant only; "
                                f"bring one stream to each side, or use device='golden'")

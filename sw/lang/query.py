@@ -90,18 +90,20 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
 
 def _time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
     if isinstance(time, str):
-        names = (time, time)
+        names: tuple[str, ...] = (time, time)
     elif isinstance(time, Mapping) and set(time) == {"r", "s"}:
         names = (time["r"], time["s"])
     elif isinstance(time, Sequence) and len(time) == 2:
         names = (time[0], time[1])
     else:
+        names = ()
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise SchemaError(f"time must be a column name, a pair (R's, S's) or a mapping with 'r' and 's', not {time!r}")
-    a, b = r[names[0]], s[names[1]]
+    a, b = r.find(names[0]), s.find(names[1])
     for side, c in (("r", a), ("s", b)):
         if not isinstance(c.type, (Int, Timestamp, Date)):
             raise SchemaError(f"the time column {side}.{c.name} must be an integer, a date or a timestamp, "
-                              f"not {c.type}")
+                              f"not {c.type}; cast it to int64, date32 or a timestamp before the join")
     ta, tb = a.type, b.type
     if isinstance(ta, Int) and isinstance(tb, Int):
         return TimeColumns(a.name, b.name, ta, None)
