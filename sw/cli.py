@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .device.api import PAIR
-from .device.circuit import configure
+from .device.circuit import configure, settings
 from .device.registry import DEVICES, device
 from .errors import (
     DeviceError,
@@ -200,7 +200,9 @@ def _verilog(args: argparse.Namespace) -> None:
                         f"'splitjoin[hw]'") from error
     plan = make_plan(query.predicate)
     config = configure(query, plan, **options)
-    described = {**sidecar(config), "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
+    words = settings(query, config)  # refuses a query that the circuit could not run
+    described = {**sidecar(config), "settings": words,
+                 "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
     folder = Path(args.output)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -52,6 +52,15 @@ def test_host_software_needs_no_hdl_tool() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_simulated_devices_are_imported_when_asked_for() -> None:
+    code = ("import sys, splitjoin, splitjoin.sim\n"
+            "assert 'amaranth' not in sys.modules\n"
+            "from splitjoin.sim import PysimDevice, SimDevice\n"
+            "print(SimDevice(cores=2).name, PysimDevice(cores=2).name, hasattr(splitjoin.sim, 'other'))\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("sim pysim False\n", "")
+
+
 def test_readme_python(monkeypatch: pytest.MonkeyPatch) -> None:
     code = next(b for b in blocks("python") if "splitjoin.join" in b)
     names: dict[str, object] = {}
