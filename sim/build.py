@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -56,8 +57,7 @@ def library(config: Configuration) -> Path:
 
 
 def _build(source: str, config: Configuration, verilator: Verilator, compiler: str, target: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="splitjoin-", dir=target.parent) as name:
-        work = Path(name)
+    with _work_folder(target) as work:
         verilog = work / f"{TOP}.v"
         verilog.write_text(source)
         options = work / "options.vlt"
@@ -85,6 +85,20 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
         made = work / "model.so"
         _run([compiler, "-shared", "-o", str(made), *objects, *map(str, runtime.objects), "-lpthread"], verilator)
         made.replace(target)  # atomic: a killed build leaves no half-written model
+
+
+@contextmanager
+def _work_folder(target: Path) -> Iterator[Path]:
+    """An empty folder beside ``target``, gone afterwards. Its name is that of ``target``, whose lock is held, so that
+    a build also sweeps what a killed one left.
+    """
+    work = target.with_suffix(".work")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 @cache

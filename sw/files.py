@@ -15,6 +15,8 @@ from .errors import InputError
 __all__ = ["check_output", "read_schema", "read_table", "write_table"]
 
 _SUFFIXES = (".parquet", ".csv")
+#: How the names of half-written files begin.
+_PART = ".splitjoin-"
 
 
 def read_table(path: str | Path) -> pa.Table:
@@ -22,7 +24,12 @@ def read_table(path: str | Path) -> pa.Table:
     path = _known(Path(path))
     _must_exist(path)
     try:
-        return pyarrow.parquet.read_table(path) if path.suffix.lower() == ".parquet" else pyarrow.csv.read_csv(path)
+        table = pyarrow.parquet.read_table(path) if path.suffix.lower() == ".parquet" else pyarrow.csv.read_csv(path)
+        _ = table.column_names  # Arrow checks the UTF-8 of a header only here
+        return table
+    except UnicodeDecodeError:
+        raise InputError(f"{path} must have column names in UTF-8, but its header holds other bytes; save it as UTF-8"
+                         ) from None
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {_first_line(error)}") from None
 
@@ -42,9 +49,10 @@ def read_schema(path: str | Path) -> pa.Schema:
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write ``table`` to ``path``, whole or not at all: a file that was there stays until the new one is complete."""
     path = check_output(path)
-    handle, part = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
+    part = None
     try:
+        handle, part = tempfile.mkstemp(prefix=_PART, suffix=path.suffix, dir=path.parent)
+        os.close(handle)
         if path.suffix.lower() == ".parquet":
             pyarrow.parquet.write_table(table, part)
         else:
@@ -56,14 +64,24 @@ def write_table(table: pa.Table, path: str | Path) -> None:
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} cannot be written: {_first_line(error)}") from None
     finally:
-        Path(part).unlink(missing_ok=True)
+        if part is not None:
+            Path(part).unlink(missing_ok=True)
 
 
 def check_output(path: str | Path) -> Path:
     """``path``, if a table could be written there. Raises `InputError`, before any work is done."""
     path = _known(Path(path))
-    if not path.parent.is_dir():
-        raise InputError(f"the folder of the output must exist, but {path.parent} does not; create it first")
+    try:
+        if not path.parent.is_dir():
+            raise InputError(f"the folder of the output must exist, but {path.parent} does not; create it first")
+        if path.is_dir():
+            raise InputError(f"the output must be a file, but {path} is a folder; give a file in it, or another name")
+        # Only trying tells whether a file can be made there: root may write to every folder, but not to all of /proc.
+        with tempfile.NamedTemporaryFile(prefix=_PART, dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{_short(path)} cannot be written: {error.strerror or error}; give another folder or name"
+                         ) from None
     return path
 
 
@@ -75,8 +93,17 @@ def _known(path: Path) -> Path:
 
 
 def _must_exist(path: Path) -> None:
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError as error:  # a name that is too long
+        raise InputError(f"{_short(path)} cannot be read: {error.strerror or error}; give another file") from None
+    if not found:
         raise InputError(f"there is no file {path}")
+
+
+def _short(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= 300 else f"{text[:100]} … {text[-100:]}"
 
 
 def _first_line(error: Exception) -> str:

@@ -27,6 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pyarrow.parquet.write_table(table.take(list(range(n))[::-1]), f"{name}-unsorted.parquet")
         pyarrow.csv.write_csv(table, f"{name}.csv")
     Path("broken.parquet").write_text("this is no Parquet")
+    Path("latin.csv").write_bytes("ts,größe,x\n1,2,3\n".encode("latin-1"))
+    Path("folder.csv").mkdir()
     return tmp_path
 
 
@@ -97,6 +99,11 @@ WRONG = {
     "broken file": (FAILURE, {"r": "broken.parquet"}, "cannot be read as PARQUET"),
     "unknown suffix": (FAILURE, {"output": "O.xlsx"}, ".parquet or .csv"),
     "output folder": (FAILURE, {"output": "none/O.csv"}, "create it first"),
+    "output cannot be written": (FAILURE, {"output": "/proc/x.csv"}, "/proc/x.csv cannot be written"),
+    "output name too long": (FAILURE, {"output": "o" * 300 + ".csv"}, "cannot be written: File name too long"),
+    "output is a folder": (FAILURE, {"output": "folder.csv", "r": "nowhere.csv"}, "folder.csv is a folder"),
+    "input name too long": (FAILURE, {"r": "r" * 9000 + ".csv"}, "cannot be read: File name too long"),
+    "header not UTF-8": (FAILURE, {"r": "latin.csv"}, "must have column names in UTF-8"),
     "golden has no capacity": (FAILURE, {"more": ("--capacity", "64")}, "--capacity"),
     "cpu has no cores": (FAILURE, {"more": ("--device", "cpu", "--cores", "2")}, "--cores"),
     "cores": (FAILURE, {"more": ("--device", "sim", "--cores", "0")}, "cores must be"),
@@ -124,7 +131,12 @@ def test_a_failed_run_leaves_the_old_file(folder: Path) -> None:
     before = Path("O.parquet").read_bytes()
     assert join(r="R-unsorted.parquet", window="RANGE 5") == USAGE
     assert Path("O.parquet").read_bytes() == before
-    assert not list(folder.glob(".O*"))
+    assert not list(folder.glob(".splitjoin*"))
+
+
+def test_the_longest_file_name(folder: Path) -> None:
+    assert join(output="o" * 247 + ".parquet") == DONE
+    assert Path("o" * 247 + ".parquet").exists()
 
 
 def test_missing_compiler_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch,
@@ -166,8 +178,17 @@ def test_verilog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = Path("v/splitjoin.v").read_text()
     assert sidecar["configuration"]["cores"] == 3
     assert sidecar["configuration"]["keys_s"] == [33]
+    assert sidecar["settings"] == {"order": 2, "precision": 1, "rows_r": 3072, "rows_s": 3072, "range_r": 2**64 - 1,
+                                   "range_s": 2**64 - 1}
     assert text.count("\nmodule splitjoin_core(") == 1
     assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin.json"]
+
+
+@pytest.mark.parametrize(("code", "options"), [
+    (FAILURE, ("--window", "ROWS 1000000", "--cores", "1", "--capacity", "64")), (USAGE, ("--order", "inner(3)"))])
+def test_verilog_that_could_not_run_the_query_is_not_written(folder: Path, code: int, options: tuple[str, ...]) -> None:
+    assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32", "-o", "v", *options]) == code
+    assert not Path("v").exists()
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:

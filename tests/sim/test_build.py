@@ -1,0 +1,43 @@
+"""Building models: the cache it leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from splitjoin import ToolError, join
+from splitjoin.sim import build
+
+R = pa.table({"x": [1, 2]})
+S = pa.table({"a": [2, 3]})
+
+
+def run() -> None:
+    assert len(join(R, S, on="r.x = s.a", window="ROWS 9", device="sim")) == 1
+
+
+def test_a_relative_cache_and_what_a_killed_build_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPLITJOIN_CACHE", "cache")
+    run()
+    (model,) = Path("cache").glob("model-*.so")
+    model.unlink()
+    left = model.with_suffix(".work")
+    left.mkdir()
+    (left / "stale.cpp").write_text("stale")
+    run()
+    assert model.exists()
+    assert {path.suffix for path in Path("cache").iterdir()} == {".so", ".lock", ""}
+    assert not left.exists()
+
+
+def test_a_failed_build_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(*_: object) -> None:
+        raise ToolError("it failed")
+
+    monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
+    monkeypatch.setattr(build, "_run", fail)
+    with pytest.raises(ToolError, match="it failed"):
+        run()
+    assert not list(tmp_path.glob("*.work"))
