@@ -91,5 +91,10 @@ def as_table(data: Any, name: str) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        return pa.table(data)
+        try:
+            return pa.table(data)
+        except Exception as error:  # whatever the object itself raises
+            said = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__ of one, but "
+                             f"{type(data).__name__} does not give a table: {said}") from error
     raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__, not {type(data).__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,31 +25,53 @@ class OutputColumn:
     field: pa.Field
 
 
-def output_columns(r: pa.Schema, s: pa.Schema, select: Sequence[str] | None = None) -> tuple[OutputColumn, ...]:
+def output_columns(r: pa.Schema, s: pa.Schema, select: Iterable[str] | None = None) -> tuple[OutputColumn, ...]:
     """All columns of r, then all of s, colliding names with ``_r`` / ``_s``; or those that ``select`` names.
 
-    Raises `SchemaError` for a name in ``select`` that does not exist, and when a suffixed name collides again.
+    Names match exactly first, then without regard to case. Raises `SchemaError` for a name in ``select`` that does not
+    exist or is ambiguous, and when a suffixed name collides again.
     """
     both = set(r.names) & set(s.names)
     made = [OutputColumn(f"{f.name}_{side}" if f.name in both else f.name, side, f.name, f)
             for side, schema in _sides(r, s) for f in schema]
-    if select is None:
-        chosen = made
-    else:
-        if isinstance(select, str):
-            raise SchemaError(f"select must be a list of column names, not the text {select!r}; write [{select!r}]")
-        by_name = {c.name: c for c in made} | {f"{c.side}.{c.source}": c for c in made}
-        for name in select:
-            if name not in by_name:
-                raise SchemaError(f"the result has no column {name!r}{suggest(name, by_name)}; its columns are "
-                                  f"{', '.join(c.name for c in made)}")
-        chosen = [by_name[name] for name in select]
+    chosen = made if select is None else [_find(made, name) for name in _names(select)]
     names = [c.name for c in chosen]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise SchemaError(f"result columns must have distinct names, but {', '.join(map(repr, twice))} would occur "
                           f"more than once; rename the input columns or choose with select")
     return tuple(chosen)
+
+
+def _names(select: Iterable[str]) -> list[str]:
+    if isinstance(select, str):
+        raise SchemaError(f"select must be a list of column names, not the text {select!r}; write [{select!r}]")
+    if not isinstance(select, Iterable):
+        raise SchemaError(f"select must be a list of column names, not {select!r}")
+    names = list(select)
+    for name in names:
+        if not isinstance(name, str):
+            raise SchemaError(f"select must be a list of column names, but it holds {name!r}; columns are chosen by "
+                              f"name, such as 'x' or 'r.x'")
+    return names
+
+
+def _find(made: Sequence[OutputColumn], name: str) -> OutputColumn:
+    """The one among ``made`` that is called ``name``, by its own name or by its side and source."""
+    found = [c for c in made if name in (c.name, _qualified(c))]
+    found = found or [c for c in made if name.lower() in (c.name.lower(), _qualified(c).lower())]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SchemaError(f"the result column {name!r} is ambiguous: it could be "
+                          f"{' or '.join(map(_qualified, found))}; write which, or rename the input columns")
+    known = [n for c in made for n in (c.name, _qualified(c))]
+    raise SchemaError(f"the result has no column {name!r}{suggest(name, known)}; its columns are "
+                      f"{', '.join(c.name for c in made)}")
+
+
+def _qualified(column: OutputColumn) -> str:
+    return f"{column.side}.{column.source}"
 
 
 def output_schema(columns: Sequence[OutputColumn]) -> pa.Schema:
@@ -62,8 +84,35 @@ def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: np
     """The result rows for pairs of row ids: ``r_rows`` and ``s_rows`` are int64 (n,)."""
     rows = {"r": pa.array(r_rows), "s": pa.array(s_rows)}
     tables = {"r": r, "s": s}
-    data = [tables[c.side].column(c.source).take(rows[c.side]) for c in columns]
+    data = [_take(tables[c.side].column(c.source), rows[c.side]) for c in columns]
     return pa.table(data, schema=output_schema(columns))
+
+
+def _take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """``column.take(rows)``, also for the types that Arrow cannot take from."""
+    type_ = column.type
+    if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
+        plain = pa.large_string() if pa.types.is_string_view(type_) else pa.large_binary()
+        return column.cast(plain).take(rows).cast(type_)
+    if pa.types.is_run_end_encoded(type_):
+        taken = _take(pa.chunked_array([c for chunk in column.chunks for c in _decoded(chunk).chunks],
+                                       type_.value_type), rows)
+        return pa.chunked_array([c for chunk in taken.chunks for c in _encoded(chunk, type_)], type_)
+    return column.take(rows)
+
+
+def _decoded(array: pa.RunEndEncodedArray) -> pa.ChunkedArray:
+    """The values of ``array``, each as often as it occurs."""
+    at = np.searchsorted(array.run_ends.to_numpy(), array.offset + np.arange(len(array)), side="right")
+    return _take(pa.chunked_array([array.values]), pa.array(at))
+
+
+def _encoded(values: pa.Array, type_: pa.DataType) -> list[pa.Array]:
+    """``values`` as arrays of the run-end encoded ``type_``, a run each: rows of a result seldom repeat."""
+    most = 2 ** (type_.run_end_type.bit_width - 1) - 1
+    parts = [values.slice(at, most) for at in range(0, len(values), most)]
+    return [pa.RunEndEncodedArray.from_arrays(pa.array(np.arange(1, len(p) + 1), type_.run_end_type), p, type_)
+            for p in parts]
 
 
 def _sides(r: pa.Schema, s: pa.Schema) -> tuple[tuple[Side, pa.Schema], tuple[Side, pa.Schema]]:

@@ -24,8 +24,9 @@ def device(spec: str | Device, **options: object) -> Device:
     """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is."""
     if isinstance(spec, Device):
         return spec
-    if spec not in DEVICES:
-        raise DeviceError(f"there is no device {spec!r}{suggest(str(spec), DEVICES)}; devices are {', '.join(DEVICES)}")
+    if not isinstance(spec, str) or spec not in DEVICES:
+        hint = suggest(spec, DEVICES) if isinstance(spec, str) else ""
+        raise DeviceError(f"there is no device {spec!r}{hint}; devices are {', '.join(DEVICES)}")
     module, name, extra = DEVICES[spec]
     try:
         cls = getattr(importlib.import_module(module), name)
@@ -33,7 +34,7 @@ def device(spec: str | Device, **options: object) -> Device:
         if (error.name or "").startswith("splitjoin."):
             raise
         raise ToolError(f"the device {spec!r} needs the Python package {error.name!r}, which is not installed; "
-                        f"pip install 'splitjoin[{extra}]'") from error
+                        f"pip install '{f'splitjoin[{extra}]' if extra else error.name}'") from error
     wrong = [name for name in options if name not in inspect.signature(cls).parameters]
     if wrong:
         known = ", ".join(inspect.signature(cls).parameters) or "(none)"

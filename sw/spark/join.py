@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
@@ -76,6 +76,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         SplitJoinError: With what must hold, what came and what to do. What only a task can find (a NULL time, a RANGE
             window that outgrows the device) fails the action; `task_error` gets splitjoin's error out of Spark's.
     """
+    if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
+        select = list(select)  # it is read twice
     plan = _Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                       device=device, device_options=device_options or {}, partitions=partitions)
     task = Task(plan.query, device, dict(device_options or {}), None if select is None else list(select),

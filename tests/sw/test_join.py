@@ -1,10 +1,11 @@
+import importlib
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 import splitjoin
-from splitjoin import DeviceError, InputError, execute, join
+from splitjoin import DeviceError, InputError, ToolError, execute, join
 from splitjoin.golden import GoldenDevice
 
 R = pa.table({"ts": [1, 2, 4], "x": [10, 20, 30]})
@@ -63,6 +64,35 @@ def test_what_does_not_speak_arrow(data: Any) -> None:
     with pytest.raises(InputError, match=f"stream s must be an Arrow table or offer __arrow_c_stream__, not "
                                          f"{type(data).__name__}"):
         join(R, data, on="TRUE", window="ROWS 1")
+
+
+class Broken:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise RuntimeError("the source\nis gone")
+
+
+@pytest.mark.parametrize("data", [pa.array([1, 2]), pd.DataFrame({"x": [1, "a", b"b"]}), Broken()],
+                         ids=["array", "pandas", "broken"])
+def test_what_gives_no_table(data: Any) -> None:
+    with pytest.raises(InputError, match=r"stream s must be an Arrow table .* does not give a table: .+") as caught:
+        join(R, data, on="TRUE", window="ROWS 1")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", [[], None, 5])
+def test_a_device_must_be_a_name_or_a_device(spec: Any) -> None:
+    with pytest.raises(DeviceError, match=r"there is no device .*; devices are cpu, golden"):
+        join(R, S, on="TRUE", window="ROWS 1", device=spec)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError("no module", name="numba")
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    for spec, advice in (("cpu", "'numba'"), ("sim", r"'splitjoin\[sim\]'")):
+        with pytest.raises(ToolError, match=f"needs the Python package 'numba'.*pip install {advice}"):
+            join(R, S, on="TRUE", window="ROWS 1", device=spec)
 
 
 def test_devices_that_do_not_exist() -> None:
