@@ -22,7 +22,8 @@ $(STAMP): pyproject.toml sw/prerequisites.py
 	@$(PYTHON) sw/prerequisites.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@# The build backend warns that an editable install is one.
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
 setup: $(STAMP) ## Make .venv with everything installed.
