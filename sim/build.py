@@ -56,7 +56,7 @@ def library(config: Configuration) -> Path:
     return target
 
 
-def _build(source: str, config: Configuration, verilator: Verilator, compiler: str, target: Path) -> None:
+def _build(source: str, config: Configuration, verilator: Verilator, compiler: tuple[str, ...], target: Path) -> None:
     with _work_folder(target) as work:
         verilog = work / f"{TOP}.v"
         verilog.write_text(source)
@@ -76,14 +76,14 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: s
         def compile_(name: str) -> None:
             unit = work / f"{name}.cpp"
             unit.write_text("".join(f'#include "{part}"\n' for part in units[name]))
-            _run([compiler, *_FLAGS, _LEVELS[name], *words, *include, "-include", str(runtime.headers[name]), "-c",
+            _run([*compiler, *_FLAGS, _LEVELS[name], *words, *include, "-include", str(runtime.headers[name]), "-c",
                   str(unit), "-o", str(work / f"{name}.o")], verilator)
 
         with ThreadPoolExecutor(len(units)) as pool:
             list(pool.map(compile_, units))
         objects = [str(work / f"{name}.o") for name in units]
         made = work / "model.so"
-        _run([compiler, "-shared", "-o", str(made), *objects, *map(str, runtime.objects), "-lpthread"], verilator)
+        _run([*compiler, "-shared", "-o", str(made), *objects, *map(str, runtime.objects), "-lpthread"], verilator)
         made.replace(target)  # atomic: a killed build leaves no half-written model
 
 
@@ -120,7 +120,7 @@ class _Runtime:
     headers: dict[str, Path]
 
 
-def _runtime(verilator: Verilator, compiler: str) -> _Runtime:
+def _runtime(verilator: Verilator, compiler: tuple[str, ...]) -> _Runtime:
     """What all models share, compiled once."""
     key = "\0".join((verilator.version, " ".join(_FLAGS), repr(_LEVELS), _compiler_version(compiler)))
     folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
@@ -138,7 +138,7 @@ def _runtime(verilator: Verilator, compiler: str) -> _Runtime:
         for source, made, mode in jobs:
             if not made.exists():
                 part = made.with_suffix(".part")
-                _run([compiler, *options, *mode, str(source), "-o", str(part)], verilator)
+                _run([*compiler, *options, *mode, str(source), "-o", str(part)], verilator)
                 part.replace(made)
     return _Runtime(objects, headers)
 
@@ -151,6 +151,6 @@ def _run(command: list[str], verilator: Verilator) -> None:
                         f"{done.returncode} and said:\n{tail}")
 
 
-def _compiler_version(compiler: str) -> str:
-    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.splitlines()[0] if done.stdout else shutil.which(compiler) or compiler
+def _compiler_version(compiler: tuple[str, ...]) -> str:
+    done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()[0] if done.stdout else " ".join(compiler)

@@ -19,6 +19,7 @@ from tqdm import tqdm
 from .build import library
 from .latency import LatencyLog
 from .patience import patience_for
+from .stalls import check_stalls
 
 __all__ = ["ModelTransport", "SimDevice"]
 
@@ -51,10 +52,10 @@ class SimDevice(CircuitDevice):
     progress: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("stall_in", "stall_out"):
-            if not 0 <= getattr(self, name) < 1:
-                raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not "
-                                  f"{getattr(self, name)!r}")
+        super().__post_init__()
+        check_stalls(self.seed, self.stall_in, self.stall_out)
+        if self.patience is not None and (type(self.patience) is not int or self.patience < 1):
+            raise DeviceError(f"patience must be a number of cycles from 1, or None, not {self.patience!r}")
 
     def _connect(self, config: Configuration) -> Transport:
         patience = self.patience or patience_for(config)
@@ -88,26 +89,26 @@ class ModelTransport(Transport):
         sent_cycles = np.zeros(n, np.uint64)
         out: list[Words] = []
         done = 0
-        bar = tqdm(total=n, unit=" tuples", desc="simulating", disable=None if self._progress else True, leave=False)
-        while True:
-            items = np.empty((_ROOM, self._out_words), np.uint32)
-            cycles = np.empty(_ROOM, np.uint64)
-            sent, received = ctypes.c_uint64(), ctypes.c_uint64()
-            why = self._lib.sj_run(
-                self._model, _pointer(block[done:]), n - done, ctypes.byref(sent), _pointer(sent_cycles[done:]),
-                _pointer(items), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
-                self._patience)
-            done += sent.value
-            bar.update(sent.value)
-            out.append(items[: received.value])
-            self._log.received(out[-1], cycles[: received.value])
-            if why == _STUCK:
-                raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at cycle "
-                                    f"{self._lib.sj_cycle(self._model)}, {done} of {n} records sent); this is a fault "
-                                    f"of the circuit, please report it with the query")
-            if why in (_SENT, _END):
-                break
-        bar.close()
+        with tqdm(total=n, unit=" tuples", desc="simulating", disable=None if self._progress else True,
+                  leave=False) as bar:
+            while True:
+                items = np.empty((_ROOM, self._out_words), np.uint32)
+                cycles = np.empty(_ROOM, np.uint64)
+                sent, received = ctypes.c_uint64(), ctypes.c_uint64()
+                why = self._lib.sj_run(
+                    self._model, _pointer(block[done:]), n - done, ctypes.byref(sent), _pointer(sent_cycles[done:]),
+                    _pointer(items), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
+                    self._patience)
+                done += sent.value
+                bar.update(sent.value)
+                out.append(items[: received.value])
+                self._log.received(out[-1], cycles[: received.value])
+                if why == _STUCK:
+                    raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at "
+                                        f"cycle {self._lib.sj_cycle(self._model)}, {done} of {n} records sent); this "
+                                        f"is a fault of the circuit, please report it with the query")
+                if why in (_SENT, _END):
+                    break
         self._log.sent(records, sent_cycles)
         return np.concatenate(out)
 

@@ -20,6 +20,7 @@ from splitjoin.hw.top import SplitJoin
 
 from .latency import LatencyLog
 from .patience import patience_for
+from .stalls import check_stalls
 
 __all__ = ["PysimDevice", "PysimTransport"]
 
@@ -31,13 +32,19 @@ _STRETCH = 64
 
 @dataclass(frozen=True, kw_only=True)
 class PysimDevice(CircuitDevice):
-    """Simulation by Amaranth. Parameters as of `SimDevice`."""
+    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in`` and ``stall_out`` as of
+    `SimDevice`.
+    """
 
     name: ClassVar[str] = "pysim"
 
     seed: int = 0
     stall_in: float = 0.0
     stall_out: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_stalls(self.seed, self.stall_in, self.stall_out)
 
     def _connect(self, config: Configuration) -> Transport:
         return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -58,11 +59,24 @@ def find_verilator() -> Verilator:
 
 
 @cache
-def cxx() -> str:
-    """The C++ compiler: $CXX, g++, clang++ or c++. Raises `ToolError` if there is none."""
-    for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
-        if name and shutil.which(name):
-            return name
+def cxx() -> tuple[str, ...]:
+    """The command of the C++ compiler: $CXX, which may be several words, else g++, clang++ or c++.
+
+    Raises `ToolError` if there is none, or not the one that $CXX names.
+    """
+    own = os.environ.get("CXX", "")
+    try:
+        words = tuple(shlex.split(own))
+    except ValueError:  # an open quote
+        words = (own,)
+    if words:
+        if not shutil.which(words[0]):
+            raise ToolError(f"the variable CXX must name a C++ compiler, but there is no program {words[0]!r}; set it "
+                            f"to one such as g++, or unset it")
+        return words
+    for name in ("g++", "clang++", "c++"):
+        if shutil.which(name):
+            return (name,)
     raise ToolError("a C++ compiler is needed to build the simulation model, but neither g++ nor clang++ was found; "
                     "install one (Debian: apt-get install g++) or set CXX")
 

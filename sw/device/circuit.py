@@ -15,7 +15,7 @@ from ..lang.query import Query
 from .api import ITEM, Device, Items, Session
 from .encode import Encoder, Words, decode
 from .registers import MAGIC, REGISTERS, register
-from .wire import ROW_BITS, Configuration, ItemKind, OrderMode
+from .wire import ROW_BITS, Configuration, ItemKind, OrderMode, check_parameters
 
 __all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "configure", "settings"]
 
@@ -66,12 +66,20 @@ class CircuitDevice(Device):
     fanout: int = 2
     fanin: int = 2
 
+    def __post_init__(self) -> None:
+        _check_options(self.cores, self.capacity, self.fanout, self.fanin)
+
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
         plan = make_plan(query.predicate)
         config = self.configuration(query, plan)
         words = settings(query, config)
-        return CircuitSession(query, plan, config, words, self._connect(config))
+        transport = self._connect(config)
+        try:
+            return CircuitSession(query, plan, config, words, transport)
+        except BaseException:
+            transport.close()
+            raise
 
     def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
         """The configuration that ``query`` needs on this device."""
@@ -86,10 +94,11 @@ class CircuitDevice(Device):
 def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
               fanin: int = 2) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``."""
+    _check_options(cores, capacity, fanout, fanin)
     windows = (query.window_r, query.window_s)
     if capacity is None:
         # A power of two from 64 on, so that few circuits serve all windows.
-        need = max(1024 if w.rows is None else -(-w.rows // max(1, cores)) for w in windows)
+        need = max(1024 if w.rows is None else -(-w.rows // cores) for w in windows)
         capacity = 64
         while capacity < min(need, 65536):
             capacity *= 2
@@ -98,6 +107,11 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
         keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
         fanin=fanin, time_bits=0 if longest is None else _time_bits(longest))
+
+
+def _check_options(cores: int, capacity: int | None, fanout: int, fanin: int) -> None:
+    # Where the capacity is left to the windows, `configure` chooses one that is right.
+    check_parameters(cores=cores, capacity=64 if capacity is None else capacity, fanout=fanout, fanin=fanin)
 
 
 def _longest(query: Query) -> int | None:
@@ -176,8 +190,8 @@ class CircuitSession(Session):
         return self.poll()
 
     def counters(self) -> dict[str, int]:
-        settable = {"id", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
-        return {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in settable}
+        others = {"id", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
+        return {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others}
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._transport.latencies()

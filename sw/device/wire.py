@@ -17,7 +17,8 @@ from typing import Any, Union
 from ..errors import UnsupportedError
 from .registers import REGISTERS
 
-__all__ = ["ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Tree", "item_record"]
+__all__ = ["ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Tree",
+           "check_parameters", "item_record"]
 
 WORD_BITS = 32
 #: Width of row ids on the wire.
@@ -107,17 +108,14 @@ class Configuration:
     time_bits: int = 0
 
     def __post_init__(self) -> None:
-        _check("cores", self.cores, 1 <= self.cores <= 1024, "1 to 1024")
-        _check("capacity", self.capacity, 2 <= self.capacity <= 65536 and self.capacity & (self.capacity - 1) == 0,
-               "a power of two from 2 to 65536")
-        _check("fanout", self.fanout, 2 <= self.fanout <= 16, "2 to 16")
-        _check("fanin", self.fanin, 2 <= self.fanin <= 16, "2 to 16")
-        _check("time_bits", self.time_bits, self.time_bits == 0 or 2 <= self.time_bits <= 64, "0, or 2 to 64")
+        check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin)
+        _check("time_bits", self.time_bits, _within(self.time_bits, 0, 64) and self.time_bits != 1, "0, or 2 to 64")
         for name, widths in (("keys_r", self.keys_r), ("keys_s", self.keys_s)):
             for width in widths:
-                _check(f"a width in {name}", width, 1 <= width <= 64, "1 to 64 bits")
+                _check(f"a width in {name}", width, _within(width, 1, 64), "1 to 64 bits")
         for a, b in self.tests:
-            _check("a test", (a, b), 0 <= a < len(self.keys_r) and 0 <= b < len(self.keys_s), "indices into the keys")
+            _check("a test", (a, b), _within(a, 0, len(self.keys_r) - 1) and _within(b, 0, len(self.keys_s) - 1),
+                   "indices into the keys")
 
     @property
     def window_capacity(self) -> int:
@@ -172,6 +170,20 @@ class Configuration:
 def item_record() -> Record:
     """Device → host. ``r`` and ``s`` are row ids; of a star, the probe stream's field is the last probe it covers."""
     return Record((("kind", 2), ("side", 1), ("r", ROW_BITS), ("s", ROW_BITS)))
+
+
+def check_parameters(*, cores: object, capacity: object, fanout: object, fanin: object) -> None:
+    """Raise `UnsupportedError` unless a circuit can have these parameters, whatever the query."""
+    _check("cores", cores, _within(cores, 1, 1024), "1 to 1024")
+    _check("capacity", capacity, any(_within(capacity, 2**n, 2**n) for n in range(1, 17)),
+           "a power of two from 2 to 65536")
+    _check("fanout", fanout, _within(fanout, 2, 16), "2 to 16")
+    _check("fanin", fanin, _within(fanin, 2, 16), "2 to 16")
+
+
+def _within(value: object, low: int, high: int) -> bool:
+    """Whether ``value`` is an int, not merely equal to one, from ``low`` to ``high``."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def _check(name: str, value: object, holds: bool, must: str) -> None:

@@ -1,0 +1,77 @@
+"""Options of simulated devices: refused by name, before any hardware is made."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from splitjoin import DeviceError, Query, Schema, UnsupportedError
+from splitjoin.device.circuit import CircuitSession, Transport
+from splitjoin.device.wire import Configuration
+from splitjoin.sim import PysimDevice, SimDevice
+
+DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
+
+
+@DEVICES
+@pytest.mark.parametrize("options", [
+    {"cores": "4"}, {"cores": None}, {"cores": 2.5}, {"cores": True}, {"cores": 0}, {"capacity": "64"},
+    {"capacity": 64.0}, {"capacity": 48}, {"fanin": 2.0}, {"fanout": 17}], ids=str)
+def test_parameters(device: Any, options: dict[str, Any]) -> None:
+    (name, value), = options.items()
+    with pytest.raises(UnsupportedError, match=f"^{name} must be .*, not {value!r}$"):
+        device(**options)
+
+
+@DEVICES
+@pytest.mark.parametrize("name", ["stall_in", "stall_out"])
+@pytest.mark.parametrize("value", ["x", None, 1.0, -1, math.nan, math.inf, True])
+def test_stalls(device: Any, name: str, value: Any) -> None:
+    with pytest.raises(DeviceError, match=f"{name} must be a share of cycles, from 0 to less than 1, not {value!r}"):
+        device(**{name: value})
+
+
+@DEVICES
+@pytest.mark.parametrize("value", ["x", None, 1.5])
+def test_seed(device: Any, value: Any) -> None:
+    with pytest.raises(DeviceError, match=f"seed must be a whole number, not {value!r}"):
+        device(seed=value)
+
+
+@pytest.mark.parametrize("value", ["x", 0, 2.0])
+def test_patience(value: Any) -> None:
+    with pytest.raises(DeviceError, match=f"patience must be a number of cycles from 1, or None, not {value!r}"):
+        SimDevice(patience=value)
+
+
+def test_configuration_takes_ints_only() -> None:
+    for keys, time_bits in (((8.0,), 0), ((8,), 32.0), ((8,), 1), ((True,), 0)):
+        with pytest.raises(UnsupportedError):
+            Configuration(keys_r=keys, keys_s=(8,), tests=((0, 0),), tree=0, time_bits=time_bits)  # type: ignore[arg-type]
+
+
+def test_a_session_that_does_not_start_closes_its_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Transport] = []
+
+    class Mute(Transport):
+        def read(self, address: int) -> int:
+            return 0
+
+        def write(self, address: int, word: int) -> None:
+            raise AssertionError
+
+        def transfer(self, records: Any, *, until_end: bool) -> Any:
+            raise AssertionError
+
+        def close(self) -> None:
+            closed.append(self)
+
+    monkeypatch.setattr(PysimDevice, "_connect", lambda *_: Mute())
+    schema = pa.schema([("x", pa.int32())])
+    query = Query.make(Schema.from_arrow("r", schema), Schema.from_arrow("s", schema), on="r.x = s.x", window="ROWS 3")
+    with pytest.raises(DeviceError, match="must answer with ID"):
+        PysimDevice().open(query)
+    assert len(closed) == 1
+    assert CircuitSession.close  # which closes it otherwise
