@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import PredicateError
 from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cast, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, sides
-from .literals import duration, literal, time_literal, whole
+from .literals import check_size, duration, literal, time_literal, whole
 from .schema import Schema
 from .types import (
     BOOL,
@@ -68,19 +68,19 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     ta, tb = a.type, b.type
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and op == "-":
         a, b, unit = _same_unit(a, b, at)
-        return _fold(Arith(Duration(unit), op, a, b))
+        return _fold(Arith(Duration(unit), op, a, b), at)
     if isinstance(ta, Timestamp) and isinstance(tb, Duration) and op in "+-":
         a, b, unit = _same_unit(a, b, at)
-        return _fold(Arith(Timestamp(unit, ta.tz), op, a, b))
+        return _fold(Arith(Timestamp(unit, ta.tz), op, a, b), at)
     if isinstance(ta, Duration) and isinstance(tb, Timestamp) and op == "+":
         return arith(op, b, a, at)
     if isinstance(ta, Duration) and isinstance(tb, Duration) and op in "+-":
         a, b, unit = _same_unit(a, b, at)
-        return _fold(Arith(Duration(unit), op, a, b))
+        return _fold(Arith(Duration(unit), op, a, b), at)
     if isinstance(ta, Date) and isinstance(tb, Date) and op == "-":
-        return _fold(Arith(EXACT, op, a, b))
+        return _fold(Arith(EXACT, op, a, b), at)
     if isinstance(ta, Date) and is_exact(tb) and op in "+-" and _is_integer(b):
-        return _fold(Arith(DATE, op, a, b))
+        return _fold(Arith(DATE, op, a, b), at)
     if is_exact(ta) and isinstance(tb, Date) and op == "+":
         return arith(op, b, a, at)
     if not (_is_number(ta) and _is_number(tb)):
@@ -88,7 +88,7 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     if op == "*" and sides(a) and sides(b) and (len(sides(a)) > 1 or sides(a) != sides(b)):
         raise PredicateError(f"{at!r}: a product of columns of both streams is not supported; multiply by constants")
     if is_exact(ta) and is_exact(tb):
-        return _fold(Arith(EXACT, op, a, b))
+        return _fold(Arith(EXACT, op, a, b), at)
     type_ = _float_type(a, b)
     return Arith(type_, op, _to_float(a, type_, at), _to_float(b, type_, at))
 
@@ -155,14 +155,16 @@ def condition(a: Expr, at: str) -> Expr:
     return a
 
 
-def _fold(e: Arith) -> Expr:
+def _fold(e: Arith, at: str) -> Expr:
     """The literal that exact arithmetic on two literals gives; other nodes as they are."""
     if not (isinstance(e.a, Lit) and isinstance(e.b, Lit)):
         return e
     if e.a.value is None or e.b.value is None:
         return Lit(e.type, None)
     a, b = cast(Fraction, e.a.value), cast(Fraction, e.b.value)
-    return Lit(e.type, whole(a + b if e.op == "+" else a - b if e.op == "-" else a * b))
+    value = whole(a + b if e.op == "+" else a - b if e.op == "-" else a * b)
+    check_size(value, at)
+    return Lit(e.type, value)
 
 
 def _flat(kind: type[And] | type[Or], a: Expr) -> tuple[Expr, ...]:

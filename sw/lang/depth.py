@@ -26,4 +26,5 @@ def check_depth(e: Expr) -> None:
 def too_deep() -> PredicateError:
     """The error for a condition beyond `MAX_DEPTH`."""
     return PredicateError(f"the condition must not be nested more than {MAX_DEPTH} levels deep; a sum of n terms has n "
-                          f"levels, but a chain of ANDs or of ORs has only one")
+                          f"levels, but a chain of ANDs or of ORs has only one; in SQL text, no more than some 40 "
+                          f"parentheses should be within each other")

@@ -13,7 +13,10 @@ from ..errors import PredicateError
 from .ir import Lit
 from .types import BOOL, DATE, EXACT, STRING, Date, Duration, Timestamp
 
-__all__ = ["duration", "literal", "time_literal", "whole"]
+__all__ = ["MAX_DIGITS", "check_size", "duration", "literal", "time_literal", "whole"]
+
+#: Numbers with more digits, before or after the point, are refused, so that 1e999999999 costs nothing.
+MAX_DIGITS = 1000
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _US = dt.timedelta(microseconds=1)
@@ -35,7 +38,10 @@ def literal(value: object, at: str) -> Lit:
         case bool():
             return Lit(BOOL, value)
         case int() | Fraction():
+            check_size(value, at)
             return Lit(EXACT, whole(value))
+        case Decimal() if value.is_finite() and max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
+            raise _too_long(at)
         case float() | Decimal():
             try:
                 return Lit(EXACT, whole(Fraction(str(value))))
@@ -55,6 +61,18 @@ def literal(value: object, at: str) -> Lit:
             return duration(value // _US * 1000 + int(getattr(value, "nanoseconds", 0)))
     raise PredicateError(f"{at!r}: a literal must be a number, bool, string, date, datetime, timedelta or None, "
                          f"not {type(value).__name__}")
+
+
+def check_size(value: int | Fraction, at: str) -> None:
+    """Raise `PredicateError` if ``value``, a literal or what literals come to, is too long a number."""
+    # A literal may have digits on both sides of the point.
+    if max(abs(value.numerator), value.denominator) > 10 ** (2 * MAX_DIGITS):
+        raise _too_long(at)
+
+
+def _too_long(at: str) -> PredicateError:
+    short = at if len(at) <= 80 else f"{at[:50]} … {at[-25:]}"
+    return PredicateError(f"{short!r}: a number must not have more than {MAX_DIGITS} digits")
 
 
 def duration(ns: int) -> Lit:

@@ -16,6 +16,7 @@ from ..errors import PredicateError, SchemaError
 from . import build
 from .depth import MAX_DEPTH, too_deep
 from .ir import ArithOp, CmpOp, Expr, Lit
+from .literals import MAX_DIGITS
 from .schema import Schema, suggest
 from .types import DATE, UNIT_NS, Date, Timestamp
 
@@ -25,8 +26,6 @@ __all__ = ["SUPPORTED", "parse_sql"]
 SUPPORTED = ("columns, literals, + - *, abs(), = <> < <= > >=, BETWEEN, AND, OR, NOT, IS [NOT] NULL, IS [NOT] TRUE and "
              "IS [NOT] FALSE")
 
-#: Longer numbers are refused, so that a literal such as 1e999999999 costs nothing.
-_MAX_DIGITS = 1000
 _CLOSING = re.compile(r"\)")
 _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -177,9 +176,11 @@ class _Reader:
                           f"are {', '.join(names) or '(none)'}")
 
     def number(self, text: str) -> Lit:
+        if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
+            raise PredicateError(f"{_short(text)!r} cannot be read as a number; write for example 15, 1.5 or 1.5e3")
         digits, _, exponent = text.lower().partition("e")
-        if len(digits) > _MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > _MAX_DIGITS:
-            raise PredicateError(f"{_short(text)!r}: a number must not have more than {_MAX_DIGITS} digits")
+        if len(digits) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_DIGITS:
+            raise PredicateError(f"{_short(text)!r}: a number must not have more than {MAX_DIGITS} digits")
         return build.literal(Fraction(text), text)
 
     def time(self, e: exp.Expr) -> Lit:

@@ -241,7 +241,12 @@ def _name(fn: Callable[..., Any]) -> str:
 
 
 def _text(x: Any) -> str:
-    return x.text if isinstance(x, Value) else repr(x)
+    if isinstance(x, Value):
+        return x.text
+    try:
+        return repr(x)
+    except ValueError:  # Python prints no ints of more than 4300 digits
+        return f"<{type(x).__name__}>"
 
 
 def _in(x: Any) -> str:

@@ -17,6 +17,8 @@ __all__ = ["Extent", "Window", "WindowSpec", "parse_window", "parse_windows"]
 WindowSpec = Union[str, Sequence[str], Mapping[str, str]]
 
 _DAY = UNIT_NS["DAY"]
+#: Longer numbers are refused; Python would not even read those of more than 4300 digits.
+_MAX_DIGITS = 100
 _TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b)[A-Za-z]+)?)", re.IGNORECASE)
 
 
@@ -88,6 +90,9 @@ def parse_window(text: str) -> Window:
         kind, number, word = match[1].upper(), match[2], match[3].strip().upper()
         if not re.fullmatch(r"[+-]?\d+", number):
             raise WindowError(f"the window {text!r} needs a whole number after {kind}, not {number!r}")
+        if len(number) > _MAX_DIGITS:
+            raise WindowError(f"a window's numbers must have at most {_MAX_DIGITS} digits, but the one after {kind} "
+                              f"has {len(number)}; give a smaller window")
         if kind == "ROWS":
             if rows is not None:
                 raise WindowError(f"the window {text!r} has ROWS twice")

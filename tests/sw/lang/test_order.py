@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from splitjoin import OrderError
 from splitjoin.lang.order import Order, parse_order
@@ -24,3 +26,20 @@ def test_wrong_orders(text: str) -> None:
 def test_wrong_precision(n: int) -> None:
     with pytest.raises(OrderError, match=f"the precision of order 'inner' must be 1 to 2147483647, not {n}"):
         parse_order(f"inner({n})")
+
+
+@pytest.mark.parametrize("digits", [20, 100, 5000])
+def test_a_precision_of_many_digits(digits: int) -> None:
+    with pytest.raises(OrderError, match="the precision of order 'outer' must be 1 to 2147483647, not "):
+        parse_order(f"outer({'9' * digits})")
+    with pytest.raises(OrderError, match="the precision of order 'outer' must be 1 to 2147483647, not "):
+        Order("outer", 10**digits)
+    assert parse_order(f"outer({'0' * digits}7)") == Order("outer", 7)
+
+
+@pytest.mark.parametrize(("kind", "n", "message"), [
+    ("foo", 0, "order must be 'none', .*, not 'foo'"), ("outer", 0, "precision of order 'outer' must be .*, not 0"),
+    ("inner", 2.0, "must be 1 to 2147483647, not 2.0"), ("inner", True, "not True"), (None, 1, "not None")])
+def test_orders_made_directly(kind: Any, n: Any, message: str) -> None:
+    with pytest.raises(OrderError, match=message):
+        Order(kind, n)

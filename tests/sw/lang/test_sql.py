@@ -193,6 +193,8 @@ def test_unsupported_parts_are_quoted(sql: str, part: str, what: str) -> None:
     ("r.x =\n'open", "cannot be read: the ' opened at line 2, column 1 is not closed"),
     ('r."x = 1', 'cannot be read: the " opened at line 1, column 3 is not closed'),
     ("r.x = 1 /* open", "cannot be read: a comment or a quoted text in it is not closed"),
+    ("r.x = 1e", "'1e' cannot be read as a number"),
+    ("r.x = " + " * ".join(["1e999"] * 6), "must not have more than 1000 digits"),
     ("(" * 300 + "r.ok" + ")" * 300, "must not be nested more than 100 levels deep"),
     ("r.x" + " + 1" * 4000 + " = 1", "must not be nested more than 100 levels deep"),
     ("r.x = 1e1001", "'1e1001': a number must not have more than 1000 digits"),

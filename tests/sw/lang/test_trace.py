@@ -155,6 +155,11 @@ def test_truth_values_are_refused_with_what_to_write_instead(fn: Callable[[Any, 
     (lambda r, s: r[0] == 1, r"'r\[0\]': a column is chosen by its name, not by 0"),
     (lambda r: r.x > 1, r"must be a function of two parameters \(r, s\), not lambda\(r\)"),
     (lambda r, s, q: r.x > 1, r"must be a function of two parameters \(r, s\), not lambda\(r, s, q\)"),
+    (lambda r, s: r.x < Decimal("1E+999999999"), "must not have more than 1000 digits"),
+    (lambda r, s: r.x < Decimal("1E-999999999"), "must not have more than 1000 digits"),
+    (lambda r, s: r.x < 10**5000, "must not have more than 1000 digits"),
+    (lambda r, s: r.x + 10**5000 < s.a, "must not have more than 1000 digits"),
+    (lambda r, s: r.x < Fraction(1, 10**5000), "must not have more than 1000 digits"),
     (lambda r, s: sum([r.x] * 500) > 1, "must not be nested more than 100 levels deep"),
 ])
 def test_errors(fn: Callable[..., Any], message: str) -> None:

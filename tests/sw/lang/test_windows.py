@@ -53,6 +53,12 @@ def test_wrong_window_texts(text: str, message: str) -> None:
         parse_window(text)
 
 
+@pytest.mark.parametrize("text", ["ROWS " + "9" * 5000, "RANGE " + "9" * 5000, "RANGE -" + "9" * 101 + " DAYS"])
+def test_numbers_that_are_too_long(text: str) -> None:
+    with pytest.raises(WindowError, match="numbers must have at most 100 digits, but the one after"):
+        parse_window(text)
+
+
 def test_a_window_must_be_a_text() -> None:
     with pytest.raises(WindowError, match="a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', not 5"):
         parse_window(5)  # type: ignore[arg-type]
