@@ -70,9 +70,17 @@ def _event_times(query: Query, side: str, table: pa.Table) -> npt.NDArray[np.int
     falls = np.flatnonzero(ts[1:] < ts[:-1])
     if len(falls):
         row = int(falls[0]) + 1
-        raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {column[row].as_py()} "
-                         f"after {column[row - 1].as_py()}; sort stream {side} by it first")
+        raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {_shown(column[row])} "
+                         f"after {_shown(column[row - 1])}; sort stream {side} by it first")
     return ts
+
+
+def _shown(value: pa.Scalar) -> str:
+    """``value`` as text; the raw integer where Python has no such time, or does not know the zone."""
+    try:
+        return str(value.as_py())
+    except Exception:  # OverflowError, ValueError, ArrowException and several of zoneinfo and pandas
+        return f"{value.value} ({value.type})"
 
 
 def _ticks(column: pa.ChunkedArray, tick: TimeUnit | None, name: str) -> npt.NDArray[np.int64]:

@@ -12,6 +12,7 @@ from typing import Any
 from .device.api import PAIR
 from .device.circuit import configure, settings
 from .device.registry import DEVICES, device
+from .device.wire import check_parameters
 from .errors import (
     DeviceError,
     InputError,
@@ -25,6 +26,7 @@ from .errors import (
 from .explain import explain
 from .files import check_output, read_table, write_table
 from .join import execute
+from .lang.order import parse_order
 from .lang.plan import make_plan
 from .lang.query import Query
 from .lang.schema import Schema
@@ -161,6 +163,9 @@ def _join(args: argparse.Namespace) -> None:
     output = check_output(args.output)
     options: dict[str, Any] = _given(args)
     # The golden model takes a number of cores, which order inner(n) depends on.
+    if args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner":
+        raise DeviceError("the device 'golden' uses --cores for the order inner(n) only; leave it out, or choose "
+                          "--device sim or pysim")
     extra = [f"--{name}" for name in options if args.device == "cpu" or (args.device == "golden" and name != "cores")]
     if extra:
         raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
@@ -183,6 +188,7 @@ def _join(args: argparse.Namespace) -> None:
 def _query(args: argparse.Namespace) -> tuple[Query, dict[str, int]]:
     """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
     options = _given(args)
+    check_parameters(**{"cores": 4, "capacity": 1024, "fanout": 2, "fanin": 2} | options)
     window = _window(args)
     if window is None:
         options.setdefault("capacity", 1024)

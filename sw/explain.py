@@ -17,6 +17,9 @@ from .lang.schema import Side
 
 __all__ = ["explain"]
 
+#: The devices that take every condition.
+_OTHERS = ("cpu         yes", "golden      yes")
+
 
 def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2) -> str:
     """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not."""
@@ -27,14 +30,14 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
     try:
         plan = make_plan(query.predicate)
     except SplitJoinError as error:
-        return "\n".join([*lines, "circuits    no: " + str(error), "golden      yes"])
+        return "\n".join([*lines, "circuits    no: " + str(error), *_OTHERS])
     lines += _plan(plan)
     try:
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin)
         settings(query, config)
     except SplitJoinError as error:
-        return "\n".join([*lines, "circuits    no: " + str(error), "golden      yes"])
-    return "\n".join([*lines, *_circuit(config), "golden      yes"])
+        return "\n".join([*lines, "circuits    no: " + str(error), *_OTHERS])
+    return "\n".join([*lines, *_circuit(config), *_OTHERS])
 
 
 def _window(query: Query, side: Side) -> str:

@@ -75,6 +75,18 @@ def test_wrong_times(ts: list[int | None], message: str) -> None:
         order(r, s, "t")
 
 
+@pytest.mark.parametrize(("kind", "times", "message"), [
+    (pa.timestamp("s"), [2**60, 0], r"row 1 has 1970-01-01 00:00:00 after 1152921504606846976 \(timestamp\[s\]\)"),
+    (pa.date32(), [2**31 - 1, 0], r"row 1 has 1970-01-01 after 2147483647 \(date32\[day\]\)"),
+    (pa.timestamp("us", "No/Where"), [1, 0], r"row 1 has 0 \(timestamp\[us, tz=No/Where\]\) after 1 \("),
+])
+def test_unsorted_times_that_python_cannot_show(kind: pa.DataType, times: list[int], message: str) -> None:
+    ints = pa.array(times, pa.int32() if pa.types.is_date(kind) else pa.int64())
+    table = pa.table({"t": ints.cast(kind)})
+    with pytest.raises(InputError, match=message):
+        order(table, table, "t")
+
+
 def test_times_that_do_not_fit_the_finer_unit() -> None:
     r = pa.table({"t": pa.array([2**62], pa.int64()).cast(pa.timestamp("s"))})
     s = pa.table({"t": pa.array([0], pa.int64()).cast(pa.timestamp("ns"))})
@@ -89,6 +101,11 @@ def test_times_that_do_not_fit_the_finer_unit() -> None:
      r"must be of one kind, but r.t is timestamp\[us\] and s.t is timestamp\[us, UTC\]"),
     ({"t": [1]}, {"a": [1]}, "t", "stream s has no column 't'; its columns are a"),
     ({"t": [1]}, {"a": [1]}, ("t",), r"time must be a column name, a pair \(R's, S's\) or a mapping with 'r' and 's'"),
+    ({"t": [1]}, {"t": pa.array([1], pa.uint64())}, "t", "the time column s.t must be an .* not uint64; cast it"),
+    ({"t": pa.array([1], pa.decimal128(9))}, {"t": [1]}, "t", r"the time column r.t must be .* not decimal128\(9, 0\)"),
+    ({"t": [1]}, {"t": [1]}, [1, 2], r"time must be a column name, a pair .*, not \[1, 2\]"),
+    ({"t": [1]}, {"t": [1]}, ("t", None), "time must be a column name, a pair"),
+    ({"t": [1]}, {"t": [1]}, {"r": None, "s": "t"}, "time must be a column name, a pair"),
     ({"t": [1]}, {"a": [1]}, {"r": "t"}, "time must be a column name, a pair"),
 ])
 def test_wrong_time_columns(r: dict[str, Any], s: dict[str, Any], time: Any, message: str) -> None:

@@ -105,6 +105,7 @@ WRONG = {
     "input name too long": (FAILURE, {"r": "r" * 9000 + ".csv"}, "cannot be read: File name too long"),
     "header not UTF-8": (FAILURE, {"r": "latin.csv"}, "must have column names in UTF-8"),
     "golden has no capacity": (FAILURE, {"more": ("--capacity", "64")}, "--capacity"),
+    "golden has no cores": (FAILURE, {"more": ("--cores", "4")}, "for the order inner(n) only"),
     "cpu has no cores": (FAILURE, {"more": ("--device", "cpu", "--cores", "2")}, "--cores"),
     "cores": (FAILURE, {"more": ("--device", "sim", "--cores", "0")}, "cores must be"),
     "window twice": (USAGE, {"more": ("--window-r", "ROWS 3", "--window-s", "ROWS 4")}, "not both"),
@@ -191,6 +192,19 @@ def test_verilog_that_could_not_run_the_query_is_not_written(folder: Path, code:
     assert not Path("v").exists()
 
 
+@pytest.mark.parametrize(("option", "said"), [("--cores", "cores must be 1 to 1024, not 0"),
+                                             ("--capacity", "capacity must be a power of two from 2 to 65536, not 0")])
+@pytest.mark.parametrize("command", [("explain",), ("verilog", "-o", "v")], ids=str)
+def test_parameters_are_blamed_before_windows(folder: Path, capsys: pytest.CaptureFixture[str], option: str, said: str,
+                                              command: tuple[str, ...]) -> None:
+    assert main([*command, "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32", option, "0"]) == FAILURE
+    assert said in capsys.readouterr().err
+
+
+def test_golden_takes_cores_for_inner(folder: Path) -> None:
+    assert join("--order", "inner(2)", "--cores", "4") == DONE
+
+
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     schemas = ["--schema-r", "x:int32, y:float32, n:string", "--schema-s", "a:int32?, b:float32, m:string"]
     assert main(["explain", *schemas, "--on", "abs(r.x - s.a) <= 10 AND r.n = s.m"]) == DONE
@@ -199,4 +213,6 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "dictionary" in printed
     assert "circuits    yes" in printed
     assert main(["explain", *schemas, "--on", "abs(r.y - s.b) + abs(r.x - s.a) <= 10"]) == DONE
-    assert "circuits    no: " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "circuits    no: " in printed
+    assert printed.endswith("\ncpu         yes\ngolden      yes\n")
