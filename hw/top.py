@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.registers import register
 from splitjoin.device.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
 
-from .core.core import Core
+from .core.core import Core, core_ports
 from .gather.combiner import Combiner
 from .gather.tree import GatherTree
 from .layouts import STREAM_R, STREAM_S, input_layout
 from .link.registers import RegisterBlock, bus_ports
 from .network.queue import Queue
 from .network.tree import DistributionTree
+from .parts import Submodules
 
 __all__ = ["SplitJoin", "padded", "top_ports"]
 
@@ -42,12 +41,12 @@ class SplitJoin(wiring.Component):
     """Distribution tree → join cores → gather trees → combiner (SplitJoin, Figure 4 and section 5).
 
     Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
-    ``r_data``: the register bus. ``core`` makes the join cores; the Verilog generator passes one that makes
-    instances of a single module.
+    ``r_data``: the register bus. ``parts`` makes cores and tree nodes: submodules, or, for
+    Verilog, instances of one module each.
     """
 
-    def __init__(self, config: Configuration, core: Callable[[Configuration], Core] = Core):
-        self._config, self._make_core = config, core
+    def __init__(self, config: Configuration, parts: Submodules | None = None):
+        self._config, self._parts = config, parts or Submodules()
         super().__init__(top_ports(config))
 
     @property
@@ -60,9 +59,10 @@ class SplitJoin(wiring.Component):
         config = self._config
         k = config.cores
         m.submodules.registers = registers = RegisterBlock(config)
-        m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout)
-        m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin)
-        m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin)
+        m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout,
+                                                        parts=self._parts)
+        m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, parts=self._parts)
+        m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, parts=self._parts)
         m.submodules.combiner = combiner = Combiner()
         m.submodules.sequence = sequence = Queue(unsigned(1), _IN_FLIGHT)
         total = registers.settings.total
@@ -89,8 +89,7 @@ class SplitJoin(wiring.Component):
 
         cores = []
         for n in range(k):
-            core = self._make_core(config)
-            m.submodules[f"core{n}"] = core
+            core = self._parts.add(m, f"core{n}", "core", core_ports(config), lambda: Core(config))
             wiring.connect(m, tree.o[n], core.i)
             wiring.connect(m, core.left, left.i[n])
             wiring.connect(m, core.right, right.i[n])

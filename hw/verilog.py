@@ -1,4 +1,4 @@
-"""Verilog for a configuration: one core module instantiated k times, and a sidecar that tells tools what is in it."""
+"""Verilog for a configuration: one module for each kind of part, and a sidecar that tells tools what is in it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from amaranth.back import verilog
-from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
+from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 from splitjoin.device.registers import MAGIC, REGISTERS
 from splitjoin.device.wire import Configuration, ItemKind, Op, OrderMode, item_record
 
-from .core.core import Core, core_ports
+from .parts import Instances
 from .top import SplitJoin, top_ports
 
 __all__ = ["TOP", "sidecar", "to_verilog"]
@@ -23,31 +23,18 @@ __all__ = ["TOP", "sidecar", "to_verilog"]
 TOP = "splitjoin"
 
 
-class _CoreInstance(wiring.Component):
-    """A core as an instance of the module that stands in the Verilog once."""
-
-    def __init__(self, config: Configuration):
-        super().__init__(core_ports(config))
-
-    def elaborate(self, platform) -> Module:
-        m = Module()
-        ports: dict[str, Value] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
-        for path, member, value in self.signature.flatten(self):
-            direction = "i" if member.flow == In else "o"
-            ports[f"{direction}_{'__'.join(map(str, path))}"] = Value.cast(value)
-        m.submodules.core = Instance(f"{TOP}_core", **ports)
-        return m
-
-
 @lru_cache(maxsize=16)  # seconds to make, and asked for again by every session
 def to_verilog(config: Configuration) -> str:
     """The circuit as Verilog-2001 with the top module ``splitjoin``; a pure function of ``config``."""
     # Amaranth's own Yosys: the same text everywhere, whatever is installed on the system.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     options: dict[str, Any] = {"emit_src": False, "strip_internal_attrs": True}
-    core: str = verilog.convert(Core(config), name=f"{TOP}_core", **options)
-    top: str = verilog.convert(SplitJoin(config, core=_CoreInstance), name=TOP, **options)
-    return core + "\n" + top
+    parts = Instances(TOP)
+    top: str = verilog.convert(SplitJoin(config, parts), name=TOP, **options)
+    # Only now is it known which modules the top has instances of.
+    made = [verilog.convert(part, name=name, **options) for name, part in sorted(parts.modules.items())]
+    return "\n".join([*made, top])
+
 
 
 def sidecar(config: Configuration) -> dict[str, Any]:

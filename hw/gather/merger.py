@@ -11,7 +11,16 @@ from splitjoin.device.wire import ItemKind
 from ..layouts import result_layout
 from ..network.buffer import Buffer
 
-__all__ = ["Merger"]
+__all__ = ["Merger", "merger_ports"]
+
+
+def merger_ports(inputs: int) -> dict[str, wiring.Member]:
+    """The ports of a `Merger`."""
+    return {
+        "i": In(stream.Signature(result_layout())).array(inputs),
+        "o": Out(stream.Signature(result_layout())),
+        "total": In(1),
+    }
 
 
 class Merger(wiring.Component):
@@ -30,11 +39,7 @@ class Merger(wiring.Component):
         if not (isinstance(inputs, int) and inputs >= 1):
             raise ValueError(f"Inputs must be a positive integer, not {inputs!r}")
         self._inputs = inputs
-        super().__init__({
-            "i": In(stream.Signature(result_layout())).array(inputs),
-            "o": Out(stream.Signature(result_layout())),
-            "total": In(1),
-        })
+        super().__init__(merger_ports(inputs))
 
     @property
     def inputs(self) -> int:

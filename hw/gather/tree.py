@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..layouts import result_layout
 from ..network.tree import levels, split
-from .merger import Merger
+from ..parts import Submodules
+from .merger import Merger, merger_ports
 
 __all__ = ["GatherTree"]
 
@@ -19,12 +20,13 @@ class GatherTree(wiring.Component):
     ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node.
     """
 
-    def __init__(self, *, leaves: int, fanin: int):
+    def __init__(self, *, leaves: int, fanin: int, parts: Submodules | None = None):
         if not (isinstance(leaves, int) and leaves >= 1):
             raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
         if not (isinstance(fanin, int) and fanin >= 2):
             raise ValueError(f"Fan-in must be an integer of at least 2, not {fanin!r}")
         self._leaves, self._fanin = leaves, fanin
+        self._parts = parts or Submodules()
         super().__init__({
             "i": In(stream.Signature(result_layout())).array(leaves),
             "o": Out(stream.Signature(result_layout())),
@@ -49,7 +51,8 @@ class GatherTree(wiring.Component):
                 wiring.connect(m, wiring.flipped(self.i[first]), sink)
                 return
             groups = split(count, self._fanin)
-            m.submodules[name] = node = Merger(len(groups))
+            inputs = len(groups)
+            node = self._parts.add(m, name, f"merger{inputs}", merger_ports(inputs), lambda: Merger(inputs))
             m.d.comb += node.total.eq(self.total)
             wiring.connect(m, node.o, sink)
             for n, size in enumerate(groups):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .buffer import Buffer
 
-__all__ = ["Distributor"]
+__all__ = ["Distributor", "distributor_ports"]
+
+
+def distributor_ports(shape: Any, children: int) -> dict[str, wiring.Member]:
+    """The ports of a `Distributor`."""
+    return {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(children)}
 
 
 class Distributor(wiring.Component):
@@ -22,10 +29,7 @@ class Distributor(wiring.Component):
         if not (isinstance(children, int) and children >= 1):
             raise ValueError(f"Children must be a positive integer, not {children!r}")
         self._shape, self._children = shape, children
-        super().__init__({
-            "i": In(stream.Signature(shape)),
-            "o": Out(stream.Signature(shape)).array(children),
-        })
+        super().__init__(distributor_ports(shape, children))
 
     @property
     def shape(self):

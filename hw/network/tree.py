@@ -6,7 +6,8 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .distributor import Distributor
+from ..parts import Submodules
+from .distributor import Distributor, distributor_ports
 
 __all__ = ["DistributionTree", "levels", "split"]
 
@@ -17,12 +18,13 @@ class DistributionTree(wiring.Component):
     ``latency`` = ⌈log_fanout leaves⌉ cycles; 1 item a cycle. One leaf needs no node.
     """
 
-    def __init__(self, shape, *, leaves: int, fanout: int):
+    def __init__(self, shape, *, leaves: int, fanout: int, parts: Submodules | None = None):
         if not (isinstance(leaves, int) and leaves >= 1):
             raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
         if not (isinstance(fanout, int) and fanout >= 2):
             raise ValueError(f"Fan-out must be an integer of at least 2, not {fanout!r}")
         self._shape, self._leaves, self._fanout = shape, leaves, fanout
+        self._parts = parts or Submodules()
         super().__init__({
             "i": In(stream.Signature(shape)),
             "o": Out(stream.Signature(shape)).array(leaves),
@@ -51,7 +53,9 @@ class DistributionTree(wiring.Component):
                 wiring.connect(m, source, wiring.flipped(self.o[first]))
                 return
             groups = split(count, self._fanout)
-            m.submodules[name] = node = Distributor(self._shape, len(groups))
+            shape, children = self._shape, len(groups)
+            node = self._parts.add(m, name, f"distributor{children}", distributor_ports(shape, children),
+                                   lambda: Distributor(shape, children))
             wiring.connect(m, source, node.i)
             for n, size in enumerate(groups):
                 grow(node.o[n], first + sum(groups[:n]), size, f"{name}_{n}")

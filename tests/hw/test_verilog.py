@@ -32,16 +32,20 @@ def test_core_stands_once_and_is_instantiated_for_each_core(cores):
     text = to_verilog(configuration(cores))
     assert len(re.findall(rf"^module {TOP}_core\(", text, re.MULTILINE)) == 1
     assert len(re.findall(rf"^module {TOP}\(", text, re.MULTILINE)) == 1
-    assert len(re.findall(rf"^  {TOP}_core core ", text, re.MULTILINE)) == cores
+    assert len(re.findall(rf"^  {TOP}_core core\d+ ", text, re.MULTILINE)) == cores
+    # So do the nodes of the trees: k − 1 in each of the three, two children or inputs each.
+    for kind, trees in (("distributor2", 1), ("merger2", 2)):
+        assert len(re.findall(rf"^module {TOP}_{kind}\(", text, re.MULTILINE)) == (cores > 1)
+        assert len(re.findall(rf"^  {TOP}_{kind} \S+ ", text, re.MULTILINE)) == trees * (cores - 1)
     names = re.findall(r"^module (\S+) ?\(", text, re.MULTILINE)
     assert len(names) == len(set(names)), "a module is defined twice"
 
 
 def test_length_grows_little_with_the_cores():
-    """Each core adds a node of every tree, and nothing of itself."""
+    """Each core adds instances and their wires, of itself and of a node of every tree."""
     one, eight = (to_verilog(configuration(k)) for k in (1, 8))
     core = one[:one.index(f"module {TOP}(")].count("\n")
-    assert (eight.count("\n") - one.count("\n")) / 7 < core / 2
+    assert (eight.count("\n") - one.count("\n")) / 7 < core / 8
 
 
 @pytest.mark.parametrize("cores", CORES)
