@@ -124,7 +124,7 @@ def _time_bits(longest: int) -> int:
     bits = (2 * longest + 2).bit_length()
     if bits > 64:
         raise CapacityError(f"a RANGE of {longest} ticks needs {bits} bits of time, and circuits have up to 64; use a "
-                            f"coarser time unit, or device='golden'")
+                            f"coarser time unit, or device='cpu'")
     return max(32, -(-bits // 8) * 8)
 
 
