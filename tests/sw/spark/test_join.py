@@ -188,7 +188,7 @@ def test_names_that_the_join_uses_itself_or_that_need_quotes(spark: SparkSession
 def test_select_and_a_python_condition(frames: Frames, tables: Tables) -> None:
     query: dict[str, Any] = {"on": lambda r, s: abs(r.x - s.x) <= 2, "window": "RANGE 3", "time": "ts",
                              "select": ["s.n", "name_r"]}
-    got = stream_join(*frames, **query).toArrow()
+    got = stream_join(*frames, **{**query, "select": iter(query["select"])}).toArrow()
     assert got.column_names == ["n_s", "name_r"]
     assert rows(got) == rows(answer(*tables, **query))
 
