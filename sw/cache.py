@@ -42,5 +42,5 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _unusable(folder: Path, error: OSError) -> ToolError:
-    return ToolError(f"the cache of compiled circuits must be a folder that can be written to, but {folder} is not "
-                     f"({error.strerror or error}); set the variable SPLITJOIN_CACHE to one that is")
+    return ToolError(f"the cache of compiled circuits and kernels must be a folder that can be written to, but "
+                     f"{folder} is not ({error.strerror or error}); set the variable SPLITJOIN_CACHE to one that is")
