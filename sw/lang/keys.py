@@ -181,7 +181,7 @@ def exact_key(side: Side, terms: tuple[Term, ...], cause: str) -> ExactKey:
             return ExactKey(side, terms, low, high, False)  # NULL is then a matter of the guard
         raise UnsupportedError(f"'{cause}': the key of stream {side} takes values from {low} to {high}, which needs "
                                f"{key.width} bits, and circuits compare up to 64; use narrower columns, or "
-                               f"device='golden'")
+                               f"device='cpu'")
     return key
 
 

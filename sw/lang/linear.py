@@ -95,7 +95,7 @@ def relations(cmp: Cmp) -> ExactRelation:
         mine = {e: int(f * lcm) for e, f in whole.items() if sides(e) == {side}}
         if not mine:
             raise UnsupportedError(f"'{cmp}': the columns of {side} cancel out, so that this is no condition on both "
-                                   f"streams; simplify it, or use device='golden'")
+                                   f"streams; simplify it, or use device='cpu'")
         g = math.gcd(*mine.values())
         g = -g if next(iter(mine.values())) < 0 else g
         parts[side] = tuple(Term(f // g, e, scales[e]) for e, f in mine.items()), g
@@ -141,7 +141,7 @@ def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction], cmp: Cmp) -
     if not sides(e):
         raise UnsupportedError(f"'{cmp}': the constant '{e}' must be written as a number for circuits")
     raise UnsupportedError(f"'{e}' in '{cmp}': circuits take abs() over both streams only as a whole side of a "
-                           f"comparison; rewrite it, or use device='golden'")
+                           f"comparison; rewrite it, or use device='cpu'")
 
 
 def _denominator(e: Expr) -> int:

@@ -229,7 +229,7 @@ def _floats(cmp: Cmp) -> Leaf:
         a, b, op = b, a, MIRRORED[op]
     if not isinstance(b, Lit):
         raise UnsupportedError(f"'{cmp}': circuits compare a float expression over both streams with a constant only; "
-                               f"bring one stream to each side, or use device='golden'")
+                               f"bring one stream to each side, or use device='cpu'")
     found: dict[str, tuple[Expr, int]] = {}
     _direction(a, 1, found, cmp)
     keys: dict[str, Key] = {side: _float_key(cast(Side, side), e, way < 0) for side, (e, way) in found.items()}
@@ -249,7 +249,7 @@ def _direction(e: Expr, way: int, found: dict[str, tuple[Expr, int]], cmp: Cmp) 
         if side in found:
             raise UnsupportedError(f"'{cmp}': circuits take one term of {side} in a float expression over both "
                                    f"streams, but '{found[side][0]}' and '{e}' stand apart; bring them together, or "
-                                   f"use device='golden'")
+                                   f"use device='cpu'")
         found[side] = (e, way)
         return None
     match e:
@@ -265,5 +265,5 @@ def _direction(e: Expr, way: int, found: dict[str, tuple[Expr, int]], cmp: Cmp) 
         case Arith(a=Lit() as c, b=x) | Arith(a=x, b=Lit() as c) if c.value != 0:
             return _direction(x, way if cast(float, c.value) > 0 else -way, found, cmp)
     raise UnsupportedError(f"'{e}' in '{cmp}': circuits take sums, differences and multiples of one term of each "
-                           f"stream here; rewrite it, or use device='golden'")
+                           f"stream here; rewrite it, or use device='cpu'")
 
