@@ -48,7 +48,7 @@ def latency(out: Recorder, cores: int, window: int) -> None:
 def build(out: Recorder, cores: int) -> None:
     """Seconds and lines of Verilog."""
     r, s = (splitjoin.Schema.from_table(side, t) for side, t in zip("rs", streams(1), strict=True))
-    query = splitjoin.Query.make(r, s, on=ON, window="ROWS 1")  # type: ignore[arg-type]
+    query = splitjoin.Query.make(r, s, on=ON, window="ROWS 1")
     config = configure(query, make_plan(query.predicate), cores=cores, capacity=512)
     to_verilog.cache_clear()
     start = time.perf_counter()

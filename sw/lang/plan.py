@@ -159,7 +159,7 @@ def _is_idle(leaf: Leaf) -> bool:
 def _flatten(op: str, nodes: list[Leaf | tuple[object, ...]]) -> list[Leaf | tuple[object, ...]]:
     flat: list[Leaf | tuple[object, ...]] = []
     for node in nodes:
-        flat += node[1:] if isinstance(node, tuple) and node[0] == op else [node]  # type: ignore[arg-type]
+        flat += node[1:] if isinstance(node, tuple) and node[0] == op else [node]  # type: ignore[arg-type]  # a tuple is ("and" | "or", nodes…)
     return flat
 
 

@@ -160,10 +160,10 @@ class Value:
     def __rmul__(self, other: Any) -> Value:
         return _arith("*", other, self)
 
-    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
         return _compare("=", "==", self, other)
 
-    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
         return _compare("<>", "!=", self, other)
 
     def __lt__(self, other: Any) -> Value:
