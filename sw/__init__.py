@@ -1,27 +1,33 @@
 """splitjoin: joins of unbounded streams under any condition, on a CPU, a simulated circuit, or an FPGA.
 
-`join` is the whole way in one call; `Query`, `splitjoin.device` and `splitjoin.golden` are its parts.
+`join` is the whole way in one call; `query` and `splitjoin.open` are the same for streams that do not end. `Query`,
+`splitjoin.device` and `splitjoin.golden` are their parts, `splitjoin.gate` merges sources.
 """
 
 from .errors import (
+    BackPressure,
     CapacityError,
     DeviceError,
     InputError,
     OrderError,
     PredicateError,
     SchemaError,
+    SnapshotError,
     SplitJoinError,
     ToolError,
     UnsupportedError,
     WindowError,
     WindowOverflow,
 )
+from .gate import ScaleGate
 from .join import JoinResult, execute, join
 from .lang.query import Query
 from .lang.schema import Schema
+from .stream import Limit, StreamJoin, open as open, query  # noqa: A004  # called as splitjoin.open
 
+# `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = [
-    "CapacityError", "DeviceError", "InputError", "JoinResult", "OrderError", "PredicateError", "Query", "Schema",
-    "SchemaError", "SplitJoinError", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "execute",
-    "join",
+    "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit", "OrderError", "PredicateError",
+    "Query", "ScaleGate", "Schema", "SchemaError", "SnapshotError", "SplitJoinError", "StreamJoin", "ToolError",
+    "UnsupportedError", "WindowError", "WindowOverflow", "execute", "join", "query",
 ]

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import InputError
-from .lang.query import Query
+from .lang.query import Query, TimeColumns
 from .lang.types import Timestamp, TimeUnit, from_arrow, units_per
 
-__all__ = ["Arrivals", "R", "S", "arrivals"]
+__all__ = ["Arrivals", "R", "S", "arrivals", "event_ticks", "shown"]
 
 #: Stream numbers, as in records and result items.
 R, S = 0, 1
@@ -59,23 +59,32 @@ def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
     return Arrivals(both[order], ts[order], r, s)
 
 
-def _event_times(query: Query, side: str, table: pa.Table) -> npt.NDArray[np.int64]:
-    assert query.time is not None
-    name = query.time.name(side)
+def event_ticks(time: TimeColumns, side: str, table: pa.Table) -> npt.NDArray[np.int64]:
+    """The event times of ``table``, tuples of stream ``side``, in ticks: int64 (n,).
+
+    Raises `InputError` for NULL, naming the row.
+    """
+    name = time.name(side)
     column = table.column(name)
     if column.null_count:
         row = pc.index(column.is_null(), True).as_py()
         raise InputError(f"the time column {side}.{name} must not hold NULL, but row {row} does; filter such rows out")
-    ts = _ticks(column, query.time.tick, f"{side}.{name}")
+    return _ticks(column, time.tick, f"{side}.{name}")
+
+
+def _event_times(query: Query, side: str, table: pa.Table) -> npt.NDArray[np.int64]:
+    assert query.time is not None
+    ts = event_ticks(query.time, side, table)
     falls = np.flatnonzero(ts[1:] < ts[:-1])
     if len(falls):
-        row = int(falls[0]) + 1
-        raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {_shown(column[row])} "
-                         f"after {_shown(column[row - 1])}; sort stream {side} by it first")
+        row, name = int(falls[0]) + 1, query.time.name(side)
+        column = table.column(name)
+        raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {shown(column[row])} "
+                         f"after {shown(column[row - 1])}; sort stream {side} by it first")
     return ts
 
 
-def _shown(value: pa.Scalar) -> str:
+def shown(value: pa.Scalar) -> str:
     """``value`` as text; the raw integer where Python has no such time, or does not know the zone."""
     try:
         return str(value.as_py())

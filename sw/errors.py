@@ -6,12 +6,14 @@ Every message says what must hold, what came, and what to do about it.
 from __future__ import annotations
 
 __all__ = [
+    "BackPressure",
     "CapacityError",
     "DeviceError",
     "InputError",
     "OrderError",
     "PredicateError",
     "SchemaError",
+    "SnapshotError",
     "SplitJoinError",
     "ToolError",
     "UnsupportedError",
@@ -68,6 +70,14 @@ class WindowOverflow(SplitJoinError):
 
     def __reduce__(self) -> tuple[type[WindowOverflow], tuple[str, int, int]]:
         return type(self), (self.stream, self.row, self.capacity)
+
+
+class BackPressure(SplitJoinError):
+    """A streaming session is full, and its batch was not taken: read results, or let other sources catch up, first."""
+
+
+class SnapshotError(SplitJoinError):
+    """Bytes are no snapshot, are damaged, or are one of another query."""
 
 
 class DeviceError(SplitJoinError):

@@ -42,6 +42,7 @@ class GoldenDevice(Device):
     """
 
     name: ClassVar[str] = "golden"
+    immediate: ClassVar[bool] = True
 
     def __init__(self, *, cores: int = 1):
         if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from .errors import SchemaError
 from .lang.schema import Side, suggest
 
-__all__ = ["OutputColumn", "gather", "output_columns", "output_schema"]
+__all__ = ["OutputColumn", "gather", "output_columns", "output_schema", "take"]
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,18 @@ def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: np
     """The result rows for pairs of row ids: ``r_rows`` and ``s_rows`` are int64 (n,)."""
     rows = {"r": pa.array(r_rows), "s": pa.array(s_rows)}
     tables = {"r": r, "s": s}
-    data = [_take(tables[c.side].column(c.source), rows[c.side]) for c in columns]
+    data = [take(tables[c.side].column(c.source), rows[c.side]) for c in columns]
     return pa.table(data, schema=output_schema(columns))
 
 
-def _take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+def take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
     """``column.take(rows)``, also for the types that Arrow cannot take from."""
     type_ = column.type
     if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
         plain = pa.large_string() if pa.types.is_string_view(type_) else pa.large_binary()
         return column.cast(plain).take(rows).cast(type_)
     if pa.types.is_run_end_encoded(type_):
-        taken = _take(pa.chunked_array([c for chunk in column.chunks for c in _decoded(chunk).chunks],
+        taken = take(pa.chunked_array([c for chunk in column.chunks for c in _decoded(chunk).chunks],
                                        type_.value_type), rows)
         return pa.chunked_array([c for chunk in taken.chunks for c in _encoded(chunk, type_)], type_)
     return column.take(rows)
@@ -104,7 +104,7 @@ def _take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
 def _decoded(array: pa.RunEndEncodedArray) -> pa.ChunkedArray:
     """The values of ``array``, each as often as it occurs."""
     at = np.searchsorted(array.run_ends.to_numpy(), array.offset + np.arange(len(array)), side="right")
-    return _take(pa.chunked_array([array.values]), pa.array(at))
+    return take(pa.chunked_array([array.values]), pa.array(at))
 
 
 def _encoded(values: pa.Array, type_: pa.DataType) -> list[pa.Array]:

@@ -32,6 +32,9 @@ Items = npt.NDArray[np.void]
 class Session(ABC):
     """One running query. Use as a context manager; after `flush` no more can be pushed."""
 
+    #: The most tuples of one stream that a session can number; None is no limit.
+    row_limit: int | None = None
+
     @abstractmethod
     def push(self, arrivals: Arrivals) -> None:
         """Take the next stretch of arrival order."""
@@ -68,6 +71,9 @@ class Device(ABC):
 
     #: The name under which `splitjoin.join` and the command line know the device.
     name: ClassVar[str]
+
+    #: Whether the `poll` after a `push` gives all results of the pushed tuples (without open groups' stars).
+    immediate: ClassVar[bool] = False
 
     @abstractmethod
     def open(self, query: Query) -> Session:

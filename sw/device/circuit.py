@@ -153,6 +153,8 @@ def settings(query: Query, config: Configuration) -> dict[str, int]:
 class CircuitSession(Session):
     """One query on one circuit, over a `Transport`."""
 
+    row_limit = 2**ROW_BITS - 1
+
     def __init__(self, query: Query, plan: Plan, config: Configuration, words: dict[str, int], transport: Transport):
         self._query, self._config, self._transport = query, config, transport
         self._encoder = Encoder(plan, config, _longest(query))
@@ -173,8 +175,8 @@ class CircuitSession(Session):
             raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
         for side, n in (("r", len(arrivals.r)), ("s", len(arrivals.s))):
             self._pushed[side] += n
-            if self._pushed[side] >= 2**ROW_BITS:
-                raise DeviceError(f"stream {side} has more than {2**ROW_BITS - 1} tuples, which is what a session of "
+            if self._pushed[side] > self.row_limit:
+                raise DeviceError(f"stream {side} has more than {self.row_limit} tuples, which is what a session of "
                                   f"this release can number; open a new one")
         self._receive(self._encoder.encode(arrivals), until_end=False)
 

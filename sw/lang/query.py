@@ -17,7 +17,7 @@ from .trace import trace
 from .types import Date, Int, Timestamp, TimeUnit, Type, finer
 from .windows import Extent, WindowSpec, parse_windows
 
-__all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate"]
+__all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "time_columns"]
 
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
@@ -59,7 +59,7 @@ class Query:
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
              order: str | Order = "total") -> Query:
         """Parse and check everything. Raises a `SplitJoinError` that names the part that is wrong."""
-        times = None if time is None else _time_columns(r, s, time)
+        times = None if time is None else time_columns(r, s, time)
         windows = parse_windows(window)
         kind, tick = (None, None) if times is None else (times.type, times.tick)
         extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
@@ -88,7 +88,8 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
     return build.condition(made, str(made))
 
 
-def _time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
+def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
+    """The event-time columns that ``time`` names. Raises `SchemaError` unless there are two of one kind."""
     if isinstance(time, str):
         names: tuple[str, ...] = (time, time)
     elif isinstance(time, Mapping) and set(time) == {"r", "s"}:

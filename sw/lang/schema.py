@@ -31,10 +31,12 @@ class Schema:
     """The columns of one stream, in order.
 
     Column names are matched exactly first, then without regard to case if that is unambiguous, as Spark does.
+    ``arrow`` is the Arrow schema that it was made from, None where there was none.
     """
 
-    def __init__(self, side: Side, columns: Iterable[Column]):
+    def __init__(self, side: Side, columns: Iterable[Column], arrow: pa.Schema | None = None):
         self.side: Side = side
+        self.arrow = arrow
         self.columns = tuple(columns)
         names = [c.name for c in self.columns]
         twice = sorted({n for n in names if names.count(n) > 1})
@@ -45,13 +47,13 @@ class Schema:
     @classmethod
     def from_arrow(cls, side: Side, schema: pa.Schema) -> Schema:
         """The schema of stream ``side`` ("r" or "s"). A field's nullability is taken as declared."""
-        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable) for f in schema))
+        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable) for f in schema), schema)
 
     @classmethod
     def from_table(cls, side: Side, table: pa.Table) -> Schema:
         """Like `from_arrow`, but a column counts as nullable exactly if there is a NULL in it, whatever is declared."""
         return cls(side, (Column(f.name, from_arrow(f.type), plain(table.column(i)).null_count > 0)
-                          for i, f in enumerate(table.schema)))
+                          for i, f in enumerate(table.schema)), table.schema)
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)

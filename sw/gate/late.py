@@ -1,0 +1,51 @@
+"""Late tuples of one stream: counted, and kept within a bound until they are taken."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pyarrow as pa
+
+__all__ = ["LateRows"]
+
+
+class LateRows:
+    """At most ``most`` rows of ``schema``; beyond it the oldest are forgotten. ``count``: all that came."""
+
+    def __init__(self, schema: pa.Schema, most: int):
+        self._schema, self._most = schema, most
+        self._tables: deque[pa.Table] = deque()
+        self._rows = 0
+        self.count = 0
+        self.forgotten = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Keep ``rows``."""
+        self.count += len(rows)
+        self._rows += len(rows)
+        self._tables.append(rows)
+        while (over := self._rows - self._most) > 0:
+            oldest = self._tables.popleft()
+            drop = min(over, len(oldest))
+            self._rows -= drop
+            self.forgotten += drop
+            if drop < len(oldest):
+                self._tables.appendleft(oldest.slice(drop))
+
+    def peek(self) -> pa.Table:
+        """The rows kept, oldest first."""
+        return pa.concat_tables(self._tables) if self._tables else self._schema.empty_table()
+
+    def take(self) -> pa.Table:
+        """The rows kept, oldest first; they are kept no longer."""
+        rows = self.peek()
+        self._tables.clear()
+        self._rows = 0
+        return rows
+
+    def restore(self, count: int, forgotten: int, rows: pa.Table) -> None:
+        """Be as another one was: with its counts, and ``rows`` kept."""
+        self.take()
+        self.forgotten = forgotten
+        self.add(rows)
+        self.count = count

@@ -1,0 +1,116 @@
+"""`PushOrder`: stands in a gate's place where there is no time column, so that tuples arrive as they are pushed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrival import Arrivals, R, S
+from ..errors import InputError
+from ..lang.schema import Side
+from .batch import as_batch
+from .source import Source
+from .state import GateState, SourceState
+
+__all__ = ["PushOrder"]
+
+
+class PushOrder:
+    """Takes sources as `ScaleGate` does; the order of the calls is arrival order, and everything is ready at once."""
+
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None = None):
+        self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
+        self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
+        self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
+        self._closed: dict[Side, list[bool]] = {"r": [], "s": []}
+        self._finished: dict[Side, bool] = {"r": False, "s": False}
+        self._pushed: list[tuple[Side, pa.Table]] = []
+
+    #: As of a gate in which nothing ever waits.
+    waiting: int = 0
+    lateness: int | None = None
+    frontier: int | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether both streams are finished."""
+        return all(self._finished.values())
+
+    def add(self, side: Side) -> Source:
+        """A new source of stream ``side``."""
+        if self._finished[side]:
+            raise InputError(f"stream {side} is finished and takes no more sources")
+        self._closed[side].append(False)
+        return Source(self, side, len(self._closed[side]) - 1)
+
+    def deliver(self, side: Side, index: int, data: Any) -> None:
+        """The next tuples in arrival order."""
+        table = as_batch(data, side, self._schemas[side])
+        if self.is_closed(side, index):
+            raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
+        self._pushed.append((side, table.select(self._columns[side])))
+
+    def promise(self, side: Side, index: int, time: Any) -> None:
+        """Refused: there is no time to promise."""
+        raise InputError("a heartbeat needs a query with a time column; without one, tuples arrive as they are pushed")
+
+    def remove(self, side: Side, index: int) -> None:
+        """Close a source."""
+        self.is_closed(side, index)
+        self._closed[side][index] = True
+
+    def finish(self, side: Side) -> None:
+        """Close all sources of stream ``side``, and let there be no more."""
+        self._finished[side] = True
+        self._closed[side] = [True] * len(self._closed[side])
+
+    def behind(self) -> list[str]:
+        """Nobody waits for anyone."""
+        return []
+
+    def held_up(self, side: Side, index: int | None) -> bool:
+        """Nobody waits for anyone."""
+        return False
+
+    def ready(self) -> Arrivals:
+        """All that was pushed since the last call."""
+        pushed, self._pushed = self._pushed, []
+        tables = {side: pa.concat_tables([t for of, t in pushed if of == side] or [self._kept[side]])
+                  for side in self._schemas}
+        stream = np.repeat(np.array([R if side == "r" else S for side, _ in pushed], np.uint8),
+                           [len(t) for _, t in pushed])
+        return Arrivals(stream, None, tables["r"], tables["s"])
+
+    def late(self, side: Side) -> pa.Table:
+        """No tuples: nothing is ever late."""
+        return self._schemas[side].empty_table()
+
+    def counters(self) -> dict[str, int]:
+        """As those of a gate in which nothing waits and nothing is late."""
+        return {"waiting": 0, "late_r": 0, "forgotten_r": 0, "late_s": 0, "forgotten_s": 0}
+
+    def state(self) -> GateState:
+        """What there is to know: which sources are closed. Ready tuples must have been taken."""
+        assert not self._pushed
+        return GateState(None, dict(self._finished), {
+            side: [SourceState(None, None, c, self._kept[side]) for c in closed]
+            for side, closed in self._closed.items()}, {side: (0, 0, self.late(side)) for side in self._schemas})
+
+    def restore(self, state: GateState) -> None:
+        """Go on from ``state``."""
+        self._pushed = []
+        self._finished = dict(state.finished)
+        self._closed = {side: [source.closed for source in sources] for side, sources in state.sources.items()}
+
+    def count(self, side: Side) -> int:
+        """How many sources stream ``side`` has had."""
+        return len(self._closed[side])
+
+    def is_closed(self, side: Side, index: int) -> bool:
+        """Whether a source is closed. Raises `InputError` when there is none with this index."""
+        if not 0 <= index < len(self._closed[side]):
+            raise InputError(f"stream {side} has no source {index}; it has {len(self._closed[side])}")
+        return self._closed[side][index]

@@ -1,0 +1,124 @@
+"""One source's tuples that are not ready yet, as sorted runs, and how far the source is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..output import take
+
+__all__ = ["Run", "Runs", "rows_of"]
+
+Ticks = npt.NDArray[np.int64]
+
+#: Runs up to this many tuples together are made one: fewer pieces, each tuple copied a few times at most.
+_SMALL = 1 << 14
+
+
+@dataclass(frozen=True)
+class Run:
+    """Tuples sorted by event time, at equal times by position: ``ts`` int64 (n,) in ticks, ``table`` n rows."""
+
+    ts: Ticks
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def slice(self, start: int, end: int | None = None) -> Run:
+        """Tuples ``start`` to ``end``."""
+        return Run(self.ts[start:end], self.table.slice(start, None if end is None else end - start))
+
+
+class Runs:
+    """The tuples of one source, and its watermark. ``lateness``: ticks, None where input must be in order.
+
+    A tuple is late when it is below the source's promise, or more than ``lateness`` below an earlier tuple.
+    """
+
+    def __init__(self, lateness: int | None):
+        self._lateness = lateness
+        self._runs: list[Run] = []
+        self.top: int | None = None  # the highest event time so far
+        self.promise: int | None = None  # nothing below it will come
+        self.closed = False
+        self.waiting = 0
+
+    @property
+    def runs(self) -> list[Run]:
+        """The tuples that are not ready yet, in runs by position."""
+        return self._runs
+
+    @property
+    def watermark(self) -> int | None:
+        """No tuple below it can come any more; None where nothing is known."""
+        reached = None if self.top is None else self.top - (self._lateness or 0)
+        return max((w for w in (reached, self.promise) if w is not None), default=None)
+
+    def late(self, ts: Ticks) -> npt.NDArray[np.bool_]:
+        """Which of the next tuples are late: bool (n,). Without a lateness, those that are out of order."""
+        out = np.zeros(len(ts), np.bool_)
+        if not len(ts):
+            return out
+        # The highest event time before each tuple.
+        before = np.empty(len(ts), np.int64)
+        before[0] = ts[0] if self.top is None else self.top
+        np.maximum.accumulate(ts[:-1], out=before[1:])
+        np.maximum(before, before[0], out=before)
+        behind = before > ts
+        if behind.any():
+            # Differences of int64 that are positive are right as uint64, however far apart.
+            gap = before.astype(np.uint64) - ts.astype(np.uint64)
+            out = behind & (gap > np.uint64(min(self._lateness or 0, 2**64 - 1)))
+        if self.promise is not None and int(ts.min()) < self.promise:
+            out |= ts < min(self.promise, 2**63 - 1) if self.promise < 2**63 else np.ones(len(ts), np.bool_)
+        return out
+
+    def add(self, ts: Ticks, table: pa.Table) -> None:
+        """Take tuples that are not late, in the order of the source."""
+        if not len(ts):
+            return
+        top = int(ts.max())
+        self.top = top if self.top is None else max(top, self.top)
+        self.waiting += len(ts)
+        self._runs.append(_sorted(ts, table))
+        while len(self._runs) > 1:
+            a, b = self._runs[-2:]
+            if len(a) + len(b) > _SMALL or 2 * len(b) < len(a):
+                break
+            self._runs[-2:] = [_sorted(np.concatenate([a.ts, b.ts]),
+                                       pa.concat_tables([a.table, b.table]).combine_chunks())]
+
+    def take(self, cut: int | None) -> list[Run]:
+        """Remove the tuples up to event time ``cut`` (None: all) and return them, in runs by position."""
+        if cut is None:
+            taken, self._runs, self.waiting = self._runs, [], 0
+            return taken
+        taken, rest = [], []
+        for run in self._runs:
+            first, last = int(run.ts[0]), int(run.ts[-1])
+            n = 0 if first > cut else len(run) if last <= cut else int(np.searchsorted(run.ts, cut, side="right"))
+            if n:
+                taken.append(run if n == len(run) else run.slice(0, n))
+            if n < len(run):
+                rest.append(run if n == 0 else run.slice(n))
+            self.waiting -= n
+        self._runs = rest
+        return taken
+
+
+def _sorted(ts: Ticks, table: pa.Table) -> Run:
+    if (ts[1:] >= ts[:-1]).all():
+        return Run(ts, table)
+    order = np.argsort(ts, kind="stable")
+    return Run(ts[order], rows_of(table, order))
+
+
+def rows_of(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows of ``table`` with these numbers, in this order, whatever types it has."""
+    chosen = pa.array(rows)
+    table = table.combine_chunks()
+    return pa.table([take(table.column(i), chosen) for i in range(table.num_columns)], schema=table.schema)

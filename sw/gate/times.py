@@ -1,0 +1,69 @@
+"""What users give as times, in ticks: heartbeats and lateness."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrival import event_ticks
+from ..errors import InputError, WindowError
+from ..lang.query import TimeColumns
+from ..lang.schema import Side
+from ..lang.types import TIME_UNITS, Date, Int, Timestamp
+from ..lang.windows import parse_window
+
+__all__ = ["parse_lateness", "to_ticks"]
+
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+def parse_lateness(spec: int | str, time: TimeColumns) -> int:
+    """A lateness in ticks: a whole number for integer time columns, else a number and a unit such as ``"5 SECONDS"``.
+
+    Raises `WindowError` for anything else, and for negative ones.
+    """
+    if isinstance(spec, bool) or not isinstance(spec, (int, str)):
+        raise WindowError(f"lateness must be a whole number or a text such as '5 SECONDS', not {spec!r}")
+    try:
+        window = parse_window(f"RANGE {spec}")
+        if window.rows is not None:
+            raise WindowError("it has ROWS")
+        length = window.resolve(time.type, time.tick).length
+    except WindowError as error:
+        raise WindowError(f"lateness must be like the length of a RANGE, such as '5 SECONDS', or 5 with an integer "
+                          f"time column, but {spec!r} is not: {error}") from None
+    assert length is not None
+    return length
+
+
+def to_ticks(value: Any, time: TimeColumns, side: Side, schema: pa.Schema) -> int:
+    """A time as users give it, in ticks.
+
+    ``value`` is what the time column of stream ``side`` holds: an integer, a `datetime.date`, a `datetime.datetime`, or
+    an Arrow scalar of the column's type. Fractions of a tick are cut off, which makes a promise weaker, never wrong.
+    Raises `InputError` for anything else.
+    """
+    name = time.name(side)
+    arrow = schema.field(name).type
+    if isinstance(value, pa.Scalar):
+        if value.type != arrow or not value.is_valid:
+            raise InputError(f"a time of stream {side} must be a {arrow} like its column {name}, not {value!r}")
+        return int(event_ticks(time, side, pa.table({name: pa.array([value], arrow)}))[0])
+    match time.type:
+        case Int() if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            return int(value)
+        case Date() if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            return (value - _EPOCH.date()).days
+        case Timestamp() if isinstance(value, dt.datetime):
+            assert time.tick is not None
+            if (value.tzinfo is None) != (time.type.tz is None):
+                raise InputError(f"the time columns have {'no' if time.type.tz is None else 'a'} time zone, so a time "
+                                 f"must have {'none' if time.type.tz is None else 'one'}, but {value} "
+                                 f"{'has none' if value.tzinfo is None else 'has one'}")
+            epoch = _EPOCH if value.tzinfo is None else _EPOCH.replace(tzinfo=dt.UTC)
+            return (value - epoch) // dt.timedelta(microseconds=1) * TIME_UNITS["us"] // TIME_UNITS[time.tick]
+    kind = {Int: "an integer", Date: "a datetime.date", Timestamp: "a datetime.datetime"}[type(time.type)]
+    raise InputError(f"a time of stream {side} must be {kind}, or an Arrow scalar of type {arrow}, not {value!r}")

@@ -1,0 +1,53 @@
+"""`open` and `query`: how users begin a streaming session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ..device.api import Device
+from ..device.registry import device as find_device
+from ..errors import SchemaError
+from ..lang.order import Order
+from ..lang.query import Predicate, Query, TimeSpec
+from ..lang.schema import Schema, Side
+from ..lang.windows import WindowSpec
+from .limit import Limit
+from .session import StreamJoin
+
+__all__ = ["open", "query"]
+
+
+def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+          order: str | Order = "total") -> Query:
+    """A checked query over two streams of these Arrow schemas.
+
+    ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, or anything with ``__arrow_c_schema__``; a field that is
+    not nullable must never hold NULL, and circuits may be smaller for it. The other arguments are those of
+    `splitjoin.join`.
+
+    Raises a `SplitJoinError` that names the part that is wrong.
+    """
+    return Query.make(_schema("r", r_schema), _schema("s", s_schema), on=on, window=window, time=time, order=order)
+
+
+def open(query: Query, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
+         lateness: int | str | None = None, limit: Limit | int | None = None,  # as splitjoin.open
+         when_full: Literal["raise", "block"] = "raise", punctuation: bool = False, **options: object) -> StreamJoin:
+    """Start ``query`` as a streaming session; `StreamJoin` tells what its arguments mean and what it can do.
+
+    ``device`` is a name, with ``options`` as its parameters (``device="sim", cores=8``), or a `Device`.
+    """
+    return StreamJoin(query, find_device(device, **options), select=select, lateness=lateness, limit=limit,
+                      when_full=when_full, punctuation=punctuation)
+
+
+def _schema(side: Side, given: Any) -> Schema:
+    if not isinstance(given, pa.Schema):
+        if not hasattr(given, "__arrow_c_schema__"):
+            raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or offer __arrow_c_schema__, not "
+                              f"{type(given).__name__}")
+        given = pa.schema(given)
+    return Schema.from_arrow(side, given)

@@ -1,0 +1,103 @@
+"""Result rows between the session that finds them and whoever polls them."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Condition
+
+import numpy as np
+import pyarrow as pa
+
+from ..device.api import ITEM, Items
+
+__all__ = ["Outbox"]
+
+#: Bytes that one polled batch may have, so that the offsets of its strings stay below 2 GiB.
+_BYTES = 1 << 30
+
+
+class Outbox:
+    """A queue of result batches, and with ``punctuated`` of the items they come from. Safe to use from threads."""
+
+    def __init__(self, schema: pa.Schema, punctuated: bool):
+        self._schema, self._punctuated = schema, punctuated
+        self._queue: deque[tuple[pa.RecordBatch, Items]] = deque()
+        self._changed = Condition()
+        self._over = False
+        self.rows = self.nbytes = 0
+        self.total = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will come any more and all is taken."""
+        with self._changed:
+            return self._over and not self._queue
+
+    def put(self, batch: pa.RecordBatch, items: Items) -> None:
+        """Add a batch; ``items`` are its pairs, and stars among them."""
+        with self._changed:
+            if not len(batch) and not (self._punctuated and len(items)):
+                return
+            self._queue.append((batch, items if self._punctuated else np.empty(0, ITEM)))
+            self.rows += len(batch)
+            self.nbytes += batch.nbytes
+            self.total += len(batch)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Let `wait` return."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, seconds: float | None) -> None:
+        """Until there are rows, nothing more will come, something woke it, or ``seconds`` have passed."""
+        with self._changed:
+            if not self._queue and not self._over:
+                self._changed.wait(seconds)
+
+    def take(self) -> tuple[pa.RecordBatch, Items]:
+        """What is there, as one batch of at most about 1 GiB."""
+        with self._changed:
+            taken: list[tuple[pa.RecordBatch, Items]] = []
+            nbytes = 0
+            while self._queue and (not taken or nbytes + self._queue[0][0].nbytes <= _BYTES):
+                taken.append(self._queue.popleft())
+                nbytes += taken[-1][0].nbytes
+            self.rows -= sum(len(batch) for batch, _ in taken)
+            self.nbytes -= nbytes
+        if not taken:
+            return _empty(self._schema), np.empty(0, ITEM)
+        if len(taken) == 1:
+            return taken[0]
+        batches = pa.Table.from_batches([b for b, _ in taken], self._schema).combine_chunks().to_batches()
+        assert len(batches) <= 1, "batches of 1 GiB together fit one"
+        return batches[0] if batches else _empty(self._schema), np.concatenate([i for _, i in taken])
+
+    def put_back(self, batch: pa.RecordBatch, items: Items) -> None:
+        """Undo a `take`."""
+        with self._changed:
+            self._queue.appendleft((batch, items))
+            self.rows += len(batch)
+            self.nbytes += batch.nbytes
+
+    def restore(self, batches: list[pa.RecordBatch], items: Items, total: int) -> None:
+        """Hold what another outbox held."""
+        for n, batch in enumerate(batches or [_empty(self._schema)]):
+            self.put(batch, items if n == 0 else items[:0])
+        self.total = total
+
+    def peek(self) -> tuple[list[pa.RecordBatch], Items]:
+        """All that is there, which stays."""
+        with self._changed:
+            return ([batch for batch, _ in self._queue],
+                    np.concatenate([np.empty(0, ITEM), *(items for _, items in self._queue)]))
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -1,0 +1,458 @@
+"""`StreamJoin`: a join of two streams that is fed in batches and read while it runs, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from threading import Condition, RLock
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ..device.api import Device, Items
+from ..device.registry import device as find_device
+from ..errors import BackPressure, DeviceError, InputError, SchemaError, SplitJoinError
+from ..gate import PushOrder, ScaleGate, Source
+from ..gate.batch import as_batch
+from ..lang.ir import columns as columns_of
+from ..lang.query import Query
+from ..lang.schema import Side
+from ..lang.types import plain
+from ..output import output_columns, output_schema
+from .core import SIDES, Core
+from .limit import Limit
+from .outbox import Outbox
+from .snapshot import Snapshot
+
+__all__ = ["StreamJoin"]
+
+#: Seconds between two looks at a device whose results come by themselves.
+_LOOK = 0.01
+
+
+class StreamJoin:
+    """One running query; `splitjoin.open` makes it. Its methods may be called from several threads.
+
+    Use as a context manager. Iterating gives batches as they become complete, waiting for them, until both streams are
+    closed and all is given out: with the pushes in another thread, or after `close_r` and `close_s`.
+
+    Args:
+        query: The query, from Arrow schemas (`splitjoin.query`).
+        device: Where it runs.
+        select: Result columns, as in `splitjoin.join`.
+        lateness: How far out of order each source may be, ``"5 SECONDS"`` or a whole number for integer times; later
+            tuples are refused, counted, and kept for `late_r` and `late_s`. None: input out of order raises.
+        limit: Bounds on what is held; a whole number stands for ``Limit(rows=…)``.
+        when_full: Whether a push beyond them raises `BackPressure`, or blocks until another thread makes room.
+        punctuation: Whether `poll_items` is to give row ids and stars too.
+    """
+
+    def __init__(self, query: Query, device: Device, *, select: Sequence[str] | None = None,
+                 lateness: int | str | None = None, limit: Limit | int | None = None,
+                 when_full: Literal["raise", "block"] = "raise", punctuation: bool = False):
+        if not isinstance(query, Query):
+            raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "
+                             f"it, not {query!r}")
+        if when_full not in ("raise", "block"):
+            raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
+        self._query, self._lateness = query, lateness
+        self._schemas: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
+        self._columns = output_columns(self._schemas["r"], self._schemas["s"], select)
+        if not self._columns:
+            raise SchemaError("select must name at least one column")
+        self._schema = output_schema(self._columns)
+        self._limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
+        self._when_full, self._punctuation = when_full, punctuation
+        self._kept = {side: self._needed_columns(side) for side in SIDES}
+        self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
+                                 and not query.schema(side)[c.name].nullable] for side in SIDES}
+        self._lock = Condition(RLock())
+        self._blocked = 0
+        self._failure: Exception | None = None
+        self._closed = False
+        self._default: dict[Side, int] = {}
+        self._gate = self._make_gate()
+        self._outbox = Outbox(self._schema, punctuation)
+        self._core = self._make_core(device, self._outbox)
+        _ = self._core.runner  # what the device refuses is refused now
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+        return self._schema
+
+    # Input ----------------------------------------------------------------------------------------------------------
+
+    def push_r(self, data: Any) -> None:
+        """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
+
+        They belong to R's default source, which its first use adds. Raises `SchemaError` or `InputError` for what does
+        not fit, and `BackPressure` when the session is full and ``when_full="raise"``; then nothing was taken.
+        """
+        self._push("r", None, data)
+
+    def push_s(self, data: Any) -> None:
+        """As `push_r`, for S."""
+        self._push("s", None, data)
+
+    def source(self, stream: Side) -> Source:
+        """A further source of stream ``stream`` ("r" or "s"), with ``push``, ``heartbeat`` and ``close`` of its own.
+
+        Each source by itself is in order of time. Sources may be added and closed at any time; at equal times, those
+        added earlier come first.
+        """
+        _check_stream(stream)
+        with self._lock:
+            self._check_usable()
+            return Source(self, stream, self._gate.add(stream).index)
+
+    def heartbeat(self, time: Any, stream: Side | None = None) -> None:
+        """Promise that no source of ``stream`` (None: of both) delivers anything below ``time`` any more.
+
+        ``time`` is an integer, a date or a datetime as the time column has it, or an Arrow scalar of its type. Raises
+        `InputError` without a time column.
+        """
+        if stream is not None:
+            _check_stream(stream)
+        with self._lock:
+            self._check_usable()
+            for side in SIDES if stream is None else (stream,):
+                if not self._gate.count(side):
+                    self._default_source(side)
+                for index in range(self._gate.count(side)):
+                    if not self._gate.is_closed(side, index):
+                        self._gate.promise(side, index, time)
+            self._work()
+
+    def close_r(self) -> None:
+        """R delivers nothing any more: S waits for it no longer."""
+        self._close_stream("r")
+
+    def close_s(self) -> None:
+        """As `close_r`, for S."""
+        self._close_stream("s")
+
+    def deliver(self, side: Side, index: int, data: Any) -> None:
+        """Deliver tuples of one source; `Source.push` calls this."""
+        self._push(side, index, data)
+
+    def promise(self, side: Side, index: int, time: Any) -> None:
+        """The promise of one source; `Source.heartbeat` calls this."""
+        with self._lock:
+            self._check_usable()
+            self._gate.promise(side, index, time)
+            self._work()
+
+    def remove(self, side: Side, index: int) -> None:
+        """Close one source; `Source.close` calls this."""
+        with self._lock:
+            if not self._closed:
+                self._gate.remove(side, index)
+                self._work()
+
+    # Output ---------------------------------------------------------------------------------------------------------
+
+    def poll(self) -> pa.RecordBatch:
+        """The result rows that are complete and were not given out, in order: at most about 1 GiB of them.
+
+        An empty batch of the result's schema when there are none. What a limit held up goes on from here.
+        """
+        return self._poll()[0]
+
+    def poll_items(self) -> tuple[Items, pa.RecordBatch]:
+        """As `poll`, with the items (pairs of row ids, and stars) that the rows belong to, in order.
+
+        Row ids count each stream's tuples from 0 over the whole session, restarts and restored snapshots included.
+        """
+        if not self._punctuation:
+            raise InputError("poll_items needs a session opened with punctuation=True")
+        batch, items = self._poll()
+        return items, batch
+
+    def flush(self) -> pa.RecordBatch:
+        """End both streams, and return all remaining rows, whatever the limits say.
+
+        Raises `InputError` when they do not fit one batch of 1 GiB; nothing is lost then, and `poll` gives them.
+        """
+        with self._lock:
+            self._check_usable()
+            self._finish(SIDES)
+            self._work(everything=True)
+        batch, items = self._outbox.take()
+        if self._outbox.rows:
+            self._outbox.put_back(batch, items)
+            raise InputError("the remaining rows do not fit one batch of 1 GiB; call close_r() and close_s() instead "
+                             "of flush(), and iterate")
+        return batch
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches as they become complete, each with at least one row, until all is given out."""
+        while True:
+            batch = self.poll()
+            if len(batch):
+                yield batch
+            elif self._outbox.over:
+                return
+            else:
+                self._outbox.wait(_LOOK if self._core.runner.lags else None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether both streams are closed and all rows have been given out."""
+        return self._outbox.over
+
+    def late_r(self) -> pa.Table:
+        """R's tuples that came too late since the last call, whole, in the order in which they came."""
+        return self._gate.late("r")
+
+    def late_s(self) -> pa.Table:
+        """As `late_r`, for S."""
+        return self._gate.late("s")
+
+    def counters(self) -> dict[str, int]:
+        """What the session counts, all of it since its beginning:
+
+        ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
+        ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
+        ``late_…`` and ``forgotten_…`` (of both streams), ``restarts``; and as ``device_…`` what the device counts since
+        its session began.
+        """
+        with self._lock:
+            kept = self._core.retained
+            out = {f"tuples_{side}": kept[side].end for side in SIDES}
+            out |= {"rows": self._outbox.total, "unread_rows": self._outbox.rows, "unread_bytes": self._outbox.nbytes}
+            out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
+            out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self._core.restarts}
+            out |= self._gate.counters()
+            return out | {f"device_{name}": n for name, n in self._core.runner.counters().items()}
+
+    # Life -----------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on from here, on any device: see `restore`.
+
+        The live windows, what is not ready or not polled, late tuples, watermarks and counts. In the project's own
+        format, versioned and with a checksum; nothing in it is code.
+        """
+        with self._lock:
+            if self._closed:
+                raise DeviceError("the session is closed")
+            self._collect()
+            return Snapshot.of(self._query, self._schema, self._gate.lateness, self._punctuation, self._gate.state(),
+                               self._default, self._core, self._outbox).to_bytes()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of a session of the same query, taken on any device, instead of what this one knew.
+
+        The windows are replayed into a fresh device session. Sources keep their numbers: `source_at` finds them. Raises
+        `SnapshotError` when the bytes are no snapshot, damaged, of another version, or of another query, and then
+        changes nothing.
+        """
+        with self._lock:
+            if self._closed:
+                raise DeviceError("the session is closed")
+            found = Snapshot.from_bytes(snapshot)
+            found.check(self._query, self._schema, self._gate.lateness, self._punctuation)
+            gate, outbox = self._make_gate(), Outbox(self._schema, self._punctuation)
+            core = self._make_core(self._core.device, outbox)
+            try:
+                gate.restore(found.gate())
+                found.fill(self._query, core, outbox)
+            except BaseException:
+                core.close()
+                raise
+            self._core.close()
+            self._gate, self._outbox, self._core, old = gate, outbox, core, self._outbox
+            self._default = found.default
+            self._failure = None
+            old.end()
+            self._lock.notify_all()
+
+    def source_at(self, stream: Side, index: int) -> Source:
+        """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
+        _check_stream(stream)
+        with self._lock:
+            self._gate.is_closed(stream, index)
+            return Source(self, stream, index)
+
+    def restart(self, device: str | Device | None = None, **options: object) -> None:
+        """Go on in a fresh device session, of another device if one is given: after a device failed, or to move.
+
+        The live windows are replayed into it; no result is lost or given twice.
+        """
+        with self._lock:
+            if self._closed:
+                raise DeviceError("the session is closed")
+            self._core.restart(self._core.device if device is None else find_device(device, **options))
+            self._failure = None
+            self._work()
+
+    def close(self) -> None:
+        """Release the device. Pushes that block are woken, and raise. What was not polled is lost."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._core.close()
+                self._outbox.end()
+                self._lock.notify_all()
+
+    def __enter__(self) -> StreamJoin:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    # Inside ---------------------------------------------------------------------------------------------------------
+
+    def _push(self, side: Side, index: int | None, data: Any) -> None:
+        table = as_batch(data, side, self._schemas[side])
+        self._check_nulls(side, table)
+        with self._lock:
+            self._make_room(side, index)
+            self._gate.deliver(side, self._default_source(side) if index is None else index, table)
+            self._work()
+
+    def _make_room(self, side: Side, index: int | None) -> None:
+        """Return when a batch may be taken; raise `BackPressure` where pushes are not to block."""
+        self._blocked += 1  # before looking, so that whoever makes room afterwards sees that someone may wait
+        try:
+            while True:
+                self._check_usable()
+                known = self._default.get(side) if index is None else index
+                reason = self._full(side, known)
+                if reason is None:
+                    return
+                if self._when_full == "raise":
+                    raise BackPressure(f"the session is full: {reason}; the batch was not taken")
+                self._lock.wait()
+        finally:
+            self._blocked -= 1
+
+    def _full(self, side: Side, index: int | None) -> str | None:
+        limit = self._limit
+        if self._results_full():
+            return (f"{self._outbox.rows} result rows ({self._outbox.nbytes} bytes) were not polled, and the limit is "
+                    f"{limit.rows} rows or {limit.nbytes} bytes; poll first")
+        if limit.waiting is not None and self._gate.waiting >= limit.waiting and self._gate.held_up(side, index):
+            return (f"{self._gate.waiting} tuples wait for {', '.join(self._gate.behind())}, and the limit is "
+                    f"{limit.waiting}; push or heartbeat there, or close it")
+        return None
+
+    def _results_full(self) -> bool:
+        rows, nbytes = self._limit.rows, self._limit.nbytes
+        return (rows is not None and self._outbox.rows >= rows) or (
+            nbytes is not None and self._outbox.nbytes >= nbytes)
+
+    def _work(self, everything: bool = False) -> None:
+        """Do what can be done now, and let those who wait see."""
+        try:
+            self._collect()
+            self._core.run((lambda: False) if everything else self._results_full)
+            self._core.look()
+            if not self._core.inbox:
+                self._core.idle(self._gate.frontier)
+                if self._gate.done:
+                    self._core.end()
+        except Exception as error:
+            self._failure = error
+            self._outbox.wake()
+            raise
+        finally:
+            self._lock.notify_all()
+
+    def _collect(self) -> None:
+        arrivals = self._gate.ready()
+        if len(arrivals):
+            self._core.inbox.append(arrivals)
+
+    def _poll(self) -> tuple[pa.RecordBatch, Items]:
+        if self._closed:
+            raise DeviceError("the session is closed")
+        taken = self._outbox.take()
+        # Whoever holds the lock now works already, and wakes the others when done; but who waits in a push needs us.
+        if self._lock.acquire(blocking=self._blocked > 0):
+            try:
+                if self._failure is not None:
+                    if not len(taken[0]):
+                        raise self._failed()
+                elif not self._closed and not self._core.ended:
+                    self._work()
+            except SplitJoinError:
+                if not len(taken[0]):
+                    raise
+            finally:
+                self._lock.notify_all()
+                self._lock.release()
+        return taken if len(taken[0]) or len(taken[1]) else self._outbox.take()
+
+    def _close_stream(self, side: Side) -> None:
+        with self._lock:
+            self._check_usable()
+            self._finish((side,))
+            self._work()
+
+    def _finish(self, sides: Sequence[Side]) -> None:
+        for side in sides:
+            self._gate.finish(side)
+
+    def _default_source(self, side: Side) -> int:
+        if side not in self._default:
+            self._default[side] = self._gate.add(side).index
+        return self._default[side]
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise DeviceError("the session is closed")
+        if self._failure is not None:
+            raise self._failed()
+
+    def _failed(self) -> DeviceError:
+        return DeviceError(f"the device failed: {self._failure!r}; what was pushed is kept: restart() goes on in a "
+                           f"fresh device session, restart('cpu') on another device")
+
+    def _check_nulls(self, side: Side, table: pa.Table) -> None:
+        for name in self._not_null[side]:
+            if plain(table.column(name)).null_count:
+                raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
+                                 f"has one; declare the column nullable in the schema of the query")
+
+    def _needed_columns(self, side: Side) -> list[str]:
+        """The columns of a stream that results, the condition and the time need, in the stream's order; one at least,
+        as a table without columns has no rows.
+        """
+        names = {c.source for c in self._columns if c.side == side}
+        names |= {c.name for c in columns_of(self._query.predicate) if c.side == side}
+        if self._query.time is not None:
+            names.add(self._query.time.name(side))
+        all_names = self._schemas[side].names
+        return [name for name in all_names if name in names] or all_names[:1]
+
+    def _make_gate(self) -> ScaleGate | PushOrder:
+        r, s = self._schemas["r"], self._schemas["s"]
+        if self._query.time is None:
+            if self._lateness is not None:
+                raise InputError("a lateness needs a query with a time column; without one, tuples arrive as they are "
+                                 "pushed")
+            return PushOrder(r, s, columns=self._kept)
+        return ScaleGate(r, s, time=self._query.time, lateness=self._lateness, keep_late=self._limit.late,
+                         columns=self._kept)
+
+    def _make_core(self, device: Device, outbox: Outbox) -> Core:
+        schemas = {side: pa.schema([self._schemas[side].field(n) for n in self._kept[side]]) for side in SIDES}
+        return Core(self._query, device, self._columns, schemas, outbox, self._limit.rows)
+
+
+def _arrow(query: Query, side: Side) -> pa.Schema:
+    schema = query.schema(side).arrow
+    if schema is None:
+        raise SchemaError(f"a session needs the Arrow schema of stream {side}, but the query was made without one; "
+                          f"make it with splitjoin.query(r_schema, s_schema, on=…, window=…)")
+    if not len(schema):
+        raise SchemaError(f"stream {side} must have at least one column")
+    return schema
+
+
+def _check_stream(stream: str) -> None:
+    if stream not in ("r", "s"):
+        raise InputError(f"a stream must be 'r' or 's', not {stream!r}")

@@ -1,0 +1,123 @@
+"""However a session is fed, interrupted and moved, it gives the golden answer, row for row and star for star."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.arrival import Arrivals, arrivals
+from splitjoin.cpu.engine import CpuDevice
+from splitjoin.device.api import Device
+from splitjoin.errors import BackPressure
+from splitjoin.golden import GoldenDevice
+from splitjoin.stream import Limit, StreamJoin
+
+from tests.conformance import assert_conforms
+from tests.scenarios import SCENARIOS
+from tests.strategies import scenario
+
+from .feeding import answer, feed, feeds, stream_query, whole
+from .lagging import LaggingDevice
+
+
+def same_rows(found: pa.Table, expected: pa.Table) -> None:
+    """Equal, NaN to NaN, in order."""
+    assert found.schema.equals(expected.schema)
+    assert repr(found.to_pylist()) == repr(expected.to_pylist())
+
+
+def check(data: st.DataObject, devices: list[Device], r: pa.Table, s: pa.Table, **query: Any) -> None:
+    made = stream_query(r, s, **query)
+    how = data.draw(feeds(len(r), len(s)))
+    session = feed(how, [lambda d=d: StreamJoin(made, d, punctuation=True) for d in devices], r, s, query["time"])
+    with session:
+        items, rows = answer(made, whole(made, how, r, s))
+        found = np.concatenate(how.items)
+        assert_conforms(found, items, query["order"])
+        got = pa.Table.from_batches(how.rows, session.schema)
+        if all(d.immediate for d in devices):
+            same_rows(got, rows)
+        else:
+            assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, rows.to_pylist()))
+        if query["order"] == "total":
+            same_rows(got, rows)
+        counters = session.counters()
+        assert (counters["rows"], counters["unread_rows"], counters["waiting"]) == (len(rows), 0, 0)
+        assert (counters["tuples_r"], counters["tuples_s"]) == (len(r), len(s))
+
+
+@given(scenario(max_rows=14), st.data())
+def test_golden(case: Any, data: st.DataObject) -> None:
+    check(data, [GoldenDevice()], case.r, case.s, on=case.on.sql, window=case.windows.spec, time=case.time,
+          order=case.order)
+
+
+@given(scenario(max_rows=14, type_=pa.int32()), st.data())
+def test_lagging_device(case: Any, data: st.DataObject) -> None:
+    lag = data.draw(st.integers(0, 9))
+    devices: list[Device] = [LaggingDevice(lag), GoldenDevice()]
+    check(data, data.draw(st.permutations(devices)), case.r, case.s, on=case.on.sql, window=case.windows.spec,
+          time=case.time, order=case.order)
+
+
+@pytest.mark.parametrize("case", SCENARIOS, ids=str)
+@settings(max_examples=6)
+@given(data=st.data())
+def test_shared_scenarios_moving_between_golden_and_cpu(case: Any, data: st.DataObject) -> None:
+    devices: list[Device] = [CpuDevice(), GoldenDevice()]
+    order = data.draw(st.sampled_from(["none", "total", "outer(1)", "outer(3)", "inner(2)"]))
+    check(data, data.draw(st.permutations(devices)), case.r, case.s, on=case.on, window=case.window, time=case.time,
+          order=order)
+
+
+@pytest.mark.parametrize("order", ["none", "total", "outer(3)"])
+@pytest.mark.parametrize("name", ["band-rows-17", "band-rows-and-range", "null-band"])
+def test_moving_between_the_circuit_and_cpu(name: str, order: str) -> None:
+    from splitjoin.sim import SimDevice
+
+    case = next(c for c in SCENARIOS if c.name == name)
+
+    @settings(max_examples=4)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        check(data, data.draw(st.permutations([SimDevice(cores=2), CpuDevice()])), case.r, case.s, on=case.on,
+              window=case.window, time=case.time, order=order)
+
+    run()
+
+
+@given(scenario(max_rows=14, type_=pa.int32()), st.data())
+def test_a_full_session_loses_nothing(case: Any, data: st.DataObject) -> None:
+    """With tiny limits, a batch that is refused is pushed again after a poll."""
+    made = stream_query(case.r, case.s, on=case.on.sql, window=case.windows.spec, time=case.time, order="total")
+    limit = Limit(rows=data.draw(st.integers(1, 4)), waiting=data.draw(st.integers(1, 3)))
+    left = {"r": case.r, "s": case.s}
+    rows, refused = [], 0
+    with StreamJoin(made, GoldenDevice(), limit=limit) as session:
+        order = []
+        while len(left["r"]) or len(left["s"]):
+            side = data.draw(st.sampled_from([side for side in ("r", "s") if len(left[side])]))
+            n = data.draw(st.integers(1, 3))
+            try:
+                (session.push_r if side == "r" else session.push_s)(left[side].slice(0, n))
+            except BackPressure as error:
+                refused += 1
+                if "poll first" in str(error):
+                    rows.append(session.poll())
+                    continue
+                side = str(error).split(" wait for ")[1][0]  # the stream that is behind
+                if not len(left[side]):
+                    (session.close_r if side == "r" else session.close_s)()
+                    continue
+                (session.push_r if side == "r" else session.push_s)(left[side].slice(0, n))
+            order += [side == "s"] * len(left[side].slice(0, n))
+            left[side] = left[side].slice(n)
+        rows.append(session.flush())
+        if made.time is None:
+            arrived = Arrivals(np.array(order, np.uint8), None, case.r, case.s)
+        else:
+            arrived = arrivals(made, case.r, case.s)
+        same_rows(pa.Table.from_batches(rows, session.schema), answer(made, arrived)[1])
