@@ -23,7 +23,7 @@ from splitjoin.hw.verilog import TOP, to_verilog
 
 from .tools import Verilator, cxx, find_verilator
 
-__all__ = ["library"]
+__all__ = ["library", "library_of"]
 
 _HARNESS = Path(__file__).with_name("harness.cpp")
 _FLAGS = ("-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
@@ -85,6 +85,23 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
         made = work / "model.so"
         _run([*compiler, "-shared", "-o", str(made), *objects, *map(str, runtime.objects), "-lpthread"], verilator)
         made.replace(target)  # atomic: a killed build leaves no half-written model
+
+
+def library_of(source: str, config: Configuration) -> Path:
+    """The shared library of Verilog ``source`` with the top module `TOP` and the ports of ``config``'s circuit.
+
+    For other forms of the circuit than its own Verilog, such as a mapped netlist. Cached and raises as `library`.
+    """
+    verilator, compiler = find_verilator(), cxx()
+    parts = (source, repr(config), _HARNESS.read_text(), " ".join(_FLAGS), repr(_LEVELS), _OPTIONS, verilator.version,
+             _compiler_version(compiler))
+    folder = cache_folder()
+    target = folder / f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
+    if not target.exists():
+        with locked(target.with_suffix(".lock")):
+            if not target.exists():
+                _build(source, config, verilator, compiler, target)
+    return target
 
 
 @contextmanager

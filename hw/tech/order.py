@@ -1,0 +1,58 @@
+"""Comparing keys with held bounds: codes that keep the order, and a comparator for them, a family each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from amaranth.hdl import Module, Value
+
+from .carry import CarryOrder
+
+__all__ = ["GenericOrder", "Order", "order_of"]
+
+
+class Order(Protocol):
+    """How unsigned integers of one width are compared.
+
+    They are not compared as they are but as codes, so that a family may choose codes that its cells compare cheaply.
+    A bound is coded once, when a probe is loaded; a key once for all comparators that see it.
+    """
+
+    #: Bits of a code.
+    bits: int
+
+    def key(self, value: Value) -> Value:
+        """The code of a key."""
+
+    def bound(self, value: Value) -> Value:
+        """The code of a bound."""
+
+    def above(self, m: Module, name: str, key: Value, bound: Value) -> Value:
+        """Whether the key is greater than or equal to the bound; both coded, combinational."""
+
+    def below(self, m: Module, name: str, key: Value, bound: Value) -> Value:
+        """Whether the key is less than or equal to the bound; both coded, combinational."""
+
+
+class GenericOrder:
+    """The definition: integers as they are, and the language's operators."""
+
+    def __init__(self, width: int):
+        self.bits = width
+
+    def key(self, value: Value) -> Value:
+        return value
+
+    def bound(self, value: Value) -> Value:
+        return value
+
+    def above(self, m: Module, name: str, key: Value, bound: Value) -> Value:
+        return key >= bound
+
+    def below(self, m: Module, name: str, key: Value, bound: Value) -> Value:
+        return key <= bound
+
+
+def order_of(family: str, width: int) -> Order:
+    """The way that ``family`` compares integers of ``width`` bits."""
+    return CarryOrder(width) if family == "ecp5" else GenericOrder(width)

@@ -1,0 +1,56 @@
+# amaranth: UnusedElaboratable=no
+import pytest
+from splitjoin.boards.flow.design import part_design
+from splitjoin.boards.flow.ecp5 import cells, parse, route
+from splitjoin.errors import ToolError
+from splitjoin.hw.tech.ram import Ram
+
+LOG = """
+Info: Logic utilisation before packing:
+Info:     Total LUT4s:      2744/83640     3%
+Info:         logic LUTs:    924/83640     1%
+Info:         carry LUTs:   1028/83640     1%
+Info:           RAM LUTs:    528/10455     5%
+Info:          RAMW LUTs:    264/20910     1%
+
+Info:      Total DFFs:      2948/83640     3%
+Info: Device utilisation:
+Info: 	              DP16KD:       4/    208     1%
+"""
+CLOCK = "posedge clk"
+
+
+def hop(cell):
+    return {"from": {"cell": cell}, "to": {"cell": cell}}
+
+
+REPORT = {
+    "fmax": {"clk": {"achieved": 63.97, "constraint": 300}},
+    "critical_paths": [{"from": "<async>", "to": CLOCK, "path": [hop("pin")]},
+                       {"from": CLOCK, "to": CLOCK, "path": [hop("a"), hop("b"), hop("c")]}],
+}
+
+
+def test_reports_are_read():
+    found = parse(LOG, REPORT, 12.5)
+    assert (found.lut4, found.logic, found.carry, found.ram) == (2744, 924, 1028, 792)
+    assert (found.ff, found.block_ram) == (2948, 4)
+    assert (found.mhz, found.source, found.sink, found.seconds) == (63.97, "a", "c", 12.5)
+
+
+def test_other_reports_are_refused():
+    with pytest.raises(ToolError, match="nextpnr's log must have a line 'Total DFFs', but has none"):
+        parse(LOG.replace("DFFs", "registers"), REPORT, 1.0)
+
+
+def test_a_part_is_mapped_placed_and_routed():
+    """The mapped part has the cells that were asked for, and placing it adds none."""
+    design = part_design(Ram(64, 512), "ecp5")
+    mapped = cells(design)
+    assert (mapped["part"].lut4, mapped["part"].ff, mapped["part"].block_ram) == (0, 0, 2)
+    assert mapped["harness"].block_ram == 2
+    routed = route(design, seed=2)
+    assert routed.block_ram == 2
+    assert routed.ff == mapped["harness"].ff
+    assert mapped["harness"].lut4 <= routed.lut4 <= mapped["harness"].lut4 + 2  # constants
+    assert 50 < routed.mhz < 1000
