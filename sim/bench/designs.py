@@ -15,6 +15,7 @@ from amaranth.hdl import Module, Value
 from amaranth.lib.wiring import In
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.core.region import Region
+from splitjoin.hw.gate.gate import ScaleGate
 from splitjoin.hw.gather.combiner import Combiner
 from splitjoin.hw.gather.merger import Merger
 from splitjoin.hw.gather.tree import GatherTree
@@ -22,13 +23,16 @@ from splitjoin.hw.network.tree import DistributionTree
 from splitjoin.hw.verilog import TOP, to_verilog
 
 from .driver import top_configuration
+from .gating import GATE
 
-__all__ = ["DESIGNS", "MERGERS", "REGIONS", "TOPS", "TREES", "TREE_BITS", "design"]
+__all__ = ["DESIGNS", "GATES", "MERGERS", "REGIONS", "TOPS", "TREES", "TREE_BITS", "design"]
 
 #: Width of the payload in the distribution trees.
 TREE_BITS = 12
 #: Name → (fan-out, leaves).
 TREES = {f"b{b}k{k}": (b, k) for b in (2, 3, 4) for k in range(1, 10)}
+#: Name → sources.
+GATES = {f"n{n}": n for n in (1, 2, 3, 5, 8)}
 #: Name → (fan-in, leaves); one merger where they are equal.
 MERGERS = {f"c{c}k{k}": (c, k) for c, k in ((2, 2), (3, 3), (4, 4), (2, 5), (3, 9))}
 #: Name → (configuration, side). The results of 32 tuples are more than a region can hold, so that scans stall midway.
@@ -60,6 +64,8 @@ def _parts(name: str) -> dict[str, Any]:
     """The components of design ``name``."""
     if name == "tree":
         return {n: DistributionTree(TREE_BITS, leaves=k, fanout=b) for n, (b, k) in TREES.items()}
+    if name == "gate":
+        return {n: ScaleGate(GATE, sources) for n, sources in GATES.items()}
     if name == "merger":
         return {n: Merger(k) if k == c else GatherTree(leaves=k, fanin=c) for n, (c, k) in MERGERS.items()}
     if name == "region":
@@ -68,7 +74,7 @@ def _parts(name: str) -> dict[str, Any]:
 
 
 #: All designs: one for each kind of component, and the whole circuit in each of `TOPS`.
-DESIGNS = ("tree", "merger", "region", "combiner", *(f"top-{name}" for name in TOPS))
+DESIGNS = ("gate", "tree", "merger", "region", "combiner", *(f"top-{name}" for name in TOPS))
 
 
 def design(name: str) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""ScaleGate as a circuit: several sources become one stream in arrival order."""

@@ -1,0 +1,136 @@
+"""ScaleGate: any number of sources, one stream of ready records in arrival order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import Configuration, Op
+
+from ..layouts import input_layout
+from ..network.tree import levels, split
+from ..parts import Submodules
+from .inlet import Inlet
+from .merger import ReadyMerger, ready_merger_ports
+
+__all__ = ["ScaleGate"]
+
+_COUNT = 32
+
+
+class ScaleGate(wiring.Component):
+    """Merges sources deterministically (ScaleJoin, section 4; here by the total order of semantics, section 1).
+
+    A tournament tree of `ReadyMerger` nodes: one record a cycle at the root, ``latency`` cycles from a source to the
+    output when nothing waits.
+
+    Each source brings its records in arrival order: event time never falls, and at equal times R comes before S (a
+    source of one stream is always so). A TICK promises that nothing of its event time and stream, or before, comes
+    behind it but what follows it in arrival order: with R in its stream field that is "nothing below ``ts``", and a
+    source of S alone may say S. A FLUSH closes the source. When every source is closed or inactive, and there was a
+    FLUSH, one FLUSH leaves behind all records, and the closed sources are open again. TICKs leave in their order too.
+
+    Sources are added and removed by ``active``. A source that is added holds everything back, from ``latency`` cycles
+    later at the latest and until its first record; that one must not precede what any other source has handed over
+    before, or it may come too late. What was taken from a source that is removed still leaves in order. A tuple that
+    comes too late, or out of its source's order, is taken and not passed on, and counted in ``refused``.
+
+    Ports: ``i``: ``sources`` streams of input records. ``active``: per source whether it takes part; may change in any
+    cycle. ``o``: input records. ``refused``: tuples that came too late so far, modulo 2³². All
+    event times in the gate must lie within half the counter's range.
+    """
+
+    def __init__(self, config: Configuration, sources: int, *, parts: Submodules | None = None):
+        if not (isinstance(sources, int) and sources >= 1):
+            raise ValueError(f"Sources must be a positive integer, not {sources!r}")
+        if not config.time_bits:
+            raise ValueError("A gate merges by event time, so time_bits must be from 2 to 64, not 0; "
+                             "without a time column arrival order is the order in which tuples are handed over")
+        self._config, self._sources = config, sources
+        self._parts = parts or Submodules()
+        record = stream.Signature(input_layout(config))
+        super().__init__({
+            "i": In(record).array(sources),
+            "active": In(sources),
+            "o": Out(record),
+            "refused": Out(_COUNT),
+        })
+
+    @property
+    def config(self) -> Configuration:
+        """What the records are those of."""
+        return self._config
+
+    @property
+    def sources(self) -> int:
+        """Number of inputs."""
+        return self._sources
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a source to the output, when nothing waits."""
+        return 1 + max(1, levels(self._sources, 2))
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        flushed = Signal()  # a source was closed by a FLUSH in this round
+        ending = Signal()  # the FLUSH is on offer; until it is taken, no record of the next round comes in
+        again = Signal()
+        inlets = []
+        for n, source in enumerate(self.i):
+            inlet = Inlet(self._config)
+            m.submodules[f"inlet{n}"] = inlet
+            wiring.connect(m, wiring.flipped(source), inlet.i)
+            m.d.comb += [inlet.active.eq(self.active[n]), inlet.hold.eq(ending), inlet.again.eq(again)]
+            inlets.append(inlet)
+
+        mergers: list[Any] = []
+
+        def node(name: str, inputs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
+            """A merger of one or two streams; the stream, and whether it is open."""
+            merger = self._parts.add(m, name, "ready_merger", ready_merger_ports(self._config),
+                                     lambda: ReadyMerger(self._config))
+            mergers.append(merger)
+            for n, (source, is_open) in enumerate(inputs):
+                wiring.connect(m, source, merger.i[n])
+                m.d.comb += merger.i_open[n].eq(is_open)
+            return merger.o, merger.o_open
+
+        def grow(first: int, count: int, name: str) -> tuple[Any, Any]:
+            if count == 1:
+                return inlets[first].o, inlets[first].open
+            left, right = split(count, 2)
+            return node(name, [grow(first, left, f"{name}_0"), grow(first + left, right, f"{name}_1")])
+
+        # One source has a node too, as it is the nodes that see to the order; its second input is never open.
+        merged, _ = grow(0, self._sources, "node") if self._sources > 1 else node("node", [grow(0, 1, "")])
+
+        # `o_open` of each node: at the root alone it would rise some cycles after a source has opened.
+        quiet = Signal()
+        m.d.comb += [
+            quiet.eq(~Cat(*(inlet.open | inlet.o.valid for inlet in inlets), *(n.o_open for n in mergers)).any()),
+            self.o.valid.eq(merged.valid | ending),
+            self.o.payload.eq(merged.payload),
+            merged.ready.eq(self.o.ready & ~ending),
+            again.eq(ending & self.o.ready),
+        ]
+        with m.If(ending):
+            m.d.comb += [Value.cast(self.o.payload).eq(0), self.o.payload.op.eq(Op.FLUSH)]
+        m.d.sync += [
+            ending.eq(Mux(ending, ~self.o.ready, flushed & quiet)),
+            flushed.eq((flushed & ~again) | Cat(inlet.flushed for inlet in inlets).any()),
+        ]
+
+        pulses = Signal(2 * len(mergers))
+        m.d.sync += [pulses.eq(Cat(node.refused for node in mergers)), self.refused.eq(self.refused + _sum(pulses))]
+        return m
+
+
+def _sum(bits: Any) -> Any:
+    """How many of ``bits`` are set, as a balanced tree of adders."""
+    if len(bits) == 1:
+        return bits[0]
+    half = len(bits) // 2
+    return _sum(bits[:half]) + _sum(bits[half:])

@@ -1,0 +1,85 @@
+"""One node of the gate's tournament tree: merges two streams of records by arrival order."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import Configuration, Op
+
+from ..layouts import input_layout
+from ..network.buffer import Buffer
+
+__all__ = ["ReadyMerger", "ready_merger_ports"]
+
+
+def ready_merger_ports(config: Configuration) -> dict[str, wiring.Member]:
+    """The ports of a `ReadyMerger`."""
+    record = stream.Signature(input_layout(config))
+    return {"i": In(record).array(2), "i_open": In(2), "o": Out(record), "o_open": Out(1), "refused": Out(2)}
+
+
+class ReadyMerger(wiring.Component):
+    """Hands on a record when none that precedes it can still come (semantics, section 1; ScaleJoin, Definition 2).
+
+    Arrival order here is event time, modulo the counter's width, then R before S, then input 0 before input 1. A record
+    is handed on when the other input shows one that follows it, or is not open and shows none. Heartbeats take their
+    place in the order like tuples, and are handed on too: the node above needs the promise as much as this one.
+
+    A record that precedes one that was handed on already is refused: taken, and not handed on. So the output is always
+    in order, whatever the sources do. When neither input is open and nothing is left, the next record may have any
+    event time.
+
+    Ports: ``i``: two streams of input records, each in arrival order. ``i_open``: whether more may come at an input
+    than what it shows; may fall only if nothing is under way to that input. ``o``, ``o_open``: the same upwards.
+    ``refused``: a tuple of input 0, of input 1 is refused in this cycle. All event times under way must lie within half
+    the counter's range. Registered: latency 1 cycle, 1 record a cycle.
+    """
+
+    def __init__(self, config: Configuration):
+        if not config.time_bits:
+            raise ValueError("A gate merges by event time, so time_bits must be from 2 to 64, not 0; "
+                             "without a time column arrival order is the order in which tuples are handed over")
+        self._config = config
+        super().__init__(ready_merger_ports(config))
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.buffer = buffer = Buffer(input_layout(self._config))
+        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+        top = self._config.time_bits  # the sign of a difference of keys
+        keys = [Cat(i.payload.stream, i.payload.ts) for i in self.i]
+
+        last = Signal(top + 1)  # key of the record that was handed on last
+        last_input = Signal()
+        known = Signal()  # whether there was one
+        late = Signal(2)
+        here = Signal(2)
+        first = Signal()  # input 0's record precedes input 1's
+        take = Signal(2)
+        gone = Signal(2)  # nothing more will come from this input
+        m.d.comb += [
+            late[0].eq(known & (keys[0] - last - last_input)[top]),
+            late[1].eq(known & (keys[1] - last)[top]),
+            first.eq(~(keys[1] - keys[0])[top]),
+            take[0].eq(here[0] & Mux(here[1], first, gone[1])),
+            take[1].eq(here[1] & Mux(here[0], ~first, gone[0])),
+            buffer.i.valid.eq(take.any()),
+            buffer.i.payload.eq(Mux(take[0], self.i[0].payload.as_value(), self.i[1].payload.as_value())),
+        ]
+        for n, i in enumerate(self.i):
+            m.d.comb += [
+                here[n].eq(i.valid & ~late[n]),
+                gone[n].eq(~i.valid & ~self.i_open[n]),
+                i.ready.eq(late[n] | (take[n] & buffer.i.ready)),
+                self.refused[n].eq(i.valid & late[n] & (i.payload.op == Op.TUPLE)),
+            ]
+        busy = Signal()
+        m.d.comb += busy.eq(self.i_open.any() | self.i[0].valid | self.i[1].valid | buffer.o.valid)
+        # A cycle late: when it rises, no record that comes with it is at `o` before; when it falls, all have left.
+        m.d.sync += self.o_open.eq(busy)
+        with m.If(take.any() & buffer.i.ready):
+            m.d.sync += [last.eq(Mux(take[0], keys[0], keys[1])), last_input.eq(~take[0]), known.eq(1)]
+        with m.Elif(~busy):
+            m.d.sync += known.eq(0)
+        return m

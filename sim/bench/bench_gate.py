@@ -1,0 +1,23 @@
+"""cocotb bench of the gate: what is ready leaves, in arrival order, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import cocotb
+
+from .designs import GATES
+from .gating import GATE, gate, random_sources
+from .on_cocotb import CocotbTestbench
+from .pauses import MATRIX
+
+
+@cocotb.test()
+@cocotb.parametrize(name=list(GATES), stalls=list(MATRIX), case=[0, 1, 2])
+async def ready_records_leave_in_arrival_order(dut: Any, name: str, stalls: str, case: int) -> None:
+    rng = random.Random(random.getrandbits(32))
+    sources = random_sources(rng, GATES[name], 30, start=rng.randrange(1000))
+    tb = CocotbTestbench(dut)
+    await tb.reset()
+    await gate(tb, GATE, sources, MATRIX[stalls].seeded(case), name=f"{name}__")
