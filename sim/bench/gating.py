@@ -45,8 +45,8 @@ class GateModel:
         """From now on ``source`` holds back what could come behind its records."""
         self._last[source] = None
         if self.trusting and self._newest is not None:
-            *place, position = self._newest
-            self._last[source] = (*place, position + 1)
+            ts, stream, newest, position = self._newest
+            self._last[source] = (ts, stream, newest, position + 1)
 
     def remove(self, source: int) -> None:
         """``source`` brings no more, for now."""
