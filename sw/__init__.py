@@ -23,11 +23,12 @@ from .gate import ScaleGate
 from .join import JoinResult, execute, join
 from .lang.query import Query
 from .lang.schema import Schema
-from .stream import Limit, StreamJoin, open as open, query  # noqa: A004  # called as splitjoin.open
+from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
 
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = [
-    "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit", "OrderError", "PredicateError",
-    "Query", "ScaleGate", "Schema", "SchemaError", "SnapshotError", "SplitJoinError", "StreamJoin", "ToolError",
-    "UnsupportedError", "WindowError", "WindowOverflow", "execute", "join", "query",
+    "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
+    "OrderError", "PredicateError", "Query", "ScaleGate", "Schema", "SchemaError", "SnapshotError",
+    "SplitJoinError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "execute",
+    "join", "open_async", "query",
 ]

@@ -120,8 +120,13 @@ class ScaleGate:
             return self._behind()[1]
 
     def held_up(self, side: Side, index: int | None) -> bool:
-        """Whether a source (None: one still to be added) waits for another one; one that is behind never does."""
+        """Whether a source (None: one still to be added) waits for another one.
+
+        One that is behind never does, nor one that is closed: what it delivers is refused at once.
+        """
         with self._lock:
+            if self._finished[side] or (index is not None and self._runs(side, index).closed):
+                return False
             _, names = self._behind()
             return bool(names) and (f"{side}[{index}]" if index is not None else side) not in names
 

@@ -1,36 +1,39 @@
-"""A growing row of int64 that is trimmed at the front."""
+"""Arrays that grow at the end and are trimmed at the front: numbers, and Arrow columns of fixed width."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-__all__ = ["Growing"]
+__all__ = ["FixedColumn", "Growing"]
 
 _ROOM = 1024
 
 
 class Growing:
-    """int64 values that are appended at the end and let go at the front, each copied a few times at most."""
+    """Values of ``dtype`` that are appended at the end and let go at the front, each copied a few times at most."""
 
-    def __init__(self) -> None:
-        self._array = np.empty(_ROOM, np.int64)
+    def __init__(self, dtype: npt.DTypeLike = np.int64) -> None:
+        self._array: npt.NDArray[Any] = np.empty(_ROOM, dtype)
         self._start = self._end = 0
 
     def __len__(self) -> int:
         return self._end - self._start
 
     @property
-    def values(self) -> npt.NDArray[np.int64]:
+    def values(self) -> npt.NDArray[Any]:
         """What is there: a view, valid until the next change."""
         return self._array[self._start:self._end]
 
-    def append(self, values: npt.NDArray[np.int64]) -> None:
+    def append(self, values: npt.NDArray[Any]) -> None:
         """Add ``values`` at the end."""
         n = len(values)
         if self._end + n > len(self._array):
             used = len(self)
-            grown = np.empty(max(2 * (used + n), _ROOM), np.int64)
+            grown = np.empty(max(2 * (used + n), _ROOM), self._array.dtype)
             grown[:used] = self.values
             self._array, self._start, self._end = grown, 0, used
         self._array[self._end:self._end + n] = values
@@ -41,6 +44,56 @@ class Growing:
         self._start += n
         if len(self._array) > max(_ROOM, 8 * len(self)):
             kept = self.values.copy()
-            self._array = np.empty(max(2 * len(kept), _ROOM), np.int64)
+            self._array = np.empty(max(2 * len(kept), _ROOM), self._array.dtype)
             self._array[:len(kept)] = kept
             self._start, self._end = 0, len(kept)
+
+
+class FixedColumn:
+    """An Arrow column of whole bytes a value, as one array, from which rows are gathered at once."""
+
+    def __init__(self, type_: pa.DataType):
+        self._type = type_
+        self._dtype = np.dtype(f"V{type_.bit_width // 8}" if type_.bit_width > 64 else f"u{type_.bit_width // 8}")
+        self._values = Growing(self._dtype)
+        self._valid: Growing | None = None  # None as long as there was no NULL
+
+    @staticmethod
+    def holds(type_: pa.DataType) -> bool:
+        """Whether columns of ``type_`` can be kept so."""
+        return (pa.types.is_primitive(type_) and not pa.types.is_boolean(type_)) or pa.types.is_decimal128(type_)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return len(self._values) * (self._dtype.itemsize + (self._valid is not None))
+
+    def append(self, column: pa.ChunkedArray) -> None:
+        """Add the values of ``column``."""
+        for chunk in column.chunks:
+            if not len(chunk):
+                continue
+            before = len(self._values)
+            self._values.append(np.frombuffer(chunk.buffers()[1], self._dtype, len(chunk),
+                                              chunk.offset * self._dtype.itemsize))
+            if chunk.null_count and self._valid is None:
+                self._valid = Growing(np.bool_)
+                self._valid.append(np.ones(before, np.bool_))
+            if self._valid is not None:
+                self._valid.append(chunk.is_valid().to_numpy(zero_copy_only=False))
+
+    def drop(self, n: int) -> None:
+        """Let go of the first ``n`` values."""
+        self._values.drop(n)
+        if self._valid is not None:
+            self._valid.drop(n)
+
+    def gather(self, rows: npt.NDArray[np.int64] | slice) -> pa.Array:
+        """The values at these places."""
+        values = np.ascontiguousarray(self._values.values[rows])
+        bitmap = None
+        if self._valid is not None:
+            bitmap = pa.py_buffer(np.packbits(self._valid.values[rows], bitorder="little"))
+        if isinstance(rows, slice):
+            values = values.copy()  # the array itself goes on changing
+        return pa.Array.from_buffers(self._type, len(values), [bitmap, pa.py_buffer(values)])

@@ -14,10 +14,11 @@ from ..lang.order import Order
 from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import Schema, Side
 from ..lang.windows import WindowSpec
+from .aio import AsyncStreamJoin
 from .limit import Limit
 from .session import StreamJoin
 
-__all__ = ["open", "query"]
+__all__ = ["open", "open_async", "query"]
 
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
@@ -42,6 +43,14 @@ def open(query: Query, device: str | Device = "cpu", *, select: Sequence[str] | 
     """
     return StreamJoin(query, find_device(device, **options), select=select, lateness=lateness, limit=limit,
                       when_full=when_full, punctuation=punctuation)
+
+
+def open_async(query: Query, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
+               lateness: int | str | None = None, limit: Limit | int | None = None, punctuation: bool = False,
+               **options: object) -> AsyncStreamJoin:
+    """As `open`, for asyncio: a push waits while the session is full."""
+    return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, limit=limit, when_full="raise",
+                                punctuation=punctuation, **options))
 
 
 def _schema(side: Side, given: Any) -> Schema:

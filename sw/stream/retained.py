@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..lang.windows import Extent
 from ..output import take
-from .growing import Growing
+from .growing import FixedColumn, Growing
 
 __all__ = ["Retained"]
 
@@ -23,7 +23,7 @@ _SMALL = 1 << 15
 
 
 class Retained:
-    """Rows ``base`` to ``end`` of a stream, by row id, as a list of chunks.
+    """Rows ``base`` to ``end`` of a stream, by row id: columns of fixed width as arrays, the others in chunks.
 
     Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``seen``, how many tuples of
     the other stream precede each tuple in arrival order (kept for R only, which tells all of arrival order).
@@ -31,7 +31,9 @@ class Retained:
 
     def __init__(self, schema: pa.Schema, extent: Extent, first: int = 0):
         self._schema, self._extent = schema, extent
-        self._chunks: list[pa.RecordBatch] = []
+        self._fixed = {f.name: FixedColumn(f.type) for f in schema if FixedColumn.holds(f.type)}
+        self._other = pa.schema([f for f in schema if f.name not in self._fixed])
+        self._chunks: list[pa.RecordBatch] = []  # of the other columns, if there are any
         self._starts: list[int] = []
         self.base = self.end = first
         self.ts = Growing()
@@ -42,21 +44,29 @@ class Retained:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the chunks."""
-        return sum(int(c.nbytes) for c in self._chunks)
+        """Bytes of the columns."""
+        return sum(int(c.nbytes) for c in self._chunks) + sum(c.nbytes for c in self._fixed.values())
 
     def append(self, table: pa.Table, ts: Rows | None, seen: Rows | None) -> None:
         """Add tuples at the end."""
         if not len(table):
             return
-        for batch in table.combine_chunks().to_batches():
-            self._starts.append(self.end)
-            self._chunks.append(batch)
-            self.end += len(batch)
+        for name, column in self._fixed.items():
+            column.append(table.column(name))
         if ts is not None:
             self.ts.append(ts)
         if seen is not None:
             self.seen.append(seen)
+        if len(self._other):
+            self._append_chunks(table.select(self._other.names))
+        self.end += len(table)
+
+    def _append_chunks(self, table: pa.Table) -> None:
+        start = self.end
+        for batch in table.combine_chunks().to_batches():
+            self._starts.append(start)
+            self._chunks.append(batch)
+            start += len(batch)
         while len(self._chunks) > 1:
             a, b = self._chunks[-2:]
             if len(a) + len(b) > _SMALL or 2 * len(b) < len(a):
@@ -88,6 +98,8 @@ class Retained:
         for kept in (self.ts, self.seen):
             if len(kept):
                 kept.drop(drop)
+        for column in self._fixed.values():
+            column.drop(drop)
         self.base = first
         gone = bisect_right(self._starts, first) - 1 if first < self.end else len(self._starts)
         del self._chunks[:gone], self._starts[:gone]
@@ -95,17 +107,27 @@ class Retained:
             # A slice would keep the whole chunk alive; a copy of less than half of it is soon paid off.
             rows = pa.array(np.arange(dead, len(self._chunks[0])))
             self._chunks[0] = pa.RecordBatch.from_arrays([_flat(take(pa.chunked_array([c]), rows))
-                                                          for c in self._chunks[0].columns], schema=self._schema)
+                                                          for c in self._chunks[0].columns], schema=self._other)
             self._starts[0] = first
 
     def table(self) -> pa.Table:
         """All rows, from ``base`` on."""
-        if not self._chunks:
+        if not len(self):
             return self._schema.empty_table()
-        return pa.Table.from_batches(self._chunks).slice(self.base - self._starts[0])
+        others = pa.Table.from_batches(self._chunks, self._other)
+        if self._chunks:
+            others = others.slice(self.base - self._starts[0])
+        return pa.table([self._fixed[name].gather(slice(None)) if name in self._fixed else others.column(name)
+                         for name in self._schema.names], schema=self._schema)
 
     def gather(self, names: Sequence[str], rows: Rows) -> list[pa.Array]:
         """Columns ``names`` of the rows with these ids, in this order, each id from ``base`` to ``end``."""
+        local = rows - self.base
+        others = [name for name in names if name not in self._fixed]
+        found = dict(zip(others, self._gather_chunks(others, rows), strict=True))
+        return [self._fixed[name].gather(local) if name in self._fixed else found[name] for name in names]
+
+    def _gather_chunks(self, names: Sequence[str], rows: Rows) -> list[pa.Array]:
         if not len(rows):
             return [pa.array([], self._schema.field(name).type) for name in names]
         if not names:

@@ -11,23 +11,20 @@ import pyarrow as pa
 
 from ..device.api import Device, Items
 from ..device.registry import device as find_device
-from ..errors import BackPressure, DeviceError, InputError, SchemaError, SplitJoinError
+from ..errors import BackPressure, DeviceError, InputError, SplitJoinError
 from ..gate import PushOrder, ScaleGate, Source
-from ..gate.batch import as_batch
-from ..lang.ir import columns as columns_of
 from ..lang.query import Query
 from ..lang.schema import Side
-from ..lang.types import plain
-from ..output import output_columns, output_schema
 from .core import SIDES, Core
+from .layout import Layout
 from .limit import Limit
 from .outbox import Outbox
 from .snapshot import Snapshot
 
-__all__ = ["StreamJoin"]
+__all__ = ["LOOK", "StreamJoin"]
 
 #: Seconds between two looks at a device whose results come by themselves.
-_LOOK = 0.01
+LOOK = 0.01
 
 
 class StreamJoin:
@@ -50,38 +47,24 @@ class StreamJoin:
     def __init__(self, query: Query, device: Device, *, select: Sequence[str] | None = None,
                  lateness: int | str | None = None, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block"] = "raise", punctuation: bool = False):
-        if not isinstance(query, Query):
-            raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "
-                             f"it, not {query!r}")
+        self._layout = Layout(query, select)
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         self._query, self._lateness = query, lateness
-        self._schemas: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
-        self._columns = output_columns(self._schemas["r"], self._schemas["s"], select)
-        if not self._columns:
-            raise SchemaError("select must name at least one column")
-        self._schema = output_schema(self._columns)
         self._limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         self._when_full, self._punctuation = when_full, punctuation
-        self._kept = {side: self._needed_columns(side) for side in SIDES}
-        self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
-                                 and not query.schema(side)[c.name].nullable] for side in SIDES}
         self._lock = Condition(RLock())
         self._blocked = 0
         self._failure: Exception | None = None
         self._closed = False
         self._default: dict[Side, int] = {}
-        self._gate = self._make_gate()
-        self._outbox = Outbox(self._schema, punctuation)
-        self._core = self._make_core(device, self._outbox)
+        self._gate, self._outbox, self._core = self._parts(device)
         _ = self._core.runner  # what the device refuses is refused now
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the results."""
-        return self._schema
-
-    # Input ----------------------------------------------------------------------------------------------------------
+        return self._layout.schema
 
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
@@ -150,8 +133,6 @@ class StreamJoin:
                 self._gate.remove(side, index)
                 self._work()
 
-    # Output ---------------------------------------------------------------------------------------------------------
-
     def poll(self) -> pa.RecordBatch:
         """The result rows that are complete and were not given out, in order: at most about 1 GiB of them.
 
@@ -194,7 +175,12 @@ class StreamJoin:
             elif self._outbox.over:
                 return
             else:
-                self._outbox.wait(_LOOK if self._core.runner.lags else None)
+                self._outbox.wait(LOOK if self.lags else None)
+
+    @property
+    def lags(self) -> bool:
+        """Whether the device may find results by itself, after the push that they belong to."""
+        return self._core.runner.lags
 
     @property
     def finished(self) -> bool:
@@ -226,8 +212,6 @@ class StreamJoin:
             out |= self._gate.counters()
             return out | {f"device_{name}": n for name, n in self._core.runner.counters().items()}
 
-    # Life -----------------------------------------------------------------------------------------------------------
-
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, on any device: see `restore`.
 
@@ -238,8 +222,8 @@ class StreamJoin:
             if self._closed:
                 raise DeviceError("the session is closed")
             self._collect()
-            return Snapshot.of(self._query, self._schema, self._gate.lateness, self._punctuation, self._gate.state(),
-                               self._default, self._core, self._outbox).to_bytes()
+            return Snapshot.of(self._query, self._layout.schema, self._gate.lateness, self._punctuation,
+                               self._gate.state(), self._default, self._core, self._outbox).to_bytes()
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a session of the same query, taken on any device, instead of what this one knew.
@@ -252,9 +236,8 @@ class StreamJoin:
             if self._closed:
                 raise DeviceError("the session is closed")
             found = Snapshot.from_bytes(snapshot)
-            found.check(self._query, self._schema, self._gate.lateness, self._punctuation)
-            gate, outbox = self._make_gate(), Outbox(self._schema, self._punctuation)
-            core = self._make_core(self._core.device, outbox)
+            found.check(self._query, self._layout.schema, self._gate.lateness, self._punctuation)
+            gate, outbox, core = self._parts(self._core.device)
             try:
                 gate.restore(found.gate())
                 found.fill(self._query, core, outbox)
@@ -303,11 +286,8 @@ class StreamJoin:
                  trace: TracebackType | None) -> None:
         self.close()
 
-    # Inside ---------------------------------------------------------------------------------------------------------
-
     def _push(self, side: Side, index: int | None, data: Any) -> None:
-        table = as_batch(data, side, self._schemas[side])
-        self._check_nulls(side, table)
+        table = self._layout.batch(side, data)
         with self._lock:
             self._make_room(side, index)
             self._gate.deliver(side, self._default_source(side) if index is None else index, table)
@@ -411,46 +391,12 @@ class StreamJoin:
         return DeviceError(f"the device failed: {self._failure!r}; what was pushed is kept: restart() goes on in a "
                            f"fresh device session, restart('cpu') on another device")
 
-    def _check_nulls(self, side: Side, table: pa.Table) -> None:
-        for name in self._not_null[side]:
-            if plain(table.column(name)).null_count:
-                raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
-                                 f"has one; declare the column nullable in the schema of the query")
-
-    def _needed_columns(self, side: Side) -> list[str]:
-        """The columns of a stream that results, the condition and the time need, in the stream's order; one at least,
-        as a table without columns has no rows.
-        """
-        names = {c.source for c in self._columns if c.side == side}
-        names |= {c.name for c in columns_of(self._query.predicate) if c.side == side}
-        if self._query.time is not None:
-            names.add(self._query.time.name(side))
-        all_names = self._schemas[side].names
-        return [name for name in all_names if name in names] or all_names[:1]
-
-    def _make_gate(self) -> ScaleGate | PushOrder:
-        r, s = self._schemas["r"], self._schemas["s"]
-        if self._query.time is None:
-            if self._lateness is not None:
-                raise InputError("a lateness needs a query with a time column; without one, tuples arrive as they are "
-                                 "pushed")
-            return PushOrder(r, s, columns=self._kept)
-        return ScaleGate(r, s, time=self._query.time, lateness=self._lateness, keep_late=self._limit.late,
-                         columns=self._kept)
-
-    def _make_core(self, device: Device, outbox: Outbox) -> Core:
-        schemas = {side: pa.schema([self._schemas[side].field(n) for n in self._kept[side]]) for side in SIDES}
-        return Core(self._query, device, self._columns, schemas, outbox, self._limit.rows)
-
-
-def _arrow(query: Query, side: Side) -> pa.Schema:
-    schema = query.schema(side).arrow
-    if schema is None:
-        raise SchemaError(f"a session needs the Arrow schema of stream {side}, but the query was made without one; "
-                          f"make it with splitjoin.query(r_schema, s_schema, on=…, window=…)")
-    if not len(schema):
-        raise SchemaError(f"stream {side} must have at least one column")
-    return schema
+    def _parts(self, device: Device) -> tuple[ScaleGate | PushOrder, Outbox, Core]:
+        layout, limit = self._layout, self._limit
+        outbox = Outbox(layout.schema, self._punctuation)
+        schemas = {side: layout.kept_schema(side) for side in SIDES}
+        return (layout.gate(self._lateness, limit.late), outbox,
+                Core(self._query, device, layout.columns, schemas, outbox, limit.rows))
 
 
 def _check_stream(stream: str) -> None:

@@ -1,0 +1,204 @@
+"""`AsyncStreamJoin`: a streaming session for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+import pyarrow as pa
+
+from ..device.api import Device, Items
+from ..errors import BackPressure, DeviceError
+from ..gate import Source
+from ..lang.schema import Side
+from .session import LOOK, StreamJoin
+
+__all__ = ["AsyncSource", "AsyncStreamJoin"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class AsyncStreamJoin:
+    """A `StreamJoin` whose methods are awaited; `splitjoin.open_async` makes it.
+
+    A push waits while the session is full, and the event loop goes on meanwhile; all work is done in one thread. A push
+    that is cancelled while it waits has taken nothing. ``session`` must have been opened with ``when_full="raise"``,
+    and must not be used by others.
+    """
+
+    def __init__(self, session: StreamJoin):
+        self._session = session
+        self._changed = asyncio.Condition()
+        self._thread = ThreadPoolExecutor(1, "splitjoin")
+        self._closed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+        return self._session.schema
+
+    @property
+    def finished(self) -> bool:
+        """Whether both streams are closed and all rows have been given out."""
+        return self._session.finished
+
+    async def push_r(self, data: Any) -> None:
+        """As `StreamJoin.push_r`, waiting for room."""
+        await self._deliver(self._session.push_r, data)
+
+    async def push_s(self, data: Any) -> None:
+        """As `StreamJoin.push_s`, waiting for room."""
+        await self._deliver(self._session.push_s, data)
+
+    async def source(self, stream: Side) -> AsyncSource:
+        """As `StreamJoin.source`."""
+        return AsyncSource(self, await self._change(self._session.source, stream))
+
+    async def source_at(self, stream: Side, index: int) -> AsyncSource:
+        """As `StreamJoin.source_at`."""
+        return AsyncSource(self, await self._change(self._session.source_at, stream, index))
+
+    async def heartbeat(self, time: Any, stream: Side | None = None) -> None:
+        """As `StreamJoin.heartbeat`."""
+        await self._change(self._session.heartbeat, time, stream)
+
+    async def close_r(self) -> None:
+        """As `StreamJoin.close_r`."""
+        await self._change(self._session.close_r)
+
+    async def close_s(self) -> None:
+        """As `StreamJoin.close_s`."""
+        await self._change(self._session.close_s)
+
+    async def poll(self) -> pa.RecordBatch:
+        """As `StreamJoin.poll`."""
+        return await self._change(self._session.poll)
+
+    async def poll_items(self) -> tuple[Items, pa.RecordBatch]:
+        """As `StreamJoin.poll_items`."""
+        return await self._change(self._session.poll_items)
+
+    async def flush(self) -> pa.RecordBatch:
+        """As `StreamJoin.flush`."""
+        return await self._change(self._session.flush)
+
+    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        """Batches as they become complete, each with at least one row, until both streams are closed and all is out."""
+        while True:
+            async with self._changed:
+                batch = await self._call(self._session.poll)
+                if len(batch):
+                    self._changed.notify_all()
+                elif self._session.finished:
+                    return
+                else:
+                    await self._wait()
+            if len(batch):
+                yield batch
+
+    async def late_r(self) -> pa.Table:
+        """As `StreamJoin.late_r`."""
+        return await self._change(self._session.late_r)
+
+    async def late_s(self) -> pa.Table:
+        """As `StreamJoin.late_s`."""
+        return await self._change(self._session.late_s)
+
+    async def counters(self) -> dict[str, int]:
+        """As `StreamJoin.counters`."""
+        return await self._change(self._session.counters)
+
+    async def snapshot(self) -> bytes:
+        """As `StreamJoin.snapshot`."""
+        return await self._change(self._session.snapshot)
+
+    async def restore(self, snapshot: bytes) -> None:
+        """As `StreamJoin.restore`."""
+        await self._change(self._session.restore, snapshot)
+
+    async def restart(self, device: str | Device | None = None, **options: object) -> None:
+        """As `StreamJoin.restart`."""
+        await self._change(self._session.restart, device, **options)
+
+    async def close(self) -> None:
+        """As `StreamJoin.close`. Pushes that wait raise."""
+        if not self._closed:
+            await self._change(self._session.close)
+            self._closed = True
+            self._thread.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncStreamJoin:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def _deliver(self, push: Callable[[Any], None], data: Any) -> None:
+        async with self._changed:
+            while True:
+                try:
+                    await self._call(push, data)
+                    break
+                except BackPressure:
+                    await self._wait()
+            self._changed.notify_all()
+
+    async def _change(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do something that may let others go on."""
+        async with self._changed:
+            try:
+                return await self._call(call, *args, **kwargs)
+            finally:
+                self._changed.notify_all()
+
+    async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do something in the thread. What has begun there is waited for even when the caller is cancelled."""
+        if self._closed:
+            raise DeviceError("the session is closed")
+        done = asyncio.get_running_loop().run_in_executor(self._thread, lambda: call(*args, **kwargs))
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])
+            raise
+
+    async def _wait(self) -> None:
+        """Until something has changed; not long where a device finds results by itself."""
+        if not self._session.lags:
+            await self._changed.wait()
+            return
+        try:
+            await asyncio.wait_for(self._changed.wait(), LOOK)
+        except TimeoutError:
+            return
+
+
+class AsyncSource:
+    """A source of an `AsyncStreamJoin`. Use as a context manager to close it at the end."""
+
+    def __init__(self, session: AsyncStreamJoin, source: Source):
+        self._session, self._source = session, source
+        self.side, self.index = source.side, source.index
+
+    async def push(self, data: Any) -> None:
+        """As `Source.push`, waiting for room."""
+        await self._session._deliver(self._source.push, data)
+
+    async def heartbeat(self, time: Any) -> None:
+        """As `Source.heartbeat`."""
+        await self._session._change(self._source.heartbeat, time)
+
+    async def close(self) -> None:
+        """As `Source.close`."""
+        await self._session._change(self._source.close)
+
+    async def __aenter__(self) -> AsyncSource:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,86 @@
+"""What a query's streams and results look like in a session: schemas, and the columns that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InputError, SchemaError
+from ..gate import PushOrder, ScaleGate
+from ..gate.batch import as_batch
+from ..lang.ir import columns as columns_of
+from ..lang.query import Query
+from ..lang.schema import Side
+from ..lang.types import plain
+from ..output import output_columns, output_schema
+from .core import SIDES
+
+__all__ = ["Layout"]
+
+
+class Layout:
+    """Schemas of streams and results of ``query`` with ``select``.
+
+    Attributes:
+        schemas: The Arrow schema of each stream.
+        columns, schema: The result columns, and their Arrow schema.
+        kept: Of each stream the columns that results, condition and time need.
+    """
+
+    def __init__(self, query: Query, select: Sequence[str] | None):
+        if not isinstance(query, Query):
+            raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "
+                             f"it, not {query!r}")
+        self._query = query
+        self.schemas: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
+        self.columns = output_columns(self.schemas["r"], self.schemas["s"], select)
+        if not self.columns:
+            raise SchemaError("select must name at least one column")
+        self.schema = output_schema(self.columns)
+        self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
+        self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
+                                 and not query.schema(side)[c.name].nullable] for side in SIDES}
+
+    def kept_schema(self, side: Side) -> pa.Schema:
+        """The schema of the kept columns of a stream."""
+        return pa.schema([self.schemas[side].field(name) for name in self.kept[side]])
+
+    def batch(self, side: Side, data: Any) -> pa.Table:
+        """``data`` as a checked batch of stream ``side``. Raises `InputError` and `SchemaError`."""
+        table = as_batch(data, side, self.schemas[side])
+        for name in self._not_null[side]:
+            if plain(table.column(name)).null_count:
+                raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
+                                 f"has one; declare the column nullable in the schema of the query")
+        return table
+
+    def gate(self, lateness: int | str | None, late: int) -> ScaleGate | PushOrder:
+        """A gate for the streams."""
+        r, s = self.schemas["r"], self.schemas["s"]
+        if self._query.time is not None:
+            return ScaleGate(r, s, time=self._query.time, lateness=lateness, keep_late=late, columns=self.kept)
+        if lateness is not None:
+            raise InputError("a lateness needs a query with a time column; without one, tuples arrive as they are "
+                             "pushed")
+        return PushOrder(r, s, columns=self.kept)
+
+    def _needed(self, side: Side) -> list[str]:
+        """One at least, as a table without columns has no rows."""
+        names = {c.source for c in self.columns if c.side == side}
+        names |= {c.name for c in columns_of(self._query.predicate) if c.side == side}
+        if self._query.time is not None:
+            names.add(self._query.time.name(side))
+        all_names = self.schemas[side].names
+        return [name for name in all_names if name in names] or all_names[:1]
+
+
+def _arrow(query: Query, side: Side) -> pa.Schema:
+    schema = query.schema(side).arrow
+    if schema is None:
+        raise SchemaError(f"a session needs the Arrow schema of stream {side}, but the query was made without one; "
+                          f"make it with splitjoin.query(r_schema, s_schema, on=…, window=…)")
+    if not len(schema):
+        raise SchemaError(f"stream {side} must have at least one column")
+    return schema
