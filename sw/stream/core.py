@@ -179,6 +179,8 @@ class Core:
 
     def _checkpoint(self) -> None:
         kept = [self.retained[side] for side in SIDES]
+        if self._checkpoints and self._checkpoints[-1][0] == (kept[0].end, kept[1].end):
+            self._checkpoints.pop()  # time went on, and nothing came: heartbeats must not pile up
         self._checkpoints.append(((kept[0].end, kept[1].end), (kept[0].needed(self._now), kept[1].needed(self._now))))
 
     def _trim(self) -> None:

@@ -128,6 +128,21 @@ def test_a_tie_goes_to_r_then_to_the_earlier_source() -> None:
     assert names(gate.ready()) == ["s", "s'"]
 
 
+def test_a_source_that_comes_later_must_not_precede_what_was_ready() -> None:
+    gate = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=0)
+    r, s = gate.add("r"), gate.add("s")
+    r.push(table([(5, "r"), (9, "r'")]))
+    s.push(table([(5, "s")]))  # arrival order is known up to s[0]'s next tuple at 5
+    assert names(gate.ready()) == ["r", "s"]
+    gate.add("r").push(table([(5, "before s"), (6, "r1")]))
+    gate.add("s").push(table([(5, "s1")]))
+    s.close()
+    assert gate.late("r")["name"].to_pylist() == ["before s"]
+    for side in ("r", "s"):
+        gate.finish(side)
+    assert names(gate.ready()) == ["s1", "r1", "r'"]
+
+
 def test_extreme_times() -> None:
     gate = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=2**64)
     r, s = gate.add("r"), gate.add("s")

@@ -78,6 +78,30 @@ def test_a_slow_reader_blocks_push_and_poll_wakes_it() -> None:
         assert session.counters()["tuples_s"] == 10
 
 
+def test_a_poll_beside_other_work_still_wakes_who_is_blocked() -> None:
+    with StreamJoin(query(), GoldenDevice(), limit=1, when_full="block") as session:
+        session.push_r(r(1))
+        session.push_s(s(1))
+        session.heartbeat(2, "r")
+        pusher, _, pushed = in_thread(lambda: session.push_s(s(3)))
+        blocked(session)
+        free = Event()
+
+        def work() -> None:
+            with session._lock:
+                assert free.wait(60)
+
+        worker, *_ = in_thread(work)
+        while session._lock.acquire(blocking=False):
+            session._lock.release()
+        poller, _, polled = in_thread(session.poll)
+        Event().wait(0.05)
+        free.set()
+        for thread in (worker, poller, pusher):
+            joined(thread)
+        assert (len(polled[0]), pushed) == (1, [None])
+
+
 def test_waiting_rows_block_push_until_the_other_stream_comes() -> None:
     with StreamJoin(query(), GoldenDevice(), limit=Limit(waiting=3), when_full="block") as session:
         session.push_r(r(1, 2, 3, 4))
@@ -216,6 +240,37 @@ def test_a_session_outlives_the_row_numbers_of_its_device(lag: int) -> None:
             out += to.poll_items()[0].tolist()
         assert found == expected
         assert session.counters()["restarts"] >= 5
+
+
+@pytest.mark.parametrize("lag", range(6))
+@pytest.mark.parametrize("order", ["inner(1)", "inner(2)", "outer(2)", "total", "none"])
+def test_restarts_in_the_middle_of_a_probe(order: str, lag: int) -> None:
+    """A star within a probe does not mean that the device is done with the probe."""
+    made = query(order=order, window="ROWS 4", time=None)
+    with StreamJoin(made, LaggingDevice(lag), punctuation=True) as session:
+        found: list[Any] = []
+        for n in range(12):
+            (session.push_r if n % 2 else session.push_s)((r if n % 2 else s)(n))
+            session.restart()
+            found += session.poll_items()[0].tolist()
+        session.close_r()
+        session.close_s()
+        found += session.poll_items()[0].tolist()
+    with StreamJoin(made, GoldenDevice(), punctuation=True) as session:
+        for n in range(12):
+            (session.push_r if n % 2 else session.push_s)((r if n % 2 else s)(n))
+        session.close_r()
+        session.close_s()
+        assert found == session.poll_items()[0].tolist()
+
+
+def test_heartbeats_do_not_pile_up_behind_a_lagging_device() -> None:
+    with StreamJoin(query(), LaggingDevice(50), punctuation=True) as session:
+        session.push_r(r(1))
+        session.push_s(s(1))
+        for at in range(2, 200):
+            session.heartbeat(at)
+        assert len(session._core._checkpoints) < 4
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3])
