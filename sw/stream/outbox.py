@@ -23,7 +23,7 @@ class Outbox:
         self._schema, self._punctuated = schema, punctuated
         self._queue: deque[tuple[pa.RecordBatch, Items]] = deque()
         self._changed = Condition()
-        self._over = False
+        self._over = self._failed = False
         self.rows = self.nbytes = 0
         self.total = 0
 
@@ -50,15 +50,21 @@ class Outbox:
             self._over = True
             self._changed.notify_all()
 
-    def wake(self) -> None:
-        """Let `wait` return."""
+    def fail(self) -> None:
+        """Whoever waits must look for himself: `wait` returns at once, until `mend`."""
         with self._changed:
+            self._failed = True
             self._changed.notify_all()
 
-    def wait(self, seconds: float | None) -> None:
-        """Until there are rows, nothing more will come, something woke it, or ``seconds`` have passed."""
+    def mend(self) -> None:
+        """After `fail`: `wait` waits again."""
         with self._changed:
-            if not self._queue and not self._over:
+            self._failed = False
+
+    def wait(self, seconds: float | None) -> None:
+        """Until there are rows, nothing more will come, something failed, or ``seconds`` have passed."""
+        with self._changed:
+            if not self._queue and not self._over and not self._failed:
                 self._changed.wait(seconds)
 
     def take(self) -> tuple[pa.RecordBatch, Items]:

@@ -268,6 +268,7 @@ class StreamJoin:
                 raise DeviceError("the session is closed")
             self._core.restart(self._core.device if device is None else find_device(device, **options))
             self._failure = None
+            self._outbox.mend()
             self._work()
 
     def close(self) -> None:
@@ -336,7 +337,7 @@ class StreamJoin:
                     self._core.end()
         except Exception as error:
             self._failure = error
-            self._outbox.wake()
+            self._outbox.fail()
             raise
         finally:
             self._lock.notify_all()

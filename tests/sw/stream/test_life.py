@@ -10,6 +10,7 @@ import splitjoin
 from splitjoin import BackPressure, DeviceError, InputError, Limit, Query, StreamJoin
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.golden import GoldenDevice
+from splitjoin.stream.outbox import Outbox
 
 from .lagging import LaggingDevice
 
@@ -165,6 +166,18 @@ def test_iteration_waits_for_a_producer() -> None:
         assert pa.Table.from_batches(batches).to_pylist() == expected.to_pylist()
         assert session.finished
         assert list(session) == []
+
+
+def test_a_failure_before_a_reader_waits_is_not_missed() -> None:
+    outbox = Outbox(R, punctuated=False)
+    outbox.fail()
+    outbox.wait(None)
+    outbox.mend()
+    thread, *_ = in_thread(lambda: outbox.wait(None))
+    thread.join(0.05)
+    assert thread.is_alive()
+    outbox.fail()
+    joined(thread)
 
 
 def test_many_producers_of_many_sources() -> None:
