@@ -76,9 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     join.add_argument("s", metavar="S", help="stream S: a .parquet or .csv file")
     _query_options(join, window_required=True)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
-    join.add_argument("--device", choices=list(DEVICES), default="golden",
-                      help="golden: the plain reference model; cpu: compiled nested loops; sim: the circuit, "
+    join.add_argument("--device", choices=list(DEVICES), default="cpu",
+                      help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the circuit, "
                            "cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow (%(default)s)")
+    engine = join.add_argument_group("CPU engine")
+    engine.add_argument("--engine", choices=("auto", "index", "nested"),
+                        help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
+    engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
     _circuit_options(join)
     join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
 
@@ -162,6 +166,10 @@ def _join(args: argparse.Namespace) -> None:
     window, time = _window(args), _pair(args, "time")
     output = check_output(args.output)
     options: dict[str, Any] = _given(args)
+    mine = {name: getattr(args, name) for name in ("engine", "threads") if getattr(args, name) is not None}
+    if mine and args.device != "cpu":
+        raise DeviceError(f"the device {args.device!r} has no {', '.join(f'--{name}' for name in mine)}; leave it out, or "
+                          f"choose --device cpu")
     # The golden model takes a number of cores, which order inner(n) depends on.
     if args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner":
         raise DeviceError("the device 'golden' uses --cores for the order inner(n) only; leave it out, or choose "
@@ -170,6 +178,7 @@ def _join(args: argparse.Namespace) -> None:
     if extra:
         raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
                           f"sim or pysim")
+    options |= mine
     if args.device == "sim":
         options["progress"] = True
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
@@ -181,7 +190,10 @@ def _join(args: argparse.Namespace) -> None:
     counters = result.counters
     if counters.get("cycles"):
         print(f"cycles                 {counters['cycles']:,}")
-        print(f"comparisons            {counters['comparisons']:,}")
+    print(f"comparisons            {counters['comparisons']:,}")
+    if "candidates" in counters and args.device == "cpu":
+        print(f"pairs looked at        {counters['candidates']:,}")
+    if counters.get("cycles"):
         print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
 
 

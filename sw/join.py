@@ -38,7 +38,7 @@ class JoinResult:
 
 def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
          order: str | Order = "total", select: Sequence[str] | None = None,
-         device: str | Device = "golden") -> pa.Table:
+         device: str | Device = "cpu") -> pa.Table:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
@@ -57,7 +57,7 @@ def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | 
         order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"`` or
             ``"none"``.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
-        device: ``"golden"``, ``"cpu"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
+        device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
 
     Returns:
         All columns of r, then all of s; names that occur in both get ``_r`` and ``_s`` appended.
@@ -70,7 +70,7 @@ def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | 
 
 def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
             order: str | Order = "total", select: Sequence[str] | None = None,
-            device: str | Device = "golden") -> JoinResult:
+            device: str | Device = "cpu") -> JoinResult:
     """Like `join`, with the result items, counters and latencies beside the table."""
     tr, ts = as_table(r, "r"), as_table(s, "s")
     query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on, window=window, time=time,

@@ -20,7 +20,7 @@ from .linear import ExactRelation
 from .types import Float
 from .vector import Vector, magnitude, widen
 
-__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit", "interval"]
+__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit", "coefficients", "interval"]
 
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
@@ -174,7 +174,7 @@ def _narrow(a: Codes, b: Codes, at_low: Mask, holds: Callable[..., Mask]) -> Non
 
 def _guess(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Codes:
     """About the code of the key at which ``expr`` passes ``constant``, by real arithmetic."""
-    by_r, by_s, rest = _coefficients(relation.expr, relation)
+    by_r, by_s, rest = coefficients(relation)
     mine, theirs = (by_r, by_s) if side == "r" else (by_s, by_r)
     with np.errstate(all="ignore"):
         keys = (relation.constant - rest - mine * values.astype(np.float64)) / theirs
@@ -182,8 +182,12 @@ def _guess(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatK
     return float_codes(narrow, key.bits, key.nan_low)
 
 
+def coefficients(relation: FloatBand) -> tuple[float, float, float]:
+    """The relation's expression as a·R + b·S + c in real numbers: (a, b, c)."""
+    return _coefficients(relation.expr, relation)
+
+
 def _coefficients(e: Expr, relation: FloatBand) -> tuple[float, float, float]:
-    """``e`` as a·R + b·S + c in real numbers: (a, b, c)."""
     if e == relation.r:
         return 1, 0, 0
     if e == relation.s:

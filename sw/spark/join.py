@@ -38,7 +38,7 @@ Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
                 ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
-                device: str | Device = "golden", device_options: Mapping[str, Any] | None = None,
+                device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None) -> DataFrame:
     """Join two batch DataFrames as streams, R and S, within sliding windows.
 
@@ -80,14 +80,14 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         select = list(select)  # it is read twice
     plan = _Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                       device=device, device_options=device_options or {}, partitions=partitions)
-    task = Task(plan.query, device, dict(device_options or {}), None if select is None else list(select),
+    task = Task(plan.query, device, _task_options(device, device_options), None if select is None else list(select),
                 plan.cuts.counts, metrics)
     return plan.rows().mapInArrow(task, plan.result)
 
 
 def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
             ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
-            device: str | Device = "golden", device_options: Mapping[str, Any] | None = None,
+            device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None) -> str:
     """How `stream_join` with these arguments would run: condition, order, partitions, and how many rows are read twice.
 
@@ -261,6 +261,13 @@ def _try_device(query: Query, device: str | Device, options: Mapping[str, Any]) 
         raise DeviceError(f"the device {device!r} does not take the options {dict(options)}: {error}") from error
     with made.open(query):
         pass
+
+
+def _task_options(device: str | Device, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a task gives the device: one thread of the CPU engine unless more are asked for, as Spark runs a task on
+    each core.
+    """
+    return {**({"threads": 1} if device == "cpu" else {}), **(options or {})}
 
 
 def _cores(data: DataFrame) -> int:

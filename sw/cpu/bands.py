@@ -1,0 +1,128 @@
+"""Source of the bounds of float conditions over both streams: compiled bisection, exact to the last bit."""
+
+from __future__ import annotations
+
+import math
+
+from ..lang.bounds import FloatBand, coefficients
+from ..lang.ir import Arith, Cast, Expr, Lit, Neg
+from ..lang.keys import FloatKey
+from ..lang.types import Float
+
+__all__ = ["band_source"]
+
+_TEMPLATE = '''
+@numba.njit(nogil=True)
+def holds_{name}(v, code):
+    k = np.{key}(0)
+    if code == np.{code}({nan}):
+        k = np.{key}(np.nan)
+    else:
+        k = np.{code}(code & ~np.{code}({top}) if code & np.{code}({top}) else ~code).view(np.{key})
+    value = {value}
+    return {met}
+
+
+@numba.njit(nogil=True, error_model='numpy')
+def guess_{name}(v):
+    real = ({constant} - {rest} - {mine} * np.float64(v)) / {theirs}
+    k = np.{key}(real)
+    if k != k:
+        return np.{code}({nan})
+    bits = np.{key}(k if k != 0 else 0).view(np.{code})
+    return np.{code}(~bits) if bits & np.{code}({top}) else np.{code}(bits | np.{code}({top}))
+
+
+@numba.njit(nogil=True)
+def bisect_{name}(v, least, most, at_low):
+    a, b = least, most
+    while b - a > 1:
+        middle = np.{code}(a + np.{code}((b - a) >> np.{code}(1)))
+        if holds_{name}(v, middle) == at_low:
+            a = middle
+        else:
+            b = middle
+    return a, b
+
+
+@numba.njit(nogil=True, cache=True)
+def {name}(values, valid, lows, highs):
+    least, most = np.{code}({low}), np.{code}({high})
+    rough = False
+    for i in range(len(values)):
+        # Monotone: true from the bottom up to some code, from some code to the top, everywhere or nowhere. Real
+        # arithmetic tells where to look; if the truth changes there, it changes nowhere else. No branches.
+        v = values[i]
+        g = min(max(guess_{name}(v), least), most)
+        below, above = np.{code}(g - np.{code}(g > least)), np.{code}(g + np.{code}(g < most))
+        at_low, at_high = holds_{name}(v, below), holds_{name}(v, above)
+        same = holds_{name}(v, g) == at_low
+        a = g if same else below
+        b = above if same else g
+        off = at_low == at_high
+        rough |= off
+        low = max(lows[i], least if at_low else b) if valid[i] else ~np.{code}(0)
+        high = min(highs[i], most if at_high else a) if valid[i] else np.{code}(0)
+        lows[i] = lows[i] if off else low
+        highs[i] = highs[i] if off else high
+    if rough:
+        for i in range(len(values)):
+            v = values[i]
+            g = min(max(guess_{name}(v), least), most)
+            below, above = np.{code}(g - np.{code}(g > least)), np.{code}(g + np.{code}(g < most))
+            if holds_{name}(v, below) == holds_{name}(v, above):
+                at_low, at_high = holds_{name}(v, least), holds_{name}(v, most)
+                a, b = bisect_{name}(v, least, most, at_low) if at_low != at_high else (least, most)
+                some = valid[i] and (at_low or at_high)
+                lows[i] = max(lows[i], least if at_low else b) if some else ~np.{code}(0)
+                highs[i] = min(highs[i], most if at_high else a) if some else np.{code}(0)
+'''
+
+
+def band_source(name: str, band: FloatBand, side: str, key: FloatKey) -> str:
+    """A function ``name(values, valid, lows, highs)`` that narrows the bounds which a probe of stream ``side`` with
+    ``values`` has on the other stream's ``key``. ``band.op`` must not be ``=``.
+    """
+    by_r, by_s, rest = coefficients(band)
+    mine, theirs = (by_r, by_s) if side == "r" else (by_s, by_r)
+    assert isinstance(band.expr.type, Float)
+    value = _expression(band.expr, band, {side: "v", "s" if side == "r" else "r": "k"})
+    met = f"value {band.op} {_number(band.constant, band.expr.type)}"
+    if band.op in (">", ">="):  # NaN is greater than any constant
+        met += " or value != value"
+    bits = key.bits
+    return _TEMPLATE.format(
+        name=name, key=f"float{bits}", code=f"uint{bits}", nan=1 if key.nan_low else 2**bits - 1, top=2 ** (bits - 1),
+        value=value, met=met, constant=_real(band.constant), rest=_real(rest), mine=_real(mine), theirs=_real(theirs),
+        low=key.low_code, high=key.high_code)
+
+
+def _expression(e: Expr, band: FloatBand, names: dict[str, str]) -> str:
+    if e == band.r:
+        return names["r"]
+    if e == band.s:
+        return names["s"]
+    match e:
+        case Lit():
+            assert isinstance(e.type, Float)
+            assert isinstance(e.value, (int, float))
+            return _number(float(e.value), e.type)
+        case Neg():
+            return f"(-{_expression(e.a, band, names)})"
+        case Cast():
+            return f"np.float64({_expression(e.a, band, names)})"
+        case Arith():
+            assert isinstance(e.type, Float)
+            return (f"np.float{e.type.bits}({_expression(e.a, band, names)} {e.op} "
+                    f"{_expression(e.b, band, names)})")
+    raise AssertionError(e)
+
+
+def _number(value: float, type_: Float) -> str:
+    return f"np.float{type_.bits}({_real(value)})"
+
+
+def _real(value: float) -> str:
+    if math.isfinite(value):
+        return f"({float(value)!r})"
+    return "np.nan" if math.isnan(value) else f"({'-' if value < 0 else ''}np.inf)"

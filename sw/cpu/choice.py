@@ -1,0 +1,128 @@
+"""Which engine, over which tests: by the predicate's shape and the selectivity measured on the tuples that came."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..lang.plan import Plan
+from .codes import Lanes
+from .tests_source import is_equality, leading_tests
+
+__all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]
+
+Array = npt.NDArray[Any]
+
+#: Tuples of each stream that are looked at.
+_PROBES, _STORED = 256, 4096
+#: Nanoseconds: a pair in the nested loop (exact, with narrow keys), a cell looked up, a candidate in it, a match.
+_EXACT, _NARROW, _CELL, _CANDIDATE = 0.07, 0.03, 12.0, 0.2
+#: Stored tuples a cell should hold.
+_FILL = 24
+#: Chunks in which the narrow keys may suspect something, at most.
+_SUSPECTED = 0.3
+
+
+@dataclass(frozen=True)
+class Selectivity:
+    """Fractions of stored tuples that a probe meets, by test, measured over both streams; NaN where none could be."""
+
+    fractions: dict[int, float]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to run: ``engine`` "nested" or "index"; the tests it narrows the search by, and by how many levels each.
+
+    For "nested" the levels are those of the narrow keys (256 or 65536), none for exact keys only. ``why`` says it in
+    words.
+    """
+
+    engine: str
+    tests: tuple[int, ...]
+    levels: tuple[int, ...]
+    why: str
+
+
+def measure(plan: Plan, r: Lanes, s: Lanes) -> Selectivity:
+    """Compare a sample of ``r``'s tuples, as probes, with a sample of ``s``'s, and the reverse."""
+    fractions = {}
+    for j in leading_tests(plan):
+        found = []
+        for probes, stored, slot in ((r, s, plan.tests[j].s), (s, r, plan.tests[j].r)):
+            keys = np.sort(_sample(stored.keys[slot], _STORED))
+            lows, highs = _sample(probes.lows[j], _PROBES), _sample(probes.highs[j], _PROBES)
+            if len(keys) and len(lows):
+                inside = np.searchsorted(keys, highs, side="right") - np.searchsorted(keys, lows, side="left")
+                found.append(float(np.maximum(inside, 0).mean() / len(keys)))
+        fractions[j] = float(np.mean(found)) if found else float("nan")
+    return Selectivity(fractions)
+
+
+def choose(plan: Plan, selectivity: Selectivity, live: int, forced: str | None, prefilter: bool) -> Choice:
+    """The engine for windows of about ``live`` tuples. ``forced``: "nested", "index" or None for the cheaper one."""
+    known = sorted((f, j) for j, f in selectivity.fractions.items() if f == f)
+    nested, nested_cost = _nested(known, live, prefilter)
+    if not known or forced == "nested":
+        return nested
+    index, index_cost = _index(plan, known, live)
+    if forced == "index" or index_cost < nested_cost:
+        return index
+    return nested
+
+
+def _nested(known: list[tuple[float, int]], live: int, prefilter: bool) -> tuple[Choice, float]:
+    best = known[:2]
+    for levels in (256, 65536) if prefilter and best else ():
+        suspected = 2048.0 * math.prod(f + 1 / levels for f, _ in best)
+        if suspected < _SUSPECTED:
+            cost = live * (_NARROW * levels.bit_length() / 9 + suspected * _EXACT)
+            tests = tuple(j for _, j in best)
+            return Choice("nested", tests, (levels,) * len(tests),
+                          f"nested loops over {levels.bit_length() - 1}-bit copies of the keys, verified"), cost
+    return Choice("nested", (), (), "nested loops over the keys"), live * _EXACT
+
+
+def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> tuple[Choice, float]:
+    cells = max(1, live // _FILL)
+    best: tuple[float, Choice] | None = None
+    for dims in ([known[0]], known[:2]):
+        counts = _levels(plan, dims, cells)
+        visited = candidates = 1.0
+        for (f, j), n in zip(dims, counts, strict=True):
+            visited *= 1.0 if is_equality(plan, j) else 1 + f * n
+            candidates *= max(f, 1 / n) if is_equality(plan, j) else min(1.0, f + 1 / n)
+        cost = visited * _CELL + candidates * live * _CANDIDATE
+        kinds = " and ".join("hash" if is_equality(plan, j) else "range" for _, j in dims)
+        if best is None or cost < best[0]:
+            best = cost, Choice("index", tuple(j for _, j in dims), counts,
+                                f"an index of {' × '.join(map(str, counts))} cells by {kinds}")
+    assert best is not None
+    return best[1], best[0]
+
+
+def levels_for(plan: Plan, selectivity: Selectivity, tests: tuple[int, ...], live: int) -> tuple[int, ...]:
+    """How many levels an index of ``live`` tuples has in each of ``tests``."""
+    return _levels(plan, [(selectivity.fractions[j], j) for j in tests], max(1, live // _FILL))
+
+
+def _levels(plan: Plan, dims: list[tuple[float, int]], cells: int) -> tuple[int, ...]:
+    """How many levels each dimension gets: as even as the width of the intervals allows."""
+    def limit(f: float, j: int) -> int:
+        return 1 << 20 if is_equality(plan, j) else max(1, int(1 / max(f, 1e-6)))
+
+    first = min(cells if len(dims) == 1 else max(1, round(cells ** (1 / len(dims)))), limit(*dims[0]))
+    counts = [first]
+    if len(dims) == 2:
+        second = min(max(1, cells // first), limit(*dims[1]))
+        counts = [min(max(first, cells // second), limit(*dims[0])), second]
+    return tuple(1 << (n - 1).bit_length() if is_equality(plan, j) else n
+                 for (_, j), n in zip(dims, counts, strict=True))
+
+
+def _sample(array: Array, n: int) -> Array:
+    return array[np.linspace(0, len(array) - 1, n).astype(np.int64)] if len(array) > n else array

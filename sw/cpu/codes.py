@@ -1,0 +1,160 @@
+"""What tuples are stored with and what they probe with, as lanes for vector code: compiled, a few nanoseconds a tuple.
+
+The same codes as `splitjoin.lang.codes` computes with NumPy, which is called for what is not compiled here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..lang.bounds import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
+from ..lang.ir import MIRRORED
+from ..lang.keys import ExactKey, FloatKey, Key, TextKey, Texts, guard_holds
+from ..lang.linear import ExactRelation
+from ..lang.plan import Plan
+from ..lang.vector import Vector, evaluate, magnitude
+from .bands import band_source
+from .encoding import exact_bounds, exact_keys, float_keys32, float_keys64, ordered_bounds
+from .jit import load
+
+__all__ = ["LaneCoder", "Lanes", "lane"]
+
+Array = npt.NDArray[Any]
+
+_OP = {"<": -2, "<=": -1, "=": 0, ">=": 1, ">": 2}
+
+
+def lane(key: Key) -> type[np.uint32] | type[np.uint64]:
+    """The unsigned type in which codes of ``key`` are compared."""
+    return np.uint32 if key.width <= 32 else np.uint64
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Codes of n tuples of one stream, (n,) each: per slot a key; per test the bounds on the other stream's key, both
+    included, empty where low > high. Unsigned, 32 bits where the key has no more, else 64.
+    """
+
+    keys: list[Array]
+    lows: list[Array]
+    highs: list[Array]
+
+
+class LaneCoder:
+    """Computes `Lanes` by ``plan``. Keeps the session's dictionary of texts."""
+
+    def __init__(self, plan: Plan):
+        self._plan = plan
+        self._texts = Texts()
+        self._lock = Lock()
+        self._bands = self._compile()
+
+    def codes(self, side: str, table: pa.Table) -> Lanes:
+        """The codes of every row of ``table``, tuples of stream ``side``."""
+        plan, other = self._plan, "s" if side == "r" else "r"
+        values, keys = [], []
+        for slot in plan.slots(side):
+            if isinstance(slot.key, TextKey):
+                with self._lock:  # the dictionary is that of both streams
+                    v = slot.key.values(table, self._texts)
+            else:
+                v = _values(slot.key, table, self._texts)
+            if slot.guards:
+                v = Vector(v.values, v.valid & guard_holds(slot.guards, table))
+            values.append(v)
+            keys.append(_keys(slot.key, v))
+        lows, highs = [], []
+        for j, test in enumerate(plan.tests):
+            mine, theirs = (test.r, test.s) if side == "r" else (test.s, test.r)
+            slot = plan.slots(other)[theirs]
+            key = slot.key
+            # Code 0, where it stands for NULL, lies in no interval.
+            low = np.full(len(table), int(slot.null_code), lane(key))
+            top = key.high - key.low + key.nullable if isinstance(key, ExactKey) else 2**key.width - 1
+            high = np.full(len(table), top, lane(key))
+            for n, relation in enumerate(test.relations):
+                self._narrow((j, n, side), relation, values[mine], keys[mine], plan.slots(side)[mine].key, key, low,
+                             high)
+            lows.append(low)
+            highs.append(high)
+        return Lanes(keys, lows, highs)
+
+    def _narrow(self, at: tuple[int, int, str], relation: Relation, v: Vector, codes: Array, mine: Key, key: Key,
+                low: Array, high: Array) -> None:
+        """Narrow the bounds ``low`` to ``high`` to what ``relation`` asks of the other stream's ``key``."""
+        side = at[2]
+        match relation:
+            case FloatBand() if v.values.dtype.kind == "f":
+                for function in self._bands[at]:
+                    function(v.values, v.valid, low, high)
+                return
+            case ExactRelation() if v.values.dtype == np.int64:
+                assert isinstance(key, ExactKey)
+                g, h = relation.factors(side)
+                fits = key.low >= -(2**63) and key.high < 2**63 and abs(h) < 2**62
+                if fits and magnitude(v.values) * abs(g) + abs(relation.c) < 2**62:
+                    exact_bounds(v.values, v.valid, g, h, relation.c, _OP[relation.op], key.low, key.high,
+                                 np.uint64((key.nullable - key.low) % 2**64), low, high)
+                    return
+            case FloatOrder() | EqualText():
+                least = key.low_code if isinstance(key, FloatKey) else 1
+                most = key.high_code if isinstance(key, FloatKey) else 2**key.width - 1
+                op = relation.op if side == "s" else MIRRORED[relation.op]
+                ordered_bounds(codes, v.valid, _OP[op], np.uint64(least), np.uint64(most), low, high)
+                return
+            case Unit():
+                np.maximum(low, np.where(v.valid, 1, high), out=low, casting="unsafe")
+                np.minimum(high, np.where(v.valid, 1, 0), out=high, casting="unsafe")
+                return
+        lows, highs = interval(relation, side, v, mine, key)
+        np.maximum(low, np.where(v.valid, lows, np.uint64(2**key.width - 1)), out=low, casting="unsafe")
+        np.minimum(high, np.where(v.valid, highs, np.uint64(0)), out=high, casting="unsafe")
+
+    def _compile(self) -> dict[tuple[int, int, str], list[Any]]:
+        """Per test, relation and probing stream the compiled bounds of a float band."""
+        names: dict[tuple[int, int, str], list[str]] = {}
+        sources = ["import numba\nimport numpy as np\n"]
+        for j, test in enumerate(self._plan.tests):
+            for n, relation in enumerate(test.relations):
+                if not isinstance(relation, FloatBand):
+                    continue
+                for side, key in (("r", self._plan.slots_s[test.s].key), ("s", self._plan.slots_r[test.r].key)):
+                    assert isinstance(key, FloatKey)
+                    for op in ("<=", ">=") if relation.op == "=" else (relation.op,):
+                        name = f"band{len(sources)}"
+                        half = FloatBand(relation.expr, relation.r, relation.s, op, relation.constant)
+                        sources.append(band_source(name, half, side, key))
+                        names.setdefault((j, n, side), []).append(name)
+        if not names:
+            return {}
+        module = load("".join(sources))
+        return {at: [getattr(module, name) for name in functions] for at, functions in names.items()}
+
+
+def _values(key: Key, table: pa.Table, texts: Texts) -> Vector:
+    if isinstance(key, ExactKey) and len(key.terms) == 1 and key.terms[0].factor == key.terms[0].scale == 1:
+        v = evaluate(key.terms[0].expr, table)  # nothing to add up
+        if v.values.dtype in (np.int64, np.bool_):
+            return Vector(v.values.astype(np.int64, copy=False), v.valid)
+    return key.values(table, texts)
+
+
+def _keys(key: Key, v: Vector) -> Array:
+    keys = np.empty(len(v.values), lane(key))
+    if isinstance(key, ExactKey) and v.values.dtype == np.int64:
+        exact_keys(v.values, v.valid, np.uint64((key.nullable - key.low) % 2**64), keys)
+    elif isinstance(key, FloatKey) and v.values.dtype.kind == "f":
+        nan = 1 if key.nan_low else 2**key.bits - 1
+        if key.bits == 32:
+            float_keys32(v.values, v.values.view(np.uint32), v.valid, np.uint32(nan), keys)
+        else:
+            float_keys64(v.values, v.values.view(np.uint64), v.valid, np.uint64(nan), keys)
+    else:
+        keys[:] = np.where(v.valid, key.encode(v), np.uint64(0))
+    return keys

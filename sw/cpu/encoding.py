@@ -1,0 +1,95 @@
+"""Compiled loops that turn values into keys and bounds; `splitjoin.cpu.codes` calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .jit import compiled
+
+__all__ = ["exact_bounds", "exact_keys", "float_keys32", "float_keys64", "ordered_bounds"]
+
+
+@compiled
+def exact_keys(values: Any, valid: Any, offset: Any, keys: Any) -> None:
+    """``keys[i] = values[i] + offset`` modulo the width of ``keys``, 0 where not valid. ``offset``: uint64."""
+    for i in range(len(values)):
+        keys[i] = np.uint64(values[i]) + offset if valid[i] else np.uint64(0)
+
+
+@compiled
+def float_keys32(values: Any, raw: Any, valid: Any, nan: Any, keys: Any) -> None:
+    """Order-preserving codes of float32 ``values``, whose bits are ``raw``; NaN becomes ``nan``, 0 where not valid."""
+    for i in range(len(values)):
+        bits = raw[i] if values[i] != 0 else np.uint32(0)
+        code = ~bits if bits & np.uint32(0x80000000) else bits | np.uint32(0x80000000)
+        code = code if values[i] == values[i] else nan
+        keys[i] = code if valid[i] else np.uint32(0)
+
+
+@compiled
+def float_keys64(values: Any, raw: Any, valid: Any, nan: Any, keys: Any) -> None:
+    """The same for float64."""
+    top = np.uint64(0x8000000000000000)
+    for i in range(len(values)):
+        bits = raw[i] if values[i] != 0 else np.uint64(0)
+        code = ~bits if bits & top else bits | top
+        code = code if values[i] == values[i] else nan
+        keys[i] = code if valid[i] else np.uint64(0)
+
+
+@compiled
+def exact_bounds(values: Any, valid: Any, mine: Any, theirs: Any, c: Any, op: Any, low: Any, high: Any, offset: Any,
+                 lows: Any, highs: Any) -> None:
+    """Narrow ``lows`` and ``highs`` to the codes of keys K with ``mine · value + theirs · K + c op 0``.
+
+    ``op``: −1 for ≤, 0 for =, 1 for ≥. K lies between ``low`` and ``high``, its code is K + ``offset`` modulo 2**64.
+    Nothing may leave int64, which the caller makes sure of. Where not valid, the interval becomes empty.
+    """
+    if theirs < 0:
+        mine, theirs, c, op = -mine, -theirs, -c, -op
+    if theirs != 1:
+        for i in range(len(values)):
+            target = -(mine * np.int64(values[i]) + c)
+            a = max(low, -((-target) // theirs)) if op >= 0 else low
+            b = min(high, target // theirs) if op <= 0 else high
+            some = valid[i] and a <= b
+            lows[i] = max(lows[i], np.uint64(a) + offset) if some else ~np.uint64(0)
+            highs[i] = min(highs[i], np.uint64(b) + offset) if some else np.uint64(0)
+        return
+    # Without division and with one bound at a time these become vector code.
+    if op >= 0:
+        for i in range(len(values)):
+            target = -(mine * np.int64(values[i]) + c)
+            some = valid[i] & (target <= high)
+            code = np.uint64(max(low, target)) + offset
+            lows[i] = max(lows[i], code) if some else ~np.uint64(0)
+            highs[i] = highs[i] if some else np.uint64(0)
+    if op <= 0:
+        for i in range(len(values)):
+            target = -(mine * np.int64(values[i]) + c)
+            some = valid[i] & (target >= low)
+            code = np.uint64(min(high, target)) + offset
+            highs[i] = min(highs[i], code) if some else np.uint64(0)
+            lows[i] = lows[i] if some else ~np.uint64(0)
+
+
+@compiled
+def ordered_bounds(codes: Any, valid: Any, op: Any, low: Any, high: Any, lows: Any, highs: Any) -> None:
+    """Narrow ``lows`` and ``highs`` to the keys with ``key op code``, between ``low`` and ``high``.
+
+    ``op``: −2 for <, −1 for ≤, 0 for =, 1 for ≥, 2 for >.
+    """
+    for i in range(len(codes)):
+        a, b, code = low, high, np.uint64(codes[i])
+        if op >= 0:
+            a = code + np.uint64(op == 2)
+        if op <= 0:
+            b = code - np.uint64(op == -2)
+        if valid[i] and a <= b and not (op == 2 and code >= high):
+            lows[i] = max(lows[i], a)
+            highs[i] = min(highs[i], b)
+        else:
+            lows[i] = ~np.uint64(0)
+            highs[i] = 0

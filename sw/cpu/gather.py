@@ -1,0 +1,112 @@
+"""The gather side of the CPU engine: the workers' matches, probe by probe, as result items in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..device.api import ITEM, Items
+from .jit import compiled
+from .worker import Batch, Found
+
+__all__ = ["gather"]
+
+
+def gather(batch: Batch, found: Sequence[dict[str, Found]], every: int, inner: int,
+           opened: npt.NDArray[np.int64]) -> tuple[Items, int]:
+    """The items of a batch, and how many are pairs.
+
+    ``found``: per worker and stream the probes' matches. ``every``: a star after so many probes of a stream, 0 for
+    none. ``inner``: a star also between slices of so many stored tuples, 0 for none. ``opened`` (2,): probes of R and
+    S since the last star; moves on.
+    """
+    merged = {side: _merged([f[side] for f in found]) for side in ("r", "s")}
+    matches = sum(len(rows) for _, rows in merged.values())
+    room = matches + len(batch.stream)
+    if inner:
+        room += sum(int(((end - start) // inner).sum()) for start, end in batch.windows.values())
+    items = np.empty(room, ITEM)
+    n = _assemble(batch.stream, batch.first["r"], batch.first["s"], *batch.windows["r"], *batch.windows["s"],
+                  *merged["r"], *merged["s"], every, inner, opened, items)
+    # What stars did not need is given back, as the items may be kept for long.
+    return (items if n == room else items[:n].copy()), matches
+
+
+def _merged(found: Sequence[Found]) -> Found:
+    """One worker's list per probe behind the other's, sorted by row."""
+    if len(found) == 1:
+        return found[0]
+    counts = np.stack([f[0] for f in found])
+    rows = np.concatenate([f[1] for f in found])
+    out = np.empty(len(rows), np.int64)
+    _merge(counts, rows, np.array([0, *np.cumsum([len(f[1]) for f in found[:-1]])], np.int64), out)
+    return counts.sum(axis=0), out
+
+
+@compiled
+def _put(out: Any, at: Any, kind: Any, side: Any, probe: Any, stored: Any) -> Any:
+    out[at].kind = kind
+    out[at].side = side
+    out[at].r = stored if side else probe
+    out[at].s = probe if side else stored
+    return at + 1
+
+
+@compiled
+def _assemble(stream: Any, first_r: Any, first_s: Any, start_r: Any, end_r: Any, start_s: Any, end_s: Any,
+              counts_r: Any, rows_r: Any, counts_s: Any, rows_s: Any, every: Any, inner: Any, opened: Any,
+              out: Any) -> Any:
+    """Write the items of a batch to ``out`` and return how many there are.
+
+    ``stream`` (n,): the arrivals. Per stream: the row id of its first probe, its probes' windows, and how many matches
+    each has, their rows one after the other. ``every``: a star after so many probes of a stream, 0 for none. ``inner``:
+    a star also between slices of so many stored tuples, 0 for none. ``opened`` (2,): probes since the last star.
+    """
+    at = np.int64(0)
+    i_r = i_s = m_r = m_s = np.int64(0)
+    for n in range(len(stream)):
+        side = stream[n]
+        if side == 0:
+            probe, start, end, m, found = first_r + i_r, start_r[i_r], end_r[i_r], m_r, m_r + counts_r[i_r]
+            i_r += 1
+            m_r = found
+        else:
+            probe, start, end, m, found = first_s + i_s, start_s[i_s], end_s[i_s], m_s, m_s + counts_s[i_s]
+            i_s += 1
+            m_s = found
+        limit = start + inner
+        while m < found:
+            row = rows_s[m] if side else rows_r[m]
+            while inner and row >= limit:
+                at = _put(out, at, 1, side, probe, -1)
+                limit += inner
+            at = _put(out, at, 0, side, probe, row)
+            m += 1
+        while inner and limit < end:
+            at = _put(out, at, 1, side, probe, -1)
+            limit += inner
+        if every:
+            opened[side] += 1
+            if opened[side] >= every:
+                opened[side] = 0
+                at = _put(out, at, 1, side, probe, -1)
+    return at
+
+
+@compiled
+def _merge(counts: Any, rows: Any, at: Any, out: Any) -> None:
+    """``counts`` (workers, n); ``at`` (workers,): where each worker's rows begin; moves on."""
+    n = np.int64(0)
+    for p in range(counts.shape[1]):
+        before, lists = n, 0
+        for w in range(counts.shape[0]):
+            lists += counts[w, p] > 0
+            for _ in range(counts[w, p]):
+                out[n] = rows[at[w]]
+                at[w] += 1
+                n += 1
+        if lists > 1:
+            out[before:n].sort()

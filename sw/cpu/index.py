@@ -1,0 +1,173 @@
+"""The index engine: a worker's share in a grid of cells by one or two keys, with exact expiry in arrival order.
+
+The idea of ESJ's main and secondary predicates and of online interval join's range index: a probe looks only into the
+cells that its intervals touch. Cells hold tuples in arrival order, contiguous, so that they expire at one end and are
+compared 64 at a time (`cells`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..lang.plan import Plan
+from .cells import DONE, FULL, GROW_R, STATE, lay_out, search
+from .choice import Choice, Selectivity, levels_for
+from .jit import load
+from .levels import Levels, hashed, learn
+from .locate import owns, probes
+from .store import Store
+from .tests_source import is_equality, used_slots
+from .verify_source import verify_source
+from .worker import Batch, Found, Worker
+
+__all__ = ["IndexWorker"]
+
+Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.int64]
+
+#: Candidates that are found before they are handed over, beside those of one probe.
+_ROOM = 1 << 16
+#: Tuples by which cells can grow, at least, before the grid is laid out anew.
+_SPARE = 1 << 12
+#: Arrivals that are stored before any of them looks: an eighth of the window, within these limits.
+_LEAST, _MOST = 128, 8192
+
+
+@dataclass
+class _Grid:
+    """One stream's cells: ``head`` (cells, 4), and slots: ``rows`` has row ids, ``pool`` blocks of bytes (`cells`).
+
+    ``levels`` tell a tuple's cell and bytes; ``stride``: cells in the second dimension; ``used`` (1,): slots in use.
+    """
+
+    head: npt.NDArray[np.int32]
+    rows: Rows
+    pool: npt.NDArray[np.uint8]
+    used: Rows
+    levels: list[Levels]
+    stride: int
+
+
+class IndexWorker(Worker):
+    """Looks up its share by the tests that ``choice`` names."""
+
+    def __init__(self, number: int, workers: int, plan: Plan, choice: Choice, selectivity: Selectivity):
+        super().__init__(number, workers)
+        self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
+        self._verify = {side: load(verify_source(plan, side)).verify for side in ("r", "s")}
+        self._grids: dict[str, _Grid] = {}
+        self._ends = {"r": 0, "s": 0}  # stored tuples that are in the grids
+
+    def find(self, batch: Batch) -> dict[str, Found]:
+        """Per stream its probes' matches."""
+        state = np.zeros(STATE, np.int64)
+        for n, side in enumerate(("r", "s")):
+            state[8 + n] = batch.starts[side]  # dead for the probes to come; those of the batch see more
+            seen = batch.windows["s" if side == "r" else "r"][0]
+            if len(seen):
+                state[8 + n] = seen[0]
+            if side not in self._grids:
+                self._build(side, int(state[8 + n]), self._ends[side])
+        counts = {side: np.zeros(len(batch.windows[side][0]), np.int64) for side in ("r", "s")}
+        bounds, located = self._parts(batch), self._located(batch)
+        found = self._rooms()
+        run: Any = search  # whose many arguments come in groups
+        parts: dict[str, list[Rows]] = {"r": [], "s": []}
+        while True:
+            r, s = self._grids["r"], self._grids["s"]
+            why = run(bounds, state, self.number, self.workers, self._ends["r"], self._ends["s"],
+                      batch.windows["r"][0], batch.windows["s"][0], *located, r.stride, s.stride, r.head, s.head,
+                      r.rows, s.rows, r.pool, s.pool, r.used, s.used, counts["r"], counts["s"], *found)
+            for n, side in enumerate(("r", "s")):
+                parts[side].append(found[n][: state[5 + n]].copy())
+                state[5 + n] = 0
+            if why == DONE:
+                break
+            if why != FULL:
+                side = "rs"[why - GROW_R]
+                self._build(side, int(state[8 + why - GROW_R]), self._ends[side] + int(state[1 + why - GROW_R]))
+                located, found = self._located(batch), self._rooms()
+        self.candidates += int(state[7])
+        self._ends = {side: store.end for side, store in self.stores.items()}
+        return {side: self._verified(batch, side, counts[side], np.concatenate(parts[side])) for side in ("r", "s")}
+
+    def adopt(self, stores: dict[str, Store]) -> None:
+        """Take over the keys that another engine's worker of the same number has stored."""
+        for side, store in stores.items():
+            if store.end:
+                store.replace(store.arrays[: len(self._plan.slots(side))])
+        self.stores = stores
+        self._grids = {}
+        self._ends = {side: store.end for side, store in stores.items()}
+
+    def _slot(self, side: str, test: int) -> int:
+        return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
+
+    def _rooms(self) -> list[Rows]:
+        """Room for candidates: those of R's probes, which are in S's grid, and those of S's."""
+        return [np.empty(len(self._grids[side].rows) + _ROOM, np.int64) for side in ("s", "r")]
+
+    def _parts(self, batch: Batch) -> Rows:
+        """Up to the end of each part of the batch: R's and S's probes, and R's and S's tuples that are stored here."""
+        live = max((int(end[-1] - start[-1]) for start, end in batch.windows.values() if len(end)), default=0)
+        part = min(max(live // 8, _LEAST), _MOST)
+        n = len(batch.stream)
+        ends = np.minimum(np.arange(part, n + part, part), n)
+        s = np.cumsum(batch.stream, dtype=np.int64)[ends - 1]
+        columns = [ends - s, s]
+        for side, count in zip(("r", "s"), (ends - s, s), strict=True):
+            before = self.local(batch.first[side])
+            columns.append((batch.first[side] + count - self.number + self.workers - 1) // self.workers - before)
+        return np.stack(columns, axis=1)
+
+    def _located(self, batch: Batch) -> list[npt.NDArray[np.int32]]:
+        """Where the tuples that are stored here go, R's and S's, and where all probes look, R's and S's."""
+        tests, own, looked = len(self._plan.tests), [], []
+        for side, other in (("r", "s"), ("s", "r")):
+            store, lanes = self.stores[side], batch.probes[side]
+            new = slice(self._ends[side] - store.base, None)
+            own.append(owns(self._grids[side].levels, [store.arrays[self._slot(side, j)][new] for j in self._tests]))
+            looked.append(probes(self._grids[other].levels, [lanes[j] for j in self._tests],
+                                 [lanes[tests + j] for j in self._tests]))
+        return own + looked
+
+    def _verified(self, batch: Batch, side: str, counts: Rows, rows: Rows) -> Found:
+        """The matches among the candidates of the probes of stream ``side``."""
+        other, tests = "s" if side == "r" else "r", len(self._plan.tests)
+        lanes, store = batch.probes[side], self.stores[other]
+        if store.end == store.base:  # what the grid still has is dead
+            counts[:] = 0
+            return counts, rows[:0]
+        n = 0
+        if len(rows):
+            keys = [store.arrays[slot] for slot in used_slots(self._plan, other)]
+            n = self._verify[other](self.workers, self.number, store.base, *batch.windows[side], counts, rows, *keys,
+                                    *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
+        return counts, rows[:n]
+
+    def _build(self, side: str, dead: int, end: int) -> None:
+        """Learn how the keys are spread, and lay out a grid of the stored tuples from row ``dead`` to
+        position ``end``.
+        """
+        store = self.stores[side]
+        first = max(min(self.local(dead), end), store.base)
+        keys = [store.arrays[self._slot(side, j)] for j in self._tests]
+        # What has not arrived yet, but is in this batch, tells as much as what is stored.
+        sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
+        counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))
+        levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j) else learn(s, 256 * n)
+                  for j, n, s in zip(self._tests, counts, sample, strict=True)]
+        own = owns(levels, [k[first - store.base:end - store.base] for k in keys])
+        cells = [-(-x.count // 256) for x in levels] + [1]  # 256 levels to a cell
+        head, used = np.empty((cells[0] * cells[1], 4), np.int32), np.zeros(1, np.int64)
+        size = _SPARE // 64 * 64 + 64
+        while True:
+            rows, pool = np.empty(size, np.int64), np.empty(2 * size, np.uint8)
+            if lay_out(own, cells[1], first, self.number, self.workers, head, rows, pool, used):
+                break
+            size = int(used[0]) // 64 * 96 + size
+        self._grids[side] = _Grid(head, rows, pool, used, levels, cells[1])

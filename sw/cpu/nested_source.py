@@ -1,0 +1,135 @@
+"""Source of the nested-loop engine: every probe against its whole window, in vector code.
+
+A window chunk that fits the first-level cache is compared with every probe of a block before the next one is read. A
+first pass only asks whether anything is in the chunk: straight compares, masks and adds, no branches. It reads narrow
+copies of the keys where they tell enough, which doubles or quadruples the keys in a register; what they suspect is
+verified. A second pass visits the few chunks in which something was found.
+"""
+
+from __future__ import annotations
+
+from ..lang.plan import Plan
+from .tests_source import is_conjunction, test_source, used_slots
+
+__all__ = ["CHUNK", "PROBES", "nested_source"]
+
+#: Stored tuples per chunk: two 32-bit keys of them fill half a first-level cache.
+CHUNK = 2048
+#: Probes that share each chunk of the window.
+PROBES = 256
+#: Stored tuples that are looked at one by one once one of them is known to match.
+STEP = 128
+
+#: Keys that the compiler compares in one turn of its loop (four vectors), by their type.
+_GRAIN = {"uint8": 256, "uint16": 128, "uint32": 64}
+
+_TEMPLATE = '''import numba
+import numpy as np
+
+
+@numba.njit(nogil=True)
+def hits({keys}, {bounds}):
+    n = np.int32(0)
+    for i in range(len({first})):
+        n = np.int32(n + np.int32({test}))
+    return n
+
+{suspects}
+@numba.njit(nogil=True, cache=True)
+def find(p, start, end, base, counts, rows, flags, {keys}, {arrays}{narrow}):
+    """Matches of probes p and later; returns the first probe for which ``rows`` had no room, and how many are in it."""
+    at = np.int64(0)
+    n, stored = len(start), len({first})
+    while p < n:
+        until = min(p + {probes}, n)
+        least, most = start[p], end[until - 1]
+        # Chunks begin where vector loads are aligned.
+        least = base + (least - base) // {grain} * {grain}
+        chunks = (most - least + {chunk} - 1) // {chunk}
+        for c in range(chunks):
+            origin = least + c * {chunk}
+            for j in range(p, until):
+                # Whole vectors: what lies beside the window is found out in the second pass.
+                lo = (max(start[j], origin) - base) // {grain} * {grain}
+                hi = min((min(end[j], origin + {chunk}) - base + {grain} - 1) // {grain} * {grain}, stored)
+                flags[j - p, c] = {survey}
+        for j in range(p, until):
+            if len(rows) - at < end[j] - start[j]:
+                return j, at
+            before = at
+            {load}
+            for c in range(chunks):
+                if flags[j - p, c]:
+                    origin = least + c * {chunk}
+                    last = min(end[j], origin + {chunk}) - base
+                    for lo in range(max(start[j], origin) - base, last, {step}):
+                        hi = min(lo + {step}, last)
+                        if {piece}:
+                            for i in range(lo, hi):
+                                if {test}:
+                                    rows[at] = base + i
+                                    at += 1
+            counts[j] = at - before
+        p = until
+    return p, at
+'''
+
+_SUSPECTS = '''
+@numba.njit(nogil=True)
+def suspects({keys}, {bounds}):
+    any = False
+    for i in range(len({first})):
+        any = any | ({test})
+    return any
+
+'''
+
+
+def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> str:
+    """The module that finds matches among stored tuples of stream ``side``.
+
+    ``narrow``: the tests (that every match meets) of which there are narrow copies of keys and bounds, of NumPy's
+    type ``kind``.
+    """
+    numbers = range(len(plan.tests))
+    names = [f"k{slot}" for slot in used_slots(plan, side)]
+    straight = is_conjunction(plan)
+    # With one unsigned compare a test (key − low ≤ width) an empty interval cannot be said: such probes are left out.
+    bounds = [f"lo{j}" for j in numbers] + [f"{'w' if straight else 'hi'}{j}" for j in numbers]
+    arrays = [f"lo{j}s" for j in numbers] + [f"hi{j}s" for j in numbers]
+    test = test_source(plan, side, "k{}[i]", "lo{}", "hi{}")
+    items = [f"lo{j}s[j]" for j in numbers] + [f"hi{j}s[j]" for j in numbers]
+    load = [f"lo{j} = lo{j}s[j]" for j in numbers] + [f"hi{j} = hi{j}s[j]" for j in numbers]
+    possible = ""
+    if straight:
+        kinds = {j: _kind(plan, side, j) for j in numbers}
+        slots = {j: plan.tests[j].r if side == "r" else plan.tests[j].s for j in numbers}
+        test = " & ".join(f"({kinds[j]}(k{slots[j]}[i] - lo{j}) <= w{j})" for j in numbers)
+        widths = {j: f"{kinds[j]}(hi{j}s[j] - lo{j}s[j])" for j in numbers}
+        items = [f"lo{j}s[j]" for j in numbers] + [widths[j] for j in numbers]
+        load = [f"lo{j} = lo{j}s[j]" for j in numbers] + [f"w{j} = {widths[j]}" for j in numbers]
+        possible = " and " + " and ".join(f"lo{j}s[j] <= hi{j}s[j]" for j in numbers)
+    slices = ", ".join(f"{k}[lo:hi]" for k in names)
+    survey = f"hits({slices}, {', '.join(items)}) != 0"
+    suspects = extra = ""
+    piece = f"hits({slices}, {', '.join(bounds)})"
+    if narrow:
+        ks = [f"n{d}" for d in range(len(narrow))]
+        suspects = _SUSPECTS.format(
+            keys=", ".join(ks), bounds=", ".join(f"a{d}, w{d}" for d in range(len(narrow))), first=ks[0],
+            test=" & ".join(f"(np.{kind}(n{d}[i] - a{d}) <= w{d})" for d in range(len(narrow))))
+        survey = (f"suspects({', '.join(f'{k}[lo:hi]' for k in ks)}, "
+                  f"{', '.join(f'a{d}s[j], w{d}s[j]' for d in range(len(narrow)))})")
+        piece = f"{survey} and {piece}"
+        extra = ", " + ", ".join(f"n{d}, a{d}s, w{d}s" for d in range(len(narrow)))
+        possible = " and " + " and ".join(f"lo{j}s[j] <= hi{j}s[j]" for j in (numbers if straight else narrow))
+    return _TEMPLATE.format(
+        keys=", ".join(names), bounds=", ".join(bounds), first=names[0], test=test, suspects=suspects,
+        arrays=", ".join(arrays), narrow=extra, probes=PROBES, chunk=CHUNK, step=STEP, piece=piece,
+        grain=_GRAIN[kind if narrow else "uint32"],
+        survey=f"{survey} if hi > lo{possible} else False", load="\n            ".join(load))
+
+
+def _kind(plan: Plan, side: str, test: int) -> str:
+    slot = plan.slots(side)[plan.tests[test].r if side == "r" else plan.tests[test].s]
+    return "np.uint32" if slot.key.width <= 32 else "np.uint64"

@@ -1,0 +1,105 @@
+"""Which rows of the other stream each probe sees: windows as intervals of row ids (semantics, section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrival import Arrivals, R, S
+from ..lang.query import Query
+from .jit import compiled
+from .store import Store
+
+__all__ = ["Timeline", "Windows"]
+
+Rows = npt.NDArray[np.int64]
+#: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
+Windows = dict[str, tuple[Rows, Rows]]
+
+_NEVER = 2**62
+
+
+class Timeline:
+    """Counts the tuples of both streams and keeps the event times that RANGE windows need."""
+
+    def __init__(self, query: Query):
+        self._extents = {side: query.window(side) for side in ("r", "s")}
+        self._times = {side: Store() for side in ("r", "s")}
+        self._starts = np.zeros(2, np.int64)  # where R's and S's windows begin, for the last probe that looked
+        self.ends = {"r": 0, "s": 0}
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """Per stream the first row that a probe to come may still see."""
+        found = {}
+        for n, side in enumerate(("r", "s")):
+            rows = self._extents[side].rows
+            found[side] = max(int(self._starts[n]), 0 if rows is None else self.ends[side] - rows)
+        return found
+
+    def windows(self, arrivals: Arrivals) -> Windows:
+        """The windows of the next arrivals, which are counted."""
+        stream, ts = arrivals.stream, arrivals.ts
+        at, limits, lengths = [], [], []
+        for number, side in ((R, "r"), (S, "s")):
+            extent, times = self._extents[side], self._times[side]
+            if extent.length is not None and ts is not None:
+                times.append([ts[stream == number]], int((stream == number).sum()))
+            at.append(times.arrays[0] if times.end else np.empty(0, np.int64))
+            limits.append(_NEVER if extent.rows is None else min(extent.rows, _NEVER))
+            lengths.append(2**64 - 1 if extent.length is None else min(extent.length, 2**64 - 1))
+        n = {side: len(arrivals.table(side)) for side in ("r", "s")}
+        out = {side: (np.empty(n[side], np.int64), np.empty(n[side], np.int64)) for side in ("r", "s")}
+        ranged = [self._extents[side].length is not None for side in ("r", "s")]
+        _windows(stream, np.empty(0, np.int64) if ts is None else ts, self._starts, self.ends["r"], self.ends["s"],
+                 limits[0], limits[1], ranged[0], ranged[1], np.uint64(lengths[0]), np.uint64(lengths[1]), at[0], at[1],
+                 self._times["r"].base, self._times["s"].base, out["r"][0], out["r"][1], out["s"][0], out["s"][1])
+        for side in ("r", "s"):
+            self.ends[side] += n[side]
+        return out
+
+    def trim(self) -> None:
+        """Forget the times that no probe to come needs."""
+        starts = self.starts
+        for side, times in self._times.items():
+            if times.end:
+                times.trim(min(starts[side], times.end))
+
+
+@compiled
+def _windows(stream: Any, ts: Any, starts: Any, row_r: Any, row_s: Any, limit_r: Any, limit_s: Any, ranged_r: Any,
+             ranged_s: Any, length_r: Any, length_s: Any, ts_r: Any, ts_s: Any, base_r: Any, base_s: Any,
+             first_r: Any, last_r: Any, first_s: Any, last_s: Any) -> None:
+    start_r, start_s = starts[0], starts[1]
+    p_r, p_s = np.int64(0), np.int64(0)
+    now = np.uint64(0)
+    if not len(stream):
+        return
+    for i in range(len(stream)):
+        if ranged_r or ranged_s:
+            now = np.uint64(ts[i])
+        if stream[i] == 0:
+            start_s = max(start_s, row_s - limit_s)
+            if ranged_s:  # the difference of two int64 fits uint64
+                while start_s < row_s and now - np.uint64(ts_s[start_s - base_s]) > length_s:
+                    start_s += 1
+            first_r[p_r], last_r[p_r] = start_s, row_s
+            p_r += 1
+            row_r += 1
+        else:
+            start_r = max(start_r, row_r - limit_r)
+            if ranged_r:
+                while start_r < row_r and now - np.uint64(ts_r[start_r - base_r]) > length_r:
+                    start_r += 1
+            first_s[p_s], last_s[p_s] = start_r, row_r
+            p_s += 1
+            row_s += 1
+    if ranged_r:  # tuples expire on any arrival
+        while start_r < row_r and now - np.uint64(ts_r[start_r - base_r]) > length_r:
+            start_r += 1
+    if ranged_s:
+        while start_s < row_s and now - np.uint64(ts_s[start_s - base_s]) > length_s:
+            start_s += 1
+    starts[0], starts[1] = start_r, start_s

@@ -1,0 +1,77 @@
+"""A worker: SplitJoin's join core in software. It stores its round-robin share and probes it with every tuple."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .store import Store
+from .timeline import Windows
+
+__all__ = ["Batch", "Found", "Worker"]
+
+Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.int64]
+
+#: Matches of one stream's probes: how many each has (n,), and the row ids, one probe's after the other's.
+Found = tuple[Rows, Rows]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A stretch of arrivals as all workers get it.
+
+    ``stream``: 0 = R, 1 = S, by arrival. Per stream: the row id of its first tuple, the arrays its tuples are stored
+    as, the arrays they probe with, and what they see. ``starts``: the first row that probes to come may see.
+    """
+
+    stream: npt.NDArray[np.uint8]
+    first: dict[str, int]
+    stored: dict[str, list[Array]]
+    probes: dict[str, list[Array]]
+    windows: Windows
+    starts: dict[str, int]
+
+
+class Worker(ABC):
+    """Worker ``number`` of ``workers``: row i of each stream is stored by worker i mod ``workers`` (section 5)."""
+
+    def __init__(self, number: int, workers: int):
+        self.number, self.workers = number, workers
+        self.stores = {side: Store() for side in ("r", "s")}
+        self.candidates = 0
+
+    def process(self, batch: Batch) -> dict[str, Found]:
+        """Store the worker's share of the batch, find the matches in its share for every probe, and expire."""
+        for side, store in self.stores.items():
+            skip = (self.number - batch.first[side]) % self.workers
+            mine = [a[skip::self.workers] for a in batch.stored[side]]
+            store.append(self.extend(side, mine), max(0, -(-(len(batch.windows[side][0]) - skip) // self.workers)))
+        found = self.find(batch)
+        for side, store in self.stores.items():
+            store.trim(min(self.local(batch.starts[side]), store.end))
+        return found
+
+    def extend(self, side: str, arrays: list[Array]) -> list[Array]:
+        """The arrays to store for tuples of stream ``side``; narrow copies may be added."""
+        return arrays
+
+    @abstractmethod
+    def find(self, batch: Batch) -> dict[str, Found]:
+        """Per stream its probes' matches."""
+
+    def local(self, row: int) -> int:
+        """How many of the rows below ``row`` are this worker's: the position of the first that is not."""
+        return (row - self.number + self.workers - 1) // self.workers
+
+    def seen(self, batch: Batch, side: str) -> tuple[Rows, Rows]:
+        """The windows of the probes of stream ``side``, as positions in the other stream's store."""
+        start, end = batch.windows[side]
+        if self.workers == 1:
+            return start, end
+        add = self.workers - 1 - self.number
+        return (start + add) // self.workers, (end + add) // self.workers
