@@ -77,8 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     _query_options(join, window_required=True)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     join.add_argument("--device", choices=list(DEVICES), default="cpu",
-                      help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the circuit, "
-                           "cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow (%(default)s)")
+                      help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
+                           "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow "
+                           "(%(default)s)")
     engine = join.add_argument_group("CPU engine")
     engine.add_argument("--engine", choices=("auto", "index", "nested"),
                         help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
@@ -168,8 +169,8 @@ def _join(args: argparse.Namespace) -> None:
     options: dict[str, Any] = _given(args)
     mine = {name: getattr(args, name) for name in ("engine", "threads") if getattr(args, name) is not None}
     if mine and args.device != "cpu":
-        raise DeviceError(f"the device {args.device!r} has no {', '.join(f'--{name}' for name in mine)}; leave it out, or "
-                          f"choose --device cpu")
+        raise DeviceError(f"the device {args.device!r} has no {', '.join(f'--{name}' for name in mine)}; leave it out, "
+                          f"or choose --device cpu")
     # The golden model takes a number of cores, which order inner(n) depends on.
     if args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner":
         raise DeviceError("the device 'golden' uses --cores for the order inner(n) only; leave it out, or choose "
