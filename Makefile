@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test lint types check bench clean
+.PHONY: help prerequisites setup run test lint types check bench soak clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +48,11 @@ check: lint types test ## What CI runs.
 bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python bench/circuits.py
 	$(BIN)/python bench/cpu.py
+	$(BIN)/python bench/latency.py
 	$(BIN)/python bench/tables.py
+
+soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
+	$(BIN)/python bench/soak.py
 
 clean: ## Remove .venv and everything generated here. The cache of built models stays.
 	rm -rf $(VENV) build out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info spark-warehouse

@@ -98,7 +98,7 @@ class IndexWorker(Worker):
     def adopt(self, stores: dict[str, Store]) -> None:
         """Take over the keys that another engine's worker of the same number has stored."""
         for side, store in stores.items():
-            if store.end:
+            if store.arrays:
                 store.replace(store.arrays[: len(self._plan.slots(side))])
         self.stores = stores
         self._grids = {}

@@ -79,6 +79,6 @@ class NestedWorker(Worker):
         """Take over the keys that another engine's worker of the same number has stored."""
         for side, store in stores.items():
             slots = len(self._plan.slots(side))
-            if store.end:
+            if store.arrays:
                 store.replace(self.extend(side, store.arrays[:slots]))
         self.stores = stores

@@ -8,6 +8,7 @@ import pytest
 import splitjoin
 import splitjoin.arrival
 from hypothesis import given, settings, strategies as st
+from splitjoin.arrival import Arrivals
 from splitjoin.cpu import engine, index, nested, search, store
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.cpu.search import ExpressionSearch
@@ -136,6 +137,24 @@ def test_range_lengths_beyond_64_bits() -> None:
                    for device in ("cpu", "golden")]
         assert answers[0] == answers[1]
         assert answers[0].num_rows > 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_stream_after_the_other(way: str) -> None:
+    """Engines take over windows of which one is still empty."""
+    r, s = tables(3_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window="ROWS 4000",
+                       on="abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3")
+    with WAYS[way].open(query) as session, expressions(query) as plain:
+        for start, n in ((0, 2), (2, 60), (62, 600), (662, 2_338)):
+            for side, table in ((0, r), (1, s)):
+                part = table.slice(start, n)
+                push = Arrivals(np.full(n, side, np.uint8), None, part if side == 0 else r.slice(0, 0),
+                                part if side else s.slice(0, 0))
+                for one in (session, plain):
+                    one.push(push)
+        got, expected = session.flush(), plain.flush()
+    assert np.array_equal(got, expected)
 
 
 def test_push_after_flush() -> None:
