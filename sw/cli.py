@@ -219,7 +219,7 @@ def _verilog(args: argparse.Namespace) -> None:
                         f"'splitjoin[hw]'") from error
     plan = make_plan(query.predicate)
     config = configure(query, plan, **options)
-    words = settings(query, config)  # refuses a query that the circuit could not run
+    words = settings(query, config, verified=plan.residual is not None)  # refuses what it cannot run
     described = {**sidecar(config), "settings": words,
                  "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
     folder = Path(args.output)

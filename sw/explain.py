@@ -27,14 +27,11 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
              f"order       {query.order}"]
-    try:
-        plan = make_plan(query.predicate)
-    except SplitJoinError as error:
-        return "\n".join([*lines, "circuits    no: " + str(error), *_OTHERS])
+    plan = make_plan(query.predicate)
     lines += _plan(plan)
     try:
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin)
-        settings(query, config)
+        settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *_OTHERS])
     return "\n".join([*lines, *_circuit(config), *_OTHERS])
@@ -64,12 +61,17 @@ def _plan(plan: Plan) -> Iterator[str]:
     for n, test in enumerate(plan.tests):
         yield f"test        T{n}: {_test(plan, test)}"
     yield f"combined    {_tree(plan.tree)}"
+    if plan.residual is not None:
+        yield f"verified    on the host, of the pairs that the tests let through: {text(plan.residual)}"
+        for reason in plan.reasons:
+            yield f"because     {reason}"
 
 
 def _slot(slot: Slot) -> str:
     match slot.key:
         case ExactKey():
             what = f"{_terms(slot.key.terms)}, {slot.key.low} to {slot.key.high}"
+            what += f", without its last {slot.key.shift} bits" if slot.key.shift else ""
         case FloatKey():
             what = f"{text(slot.key.expr)} as ordered integer{', NaN lowest' if slot.key.nan_low else ''}"
         case TextKey():

@@ -57,12 +57,12 @@ class Search(ABC):
 
 
 def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int) -> Search:
-    """Interval tests where the predicate maps onto them, else the expression itself over blocks of pairs."""
-    try:
-        plan = make_plan(query.predicate)
-    except UnsupportedError:
+    """Interval tests where they decide the predicate, else the expression itself over blocks of pairs."""
+    plan = make_plan(query.predicate)
+    if plan.residual is not None:
         if engine == "index":
-            raise
+            raise UnsupportedError(f"an index needs a condition that interval tests decide, but {plan.reasons[0]}; use "
+                                   f"engine='nested'")
         return ExpressionSearch(query.predicate, threads)
     if engine == "index" and not leading_tests(plan):
         raise UnsupportedError(f"an index needs a comparison of both streams that must hold for every match, but "

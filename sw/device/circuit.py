@@ -10,14 +10,20 @@ import numpy.typing as npt
 
 from ..arrival import Arrivals
 from ..errors import CapacityError, DeviceError, OrderError, WindowOverflow
+from ..lang.order import Order
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
-from .api import ITEM, Device, Items, Session
+from .api import ITEM, PAIR, Device, Items, Session
 from .encode import Encoder, Words, decode
 from .registers import MAGIC, REGISTERS, register
+from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, OrderMode, check_parameters
 
 __all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "configure", "settings"]
+
+
+#: What order none runs as where the host verifies the pairs; it drops the stars.
+_STARRED = Order("outer", 64)
 
 
 class DeviceStalled(DeviceError):
@@ -73,7 +79,7 @@ class CircuitDevice(Device):
         """Build or find the circuit for ``query`` and start it."""
         plan = make_plan(query.predicate)
         config = self.configuration(query, plan)
-        words = settings(query, config)
+        words = settings(query, config, verified=plan.residual is not None)
         transport = self._connect(config)
         try:
             return CircuitSession(query, plan, config, words, transport)
@@ -128,9 +134,14 @@ def _time_bits(longest: int) -> int:
     return max(32, -(-bits // 8) * 8)
 
 
-def settings(query: Query, config: Configuration) -> dict[str, int]:
-    """Register name → value for ``query``. Raises what `Device.open` raises."""
+def settings(query: Query, config: Configuration, *, verified: bool = False) -> dict[str, int]:
+    """Register name → value for ``query``. Raises what `Device.open` raises.
+
+    ``verified``: the host verifies the pairs, and needs stars to know which tuples it may let go of.
+    """
     order = query.order
+    if verified and order.kind == "none":
+        order = _STARRED
     if order.kind == "inner":
         raise OrderError(f"order '{order}' is not available on circuits yet; they have 'none', 'outer(N)' and 'total'")
     modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL}
@@ -158,6 +169,7 @@ class CircuitSession(Session):
     def __init__(self, query: Query, plan: Plan, config: Configuration, words: dict[str, int], transport: Transport):
         self._query, self._config, self._transport = query, config, transport
         self._encoder = Encoder(plan, config, _longest(query))
+        self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
         self._ready: list[Items] = []
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
@@ -178,6 +190,8 @@ class CircuitSession(Session):
             if self._pushed[side] > self.row_limit:
                 raise DeviceError(f"stream {side} has more than {self.row_limit} tuples, which is what a session of "
                                   f"this release can number; open a new one")
+        if self._verifier is not None:
+            self._verifier.push(arrivals)
         self._receive(self._encoder.encode(arrivals), until_end=False)
 
     def poll(self) -> Items:
@@ -193,7 +207,11 @@ class CircuitSession(Session):
 
     def counters(self) -> dict[str, int]:
         others = {"id", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
-        return {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others}
+        found = {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others}
+        if self._verifier is not None:
+            # What the circuit calls matches are candidates; those that it has not handed out yet are none so far.
+            found |= {"candidates": found["matches"], "matches": self._verifier.matches}
+        return found
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._transport.latencies()
@@ -208,7 +226,12 @@ class CircuitSession(Session):
             self._check_overflow()
             raise
         items, kinds = decode(words)
-        self._ready.append(items[kinds != ItemKind.END])
+        items = items[kinds != ItemKind.END]
+        if self._verifier is not None:
+            items = self._verifier.filter(items)
+            if self._query.order.kind == "none":
+                items = items[items["kind"] == PAIR]
+        self._ready.append(items)
 
     def _check_overflow(self) -> None:
         overflow = self._read("overflow")

@@ -7,7 +7,7 @@ the key grows, NaN is placed below all values instead of above, so that every co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Union
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UnsupportedError
 from .ir import Abs, Arith, ArithOp, Cast, Col, Expr, Lit, Neg, columns
 from .linear import Term
 from .logic import OneSided
@@ -52,18 +51,19 @@ class Texts:
 
 @dataclass(frozen=True)
 class ExactKey:
-    """A whole number: the sum of ``terms``, between ``low`` and ``high``."""
+    """A whole number: the sum of ``terms``, between ``low`` and ``high``, without its last ``shift`` bits."""
 
     side: Side
     terms: tuple[Term, ...]
     low: int
     high: int
     nullable: bool
+    shift: int = 0
 
     @property
     def width(self) -> int:
         """Bits of a code."""
-        return max(1, (self.high - self.low + self.nullable).bit_length())
+        return max(1, ((self.high >> self.shift) - (self.low >> self.shift) + self.nullable).bit_length())
 
     def values(self, table: pa.Table, texts: Texts) -> Vector:
         """The whole numbers, for every row."""
@@ -86,10 +86,10 @@ class ExactKey:
 
     def code(self, values: npt.NDArray[Any]) -> Codes:
         """Codes of whole numbers from ``low`` to ``high``."""
-        offset = self.nullable - self.low
+        offset = self.nullable - (self.low >> self.shift)
         if values.dtype == np.int64:  # modulo 2**64, in which the result is right whatever wraps on the way
-            return values.astype(np.uint64) + np.uint64(offset % 2**64)
-        return np.array([int(v) + offset & (2**64 - 1) for v in values], np.uint64)
+            return (values >> self.shift).astype(np.uint64) + np.uint64(offset % 2**64)
+        return np.array([(int(v) >> self.shift) + offset & (2**64 - 1) for v in values], np.uint64)
 
 
 @dataclass(frozen=True)
@@ -168,20 +168,18 @@ class UnitKey:
 Key = Union[ExactKey, FloatKey, TextKey, UnitKey]
 
 
-def exact_key(side: Side, terms: tuple[Term, ...], cause: str) -> ExactKey:
-    """The key for ``terms``. Raises `UnsupportedError` when it would be wider than 64 bits; ``cause`` is quoted."""
+def exact_key(side: Side, terms: tuple[Term, ...]) -> ExactKey:
+    """The key for ``terms``; where it would be wider than 64 bits, its first ones."""
     low = high = 0
     for t in terms:
         a, b = (_range(t.expr)[n] * t.factor * t.scale for n in (0, 1))
         low, high = low + min(int(a), int(b)), high + max(int(a), int(b))
     nullable = any(c.nullable for t in terms for c in columns(t.expr))
+    if (high - low).bit_length() == 64 and nullable:
+        nullable = False  # NULL is then a matter of the guard
     key = ExactKey(side, terms, low, high, nullable)
-    if key.width > 64:
-        if (high - low).bit_length() <= 64:
-            return ExactKey(side, terms, low, high, False)  # NULL is then a matter of the guard
-        raise UnsupportedError(f"'{cause}': the key of stream {side} takes values from {low} to {high}, which needs "
-                               f"{key.width} bits, and circuits compare up to 64; use narrower columns, or "
-                               f"device='cpu'")
+    while key.width > 64:
+        key = replace(key, shift=key.shift + 1)
     return key
 
 

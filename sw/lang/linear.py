@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast
 
-from ..errors import UnsupportedError
 from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides, walk
 from .logic import FALSE, Both, Form, Junction
 from .schema import Side
 from .types import BOOL, Duration, Timestamp, units_per
 
-__all__ = ["ExactRelation", "Term", "relations", "strip_abs"]
+__all__ = ["ExactRelation", "NoRelation", "Term", "relations", "strip_abs"]
+
+
+class NoRelation(Exception):
+    """Why a comparison is no relation of one key of each stream."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,10 @@ def strip_abs(cmp: Cmp) -> Form | None:
 def relations(cmp: Cmp) -> ExactRelation:
     """The relation that a comparison of exact values of both streams states. ``op`` must not be ``<>``.
 
-    Raises `UnsupportedError` that quotes what does not fit: a nested abs of both streams, or one stream cancelling out.
+    Raises `NoRelation` that quotes what does not fit: a nested abs of both streams, or one stream cancelling out.
     """
     terms: dict[Expr, Fraction] = {}
-    constant = _collect(cmp.a, Fraction(1), terms, cmp) + _collect(cmp.b, Fraction(-1), terms, cmp)
+    constant = _collect(cmp.a, Fraction(1), terms) + _collect(cmp.b, Fraction(-1), terms)
     scales = {e: _denominator(e) for e in terms}
     whole = {e: f / scales[e] for e, f in terms.items() if f}
     lcm = math.lcm(constant.denominator, *(f.denominator for f in whole.values()))
@@ -94,8 +97,7 @@ def relations(cmp: Cmp) -> ExactRelation:
     for side in ("r", "s"):
         mine = {e: int(f * lcm) for e, f in whole.items() if sides(e) == {side}}
         if not mine:
-            raise UnsupportedError(f"'{cmp}': the columns of {side} cancel out, so that this is no condition on both "
-                                   f"streams; simplify it, or use device='cpu'")
+            raise NoRelation(f"the columns of {side} cancel out, so that it is no condition on both streams")
         g = math.gcd(*mine.values())
         g = -g if next(iter(mine.values())) < 0 else g
         parts[side] = tuple(Term(f // g, e, scales[e]) for e, f in mine.items()), g
@@ -121,27 +123,26 @@ def _abs_operand(e: Expr) -> Expr:
     return e.a
 
 
-def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction], cmp: Cmp) -> Fraction:
+def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction:
     """Add ``factor · e`` to ``terms``; return the constant part."""
     match e:
         case Lit():
             return factor * Fraction(cast(Fraction, e.value))
         case Neg():
-            return _collect(e.a, -factor, terms, cmp)
+            return _collect(e.a, -factor, terms)
         case Cast(a=Expr(type=Timestamp() | Duration() as fine)) if isinstance(e.type, (Timestamp, Duration)):
-            return _collect(e.a, factor * units_per(fine.unit, e.type.unit), terms, cmp)
+            return _collect(e.a, factor * units_per(fine.unit, e.type.unit), terms)
         case Arith(op="+" | "-"):
             second = factor if e.op == "+" else -factor
-            return _collect(e.a, factor, terms, cmp) + _collect(e.b, second, terms, cmp)
+            return _collect(e.a, factor, terms) + _collect(e.b, second, terms)
         case Arith(a=Lit() as c, b=x) | Arith(a=x, b=Lit() as c):
-            return _collect(x, factor * Fraction(cast(Fraction, c.value)), terms, cmp)
+            return _collect(x, factor * Fraction(cast(Fraction, c.value)), terms)
     if len(sides(e)) == 1:
         terms[e] = terms.get(e, Fraction(0)) + factor
         return Fraction(0)
     if not sides(e):
-        raise UnsupportedError(f"'{cmp}': the constant '{e}' must be written as a number for circuits")
-    raise UnsupportedError(f"'{e}' in '{cmp}': circuits take abs() over both streams only as a whole side of a "
-                           f"comparison; rewrite it, or use device='cpu'")
+        raise NoRelation(f"the constant '{e}' is not written as a number")
+    raise NoRelation(f"'{e}' over both streams is no whole side of the comparison")
 
 
 def _denominator(e: Expr) -> int:

@@ -214,5 +214,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "circuits    yes" in printed
     assert main(["explain", *schemas, "--on", "abs(r.y - s.b) + abs(r.x - s.a) <= 10"]) == DONE
     printed = capsys.readouterr().out
-    assert "circuits    no: " in printed
+    assert "circuits    yes" in printed
+    assert "verified    on the host" in printed
+    assert "because     " in printed
     assert printed.endswith("\ncpu         yes\ngolden      yes\n")
