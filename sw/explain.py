@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
-from .lang.bounds import EqualText, FloatBand, FloatOrder, Relation, Unit
+from .lang.bounds import EqualText, FloatBand, FloatOrder, Relation, Unit, WideRelation
 from .lang.ir import text
-from .lang.keys import ExactKey, FloatKey, TextKey
+from .lang.keys import ExactKey, FloatKey, TextKey, WideKey
 from .lang.linear import ExactRelation, Term
 from .lang.plan import Plan, Slot, Test, make_plan
 from .lang.query import Query
@@ -71,7 +71,9 @@ def _slot(slot: Slot) -> str:
     match slot.key:
         case ExactKey():
             what = f"{_terms(slot.key.terms)}, {slot.key.low} to {slot.key.high}"
-            what += f", without its last {slot.key.shift} bits" if slot.key.shift else ""
+        case WideKey():
+            key = slot.key.exact
+            what = f"{_terms(key.terms)}, {key.low} to {key.high}, without its last {slot.key.shift} bits"
         case FloatKey():
             what = f"{text(slot.key.expr)} as ordered integer{', NaN lowest' if slot.key.nan_low else ''}"
         case TextKey():
@@ -95,6 +97,8 @@ def _test(plan: Plan, test: Test) -> str:
 def _relation(plan: Plan, test: Test, relation: Relation) -> str:
     r, s = f"R{test.r}", f"S{test.s}"
     match relation:
+        case WideRelation():
+            return _relation(plan, test, relation.exact)
         case ExactRelation():
             return f"{_times(relation.g, r)} + {_times(relation.h, s)} + {relation.c} {relation.op} 0"
         case FloatOrder() | EqualText():

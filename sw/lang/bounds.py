@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .ir import MIRRORED, Arith, Cast, CmpOp, Expr, Lit, Neg
-from .keys import Codes, ExactKey, FloatKey, Key, float_codes, float_values
+from .keys import Codes, ExactKey, FloatKey, Key, WideKey, float_codes, float_values
 from .linear import ExactRelation
 from .types import Float
 from .vector import Vector, magnitude, widen
 
-__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit", "coefficients", "interval"]
+__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit", "WideRelation", "coefficients",
+           "interval"]
 
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
@@ -57,12 +58,18 @@ class EqualText:
 
 
 @dataclass(frozen=True)
+class WideRelation:
+    """``exact`` between keys of which one or both come without their last bits: then its intervals are a little wide."""
+
+    exact: ExactRelation
+
+
+@dataclass(frozen=True)
 class Unit:
     """Always true."""
 
 
-Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, Unit]
-
+Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, WideRelation, Unit]
 
 
 def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: Key) -> Interval:
@@ -73,7 +80,10 @@ def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: 
     match relation:
         case ExactRelation():
             assert isinstance(key, ExactKey)
-            return _exact(relation, side, probe.values, key)
+            return _exact(relation, side, probe.values, key, key)
+        case WideRelation():
+            assert isinstance(key, (ExactKey, WideKey))
+            return _exact(relation.exact, side, probe.values, key.exact if isinstance(key, WideKey) else key, key)
         case FloatOrder() | EqualText():
             codes = probe_key.encode(probe)
             low = key.low_code if isinstance(key, FloatKey) else 1
@@ -107,7 +117,8 @@ def _ordered(op: CmpOp, codes: Codes, low: int, high: int) -> Interval:
     raise AssertionError(op)
 
 
-def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: ExactKey) -> Interval:
+def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: ExactKey,
+           coded: ExactKey | WideKey) -> Interval:
     mine, theirs = relation.factors(side)
     # theirs · key op −(mine · value + c)
     # Everything that meets the values must fit int64 as well, the ends of the key's range included.
@@ -123,10 +134,10 @@ def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: Ex
     empty = (low > key.high) | (high < key.low) | (low > high)
     least, most = np.maximum(low, key.low), np.minimum(high, key.high)
     # Outside the key's range the clipped ends are meaningless; these intervals are empty anyway.
-    lows = key.code(np.where(empty, key.low, least))
-    highs = key.code(np.where(empty, key.low, most))
+    lows = coded.code(np.where(empty, key.low, least))
+    highs = coded.code(np.where(empty, key.low, most))
     empty = empty.astype(np.bool_)
-    return np.where(empty, np.uint64(2**key.width - 1), lows), np.where(empty, np.uint64(0), highs)
+    return np.where(empty, np.uint64(2**coded.width - 1), lows), np.where(empty, np.uint64(0), highs)
 
 
 def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Interval:

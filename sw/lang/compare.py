@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from . import build
-from .bounds import EqualText, FloatBand, FloatOrder, Relation
+from .bounds import EqualText, FloatBand, FloatOrder, Relation, WideRelation
 from .ir import MIRRORED, Arith, Cast, Cmp, Col, Expr, Lit, Neg, columns, sides, walk
-from .keys import FloatKey, Key, TextKey, exact_key
+from .keys import FloatKey, Key, TextKey, WideKey, exact_key
 from .linear import NoRelation, relations, strip_abs
 from .logic import FALSE, Both, Form, Junction, OneSided
 from .schema import Side
@@ -65,13 +65,14 @@ def _exact(cmp: Cmp, undecided: list[str]) -> Compared:
     known: set[Col] = set()
     for side in ("r", "s"):
         key = exact_key(side, relation.terms(side))
-        known |= {c for t in key.terms for c in columns(t.expr)} if key.nullable else set()
+        known |= {c for t in relation.terms(side) for c in columns(t.expr)} if key.nullable else set()
         keys[side] = key
-        if key.shift:
-            undecided.append(f"'{cmp}': the key of stream {side} takes values from {key.low} to {key.high}; its last "
-                             f"{key.shift} bits are beyond the 64 that are compared")
+        if isinstance(key, WideKey):
+            undecided.append(f"'{cmp}': the key of stream {side} takes values from {key.exact.low} to {key.exact.high}; "
+                             f"its last {key.shift} bits are beyond the 64 that are compared")
+    wide = any(isinstance(key, WideKey) for key in keys.values())
     # Where the key's values fill all 64 bits, or a column cancels out, its NULL goes to a test of its own.
-    return Compared(keys, (relation,), _valid(cmp, known))
+    return Compared(keys, (WideRelation(relation) if wide else relation,), _valid(cmp, known))
 
 
 def _texts(cmp: Cmp) -> Compared:

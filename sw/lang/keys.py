@@ -22,7 +22,8 @@ from .schema import Side
 from .types import Bool, Date, Duration, Int, Timestamp, plain, units_per
 from .vector import Vector, evaluate, magnitude, widen
 
-__all__ = ["Codes", "ExactKey", "FloatKey", "Key", "TextKey", "Texts", "UnitKey", "float_codes", "float_values",
+__all__ = ["Codes", "ExactKey", "FloatKey", "Key", "TextKey", "Texts", "UnitKey", "WideKey", "exact_key",
+           "float_codes", "float_values",
            "guard_holds"]
 
 Codes = npt.NDArray[np.uint64]
@@ -51,19 +52,18 @@ class Texts:
 
 @dataclass(frozen=True)
 class ExactKey:
-    """A whole number: the sum of ``terms``, between ``low`` and ``high``, without its last ``shift`` bits."""
+    """A whole number: the sum of ``terms``, between ``low`` and ``high``."""
 
     side: Side
     terms: tuple[Term, ...]
     low: int
     high: int
     nullable: bool
-    shift: int = 0
 
     @property
     def width(self) -> int:
         """Bits of a code."""
-        return max(1, ((self.high >> self.shift) - (self.low >> self.shift) + self.nullable).bit_length())
+        return max(1, (self.high - self.low + self.nullable).bit_length())
 
     def values(self, table: pa.Table, texts: Texts) -> Vector:
         """The whole numbers, for every row."""
@@ -86,10 +86,55 @@ class ExactKey:
 
     def code(self, values: npt.NDArray[Any]) -> Codes:
         """Codes of whole numbers from ``low`` to ``high``."""
-        offset = self.nullable - (self.low >> self.shift)
+        offset = self.nullable - self.low
         if values.dtype == np.int64:  # modulo 2**64, in which the result is right whatever wraps on the way
+            return values.astype(np.uint64) + np.uint64(offset % 2**64)
+        return np.array([int(v) + offset & (2**64 - 1) for v in values], np.uint64)
+
+
+@dataclass(frozen=True)
+class WideKey:
+    """The whole number ``exact``, which needs more than 64 bits, without its last ``shift`` bits.
+
+    Its order is that of the numbers but for equal codes, so that intervals of numbers become intervals of codes which
+    hold those numbers, and others near their ends.
+    """
+
+    exact: ExactKey
+    shift: int
+
+    @property
+    def side(self) -> Side:
+        """The stream."""
+        return self.exact.side
+
+    @property
+    def nullable(self) -> bool:
+        """Whether code 0 stands for NULL."""
+        return True
+
+    @property
+    def width(self) -> int:
+        """Bits of a code."""
+        return self._code(self.exact.high).bit_length()
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The whole numbers, for every row."""
+        return self.exact.values(table, texts)
+
+    def encode(self, values: Vector) -> Codes:
+        """Codes of values; those of NULL are meaningless."""
+        return self.code(values.values)
+
+    def code(self, values: npt.NDArray[Any]) -> Codes:
+        """Codes of whole numbers from the exact key's ``low`` to its ``high``."""
+        if values.dtype == np.int64:
+            offset = 1 - (self.exact.low >> self.shift)
             return (values >> self.shift).astype(np.uint64) + np.uint64(offset % 2**64)
-        return np.array([(int(v) >> self.shift) + offset & (2**64 - 1) for v in values], np.uint64)
+        return np.array([self._code(int(v)) & (2**64 - 1) for v in values], np.uint64)
+
+    def _code(self, value: int) -> int:
+        return (value >> self.shift) - (self.exact.low >> self.shift) + 1
 
 
 @dataclass(frozen=True)
@@ -165,22 +210,24 @@ class UnitKey:
         return values.values.astype(np.uint64)
 
 
-Key = Union[ExactKey, FloatKey, TextKey, UnitKey]
+Key = Union[ExactKey, WideKey, FloatKey, TextKey, UnitKey]
 
 
-def exact_key(side: Side, terms: tuple[Term, ...]) -> ExactKey:
-    """The key for ``terms``; where it would be wider than 64 bits, its first ones."""
+def exact_key(side: Side, terms: tuple[Term, ...]) -> ExactKey | WideKey:
+    """The key for ``terms``; where it would be wider than 64 bits, without as many of its last ones."""
     low = high = 0
     for t in terms:
         a, b = (_range(t.expr)[n] * t.factor * t.scale for n in (0, 1))
         low, high = low + min(int(a), int(b)), high + max(int(a), int(b))
-    nullable = any(c.nullable for t in terms for c in columns(t.expr))
-    if (high - low).bit_length() == 64 and nullable:
-        nullable = False  # NULL is then a matter of the guard
-    key = ExactKey(side, terms, low, high, nullable)
-    while key.width > 64:
-        key = replace(key, shift=key.shift + 1)
-    return key
+    key = ExactKey(side, terms, low, high, any(c.nullable for t in terms for c in columns(t.expr)))
+    if key.width <= 64:
+        return key
+    if (high - low).bit_length() <= 64:
+        return replace(key, nullable=False)  # NULL is then a matter of the guard
+    shift = 1
+    while WideKey(key, shift).width > 64:
+        shift += 1
+    return WideKey(key, shift)
 
 
 def guard_holds(guards: tuple[OneSided, ...], table: pa.Table) -> Mask:

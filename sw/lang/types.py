@@ -1,6 +1,6 @@
 """Types of columns and expressions, and how they come from Arrow.
 
-Integers, decimal literals, dates, timestamps and durations are *exact*: they are evaluated without rounding and never
+Integers, decimals, dates, timestamps and durations are *exact*: they are evaluated without rounding and never
 wrap (semantics, section 3). Floats are IEEE 754 in the column's own type.
 """
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 __all__ = [
-    "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Bool", "Date", "Duration",
-    "Exact", "Float", "Int", "Opaque", "String", "TimeUnit", "Timestamp", "Type", "finer", "from_arrow",
-    "is_exact", "plain", "units_per",
+    "BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
+    "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "String", "TimeUnit", "Timestamp", "Type",
+    "finer", "from_arrow", "is_exact", "is_text", "plain", "units_per",
 ]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -39,12 +40,29 @@ class Type:
 
 @dataclass(frozen=True)
 class Int(Type):
-    """A signed integer column of 8, 16, 32 or 64 bits."""
+    """An integer column of 8, 16, 32 or 64 bits, or the result of bit operations on such columns."""
 
     bits: int
+    signed: bool = True
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest value."""
+        return (-(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1) if self.signed else (0, 2**self.bits - 1)
 
     def __str__(self) -> str:
-        return f"int{self.bits}"
+        return f"{'' if self.signed else 'u'}int{self.bits}"
+
+
+@dataclass(frozen=True)
+class Decimal(Type):
+    """A column of decimal numbers: up to ``precision`` digits (1 to 38), ``scale`` of them behind the point."""
+
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision}, {self.scale})"
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,17 @@ class Duration(Type):
 
 @dataclass(frozen=True)
 class String(Type):
-    """UTF-8 text; compared for equality only."""
+    """UTF-8 text, in the order of its bytes, which is the order of its code points."""
+
+
+@dataclass(frozen=True)
+class Binary(Type):
+    """Bytes, compared as unsigned numbers from the first on; ``width`` of them, or any number (None)."""
+
+    width: int | None = None
+
+    def __str__(self) -> str:
+        return "binary" if self.width is None else f"binary[{self.width}]"
 
 
 @dataclass(frozen=True)
@@ -108,40 +136,68 @@ class Opaque(Type):
         return self.arrow
 
 
-BOOL, DATE, EXACT, STRING = Bool(), Date(), Exact(), String()
+BOOL, DATE, EXACT, STRING, BINARY = Bool(), Date(), Exact(), String(), Binary()
 FLOAT32, FLOAT64 = Float(32), Float(64)
 
 
 def from_arrow(type_: pa.DataType) -> Type:
     """The type of a column of Arrow type ``type_``; `Opaque` where predicates cannot use it."""
-    if pa.types.is_signed_integer(type_):
-        return Int(type_.bit_width)
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        inner = from_arrow(type_.value_type)
+        return Opaque(str(type_)) if isinstance(inner, Opaque) else inner
+    if pa.types.is_integer(type_):
+        return Int(type_.bit_width, pa.types.is_signed_integer(type_))
     if pa.types.is_float32(type_) or pa.types.is_float64(type_):
         return Float(type_.bit_width)
+    if pa.types.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= 38:
+        return Decimal(type_.precision, type_.scale)
     if pa.types.is_boolean(type_):
         return BOOL
-    if pa.types.is_date32(type_):
+    if pa.types.is_date(type_):
         return DATE
     if pa.types.is_timestamp(type_):
         return Timestamp(type_.unit, type_.tz)
+    if pa.types.is_duration(type_):
+        return Duration(type_.unit)
     if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return STRING
-    if pa.types.is_dictionary(type_) and from_arrow(type_.value_type) == STRING:
-        return STRING
+    if pa.types.is_fixed_size_binary(type_):
+        return Binary(type_.byte_width)
+    if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
+        return BINARY
     return Opaque(str(type_))
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A text column as ``large_string``; other columns as they are.
+    """A column in one of few layouts: no dictionary, text and bytes large, decimals of 128 bits, dates of 32.
 
     A dictionary can hide NULL among its values, where ``null_count`` does not see it, and few kernels take views.
     """
-    return column.cast(pa.large_string()) if from_arrow(column.type) == STRING else column
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], column.type.value_type)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    match from_arrow(column.type):
+        case String():
+            return column.cast(pa.large_string())
+        case Binary():
+            return column.cast(pa.binary() if pa.types.is_fixed_size_binary(column.type) else pa.large_binary()
+                               ).cast(pa.large_binary())
+        case Decimal() as d:
+            return column.cast(pa.decimal128(d.precision, d.scale))
+        case Date():
+            return column.cast(pa.date32(), safe=False)  # of milliseconds, the whole days
+    return column
 
 
 def is_exact(type_: Type) -> bool:
-    """Whether values are exact numbers without a unit (integers, decimal literals, arithmetic on them)."""
-    return isinstance(type_, (Int, Exact))
+    """Whether values are exact numbers without a unit (integers, decimals, arithmetic on them)."""
+    return isinstance(type_, (Int, Exact, Decimal))
+
+
+def is_text(type_: Type) -> bool:
+    """Whether values are sequences of bytes: text or binary."""
+    return isinstance(type_, (String, Binary))
 
 
 def units_per(coarse: TimeUnit, fine: TimeUnit) -> int:
