@@ -21,6 +21,7 @@ from .errors import (
 )
 from .gate import ScaleGate
 from .join import JoinResult, execute, join
+from .lang.choices import coalesce, greatest, least, where
 from .lang.query import Query
 from .lang.schema import Schema
 from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
@@ -29,6 +30,6 @@ from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async
 __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
     "OrderError", "PredicateError", "Query", "ScaleGate", "Schema", "SchemaError", "SnapshotError",
-    "SplitJoinError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "execute",
-    "join", "open_async", "query",
+    "SplitJoinError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "coalesce",
+    "execute", "greatest", "join", "least", "open_async", "query", "where",
 ]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .errors import InputError
 from .lang.query import Query, TimeColumns
-from .lang.types import Timestamp, TimeUnit, from_arrow, units_per
+from .lang.types import Timestamp, TimeUnit, from_arrow, plain, units_per
 
 __all__ = ["Arrivals", "R", "S", "arrivals", "event_ticks", "shown"]
 
@@ -65,7 +65,7 @@ def event_ticks(time: TimeColumns, side: str, table: pa.Table) -> npt.NDArray[np
     Raises `InputError` for NULL, naming the row.
     """
     name = time.name(side)
-    column = table.column(name)
+    column = plain(table.column(name))
     if column.null_count:
         row = pc.index(column.is_null(), True).as_py()
         raise InputError(f"the time column {side}.{name} must not hold NULL, but row {row} does; filter such rows out")
@@ -78,7 +78,7 @@ def _event_times(query: Query, side: str, table: pa.Table) -> npt.NDArray[np.int
     falls = np.flatnonzero(ts[1:] < ts[:-1])
     if len(falls):
         row, name = int(falls[0]) + 1, query.time.name(side)
-        column = table.column(name)
+        column = plain(table.column(name))
         raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {shown(column[row])} "
                          f"after {shown(column[row - 1])}; sort stream {side} by it first")
     return ts

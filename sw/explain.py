@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
-from .lang.bounds import EqualText, FloatBand, FloatOrder, Relation, Unit, WideRelation
+from .lang.bounds import EqualText, FloatBand, FloatOrder, Relation, TextOrder, Unit, WideRelation
 from .lang.ir import text
-from .lang.keys import ExactKey, FloatKey, TextKey, WideKey
+from .lang.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from .lang.linear import ExactRelation, Term
 from .lang.plan import Plan, Slot, Test, make_plan
 from .lang.query import Query
@@ -77,7 +77,9 @@ def _slot(slot: Slot) -> str:
         case FloatKey():
             what = f"{text(slot.key.expr)} as ordered integer{', NaN lowest' if slot.key.nan_low else ''}"
         case TextKey():
-            what = f"{text(slot.key.column)} by its number in the session's dictionary"
+            what = f"{text(slot.key.expr)} by its number in the session's dictionary"
+        case PrefixKey():
+            what = f"the first {slot.key.bytes_} bytes of {text(slot.key.expr)}"
         case _:
             what = "whether the tuple takes part"
     null = "; 0 for NULL" if slot.key.nullable and not slot.guards else ""
@@ -101,7 +103,7 @@ def _relation(plan: Plan, test: Test, relation: Relation) -> str:
             return _relation(plan, test, relation.exact)
         case ExactRelation():
             return f"{_times(relation.g, r)} + {_times(relation.h, s)} + {relation.c} {relation.op} 0"
-        case FloatOrder() | EqualText():
+        case FloatOrder() | EqualText() | TextOrder():
             return f"{r} {relation.op} {s}"
         case FloatBand():
             return f"{text(relation.expr)} {relation.op} {relation.constant!r}"

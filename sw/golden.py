@@ -6,6 +6,7 @@ normative page on answers: windows (section 2), three-valued logic and floats (3
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,15 +19,35 @@ import pyarrow as pa
 from .arrival import Arrivals, R
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session
 from .errors import DeviceError, InputError
-from .lang.ir import Abs, And, Arith, Cast, Cmp, Col, Expr, IsNull, Lit, Neg, Not, Or, columns
+from .lang.ir import (
+    Abs,
+    And,
+    Arith,
+    BitCount,
+    Case,
+    Cast,
+    Cmp,
+    Col,
+    Expr,
+    Extreme,
+    IsNull,
+    Isqrt,
+    Lit,
+    Neg,
+    Not,
+    Or,
+    StartsWith,
+    columns,
+)
 from .lang.query import Query
 from .lang.schema import Side
-from .lang.types import FLOAT32, FLOAT64, Date, Duration, Float, Timestamp, Type, units_per
+from .lang.types import FLOAT32, FLOAT64, Date, Decimal, Duration, Float, Int, Timestamp, Type, plain, units_per
 from .lang.windows import Extent
 
 __all__ = ["GoldenDevice", "GoldenSession", "compile_condition", "evaluate"]
 
-#: A value of the IR: int or Fraction (exact types and times), float (float64), numpy.float32, bool, str, None (NULL).
+#: A value of the IR: int or Fraction (exact types and times), float (float64), numpy.float32, bool, str, bytes, None
+#: (NULL).
 Value = Any
 #: Column name → value.
 Row = Mapping[str, Value]
@@ -173,19 +194,22 @@ def _expire(stream: _Stream, now: int | None) -> None:
 
 
 def _values(column: pa.ChunkedArray, type_: Type) -> list[Value]:
+    column = plain(column)
     if isinstance(type_, Date):
         column = column.cast(pa.int32())
-    if isinstance(type_, Timestamp):
+    if isinstance(type_, (Timestamp, Duration)):
         column = column.cast(pa.int64())
     values: list[Value] = column.to_pylist()
-    return [None if v is None else np.float32(v) for v in values] if type_ == FLOAT32 else values
+    if type_ == FLOAT32:
+        return [None if v is None else np.float32(v) for v in values]
+    return [None if v is None else Fraction(v) for v in values] if isinstance(type_, Decimal) else values
 
 
 def evaluate(expr: Expr, r: Row, s: Row) -> Value:
     """The value of ``expr`` for one tuple of each stream; for a condition True, False or None (NULL).
 
     ``r`` and ``s`` map column names to values: dates in days, timestamps in the column's unit, both since 1970; floats
-    are rounded to their column's type.
+    are rounded to their column's type, decimals are `Fraction`.
     """
     rows: dict[Side, dict[str, Value]] = {"r": dict(r), "s": dict(s)}
     with np.errstate(all="ignore"):
@@ -205,7 +229,7 @@ def compile_condition(e: Expr) -> Evaluator:
             value = np.float32(e.value) if e.type == FLOAT32 and e.value is not None else e.value
             return lambda r, s: value
         case Arith():
-            return _strict2(_ARITH[e.op], e.a, e.b)
+            return _strict2(_float_mod if e.op == "mod" and isinstance(e.type, Float) else _ARITH[e.op], e.a, e.b)
         case Neg():
             return _strict1(lambda v: -v, e.a)
         case Abs():
@@ -223,6 +247,20 @@ def compile_condition(e: Expr) -> Evaluator:
         case IsNull():
             inner = compile_condition(e.a)
             return lambda r, s: inner(r, s) is None
+        case Case():
+            return _choose([(compile_condition(w), compile_condition(t)) for w, t in zip(e.when, e.then, strict=True)],
+                           compile_condition(e.otherwise))
+        case Extreme():
+            better = (_FLOAT_CMP if isinstance(e.type, Float) else _CMP)["<" if e.kind == "least" else ">"]
+            return _extreme([compile_condition(a) for a in e.args], better)
+        case StartsWith():
+            return _strict1(lambda v: v.startswith(e.prefix), e.a)
+        case BitCount():
+            assert isinstance(e.a.type, Int)
+            bits = e.a.type.bits
+            return _strict1(lambda v: (v % 2**bits).bit_count(), e.a)
+        case Isqrt():
+            return _strict1(lambda v: math.isqrt(math.floor(v)) if v >= 0 else -1, e.a)
     raise TypeError(f"not an IR node: {e!r}")
 
 
@@ -253,9 +291,52 @@ def _connect(args: list[Evaluator], decisive: bool) -> Evaluator:
     return connect
 
 
+def _choose(branches: list[tuple[Evaluator, Evaluator]], otherwise: Evaluator) -> Evaluator:
+    """The value beside the first condition that is true."""
+    def choose(r: Row, s: Row) -> Value:
+        for when, then in branches:
+            if when(r, s) is True:
+                return then(r, s)
+        return otherwise(r, s)
+
+    return choose
+
+
+def _extreme(args: list[Evaluator], better: Callable[[Value, Value], bool]) -> Evaluator:
+    """The best of the values that are not NULL, the first among equals."""
+    def extreme(r: Row, s: Row) -> Value:
+        best: Value = None
+        for arg in args:
+            value = arg(r, s)
+            if value is not None and (best is None or better(value, best)):
+                best = value
+        return best
+
+    return extreme
+
+
+def _quotient(a: Value, b: Value) -> Value:
+    """Whole part towards zero, and the remainder, which has the sign of ``a``."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _float_mod(a: Value, b: Value) -> Value:
+    return np.fmod(a, b) if isinstance(a, np.float32) else float(np.fmod(a, b))
+
+
+def _divide(a: Value, b: Value) -> Value:
+    """IEEE 754: by zero infinity or NaN, where Python's float raises."""
+    return a / b if isinstance(a, np.float32) else float(np.float64(a) / np.float64(b))
+
+
 # Python's int and Fraction are exact, its float is IEEE 754 binary64, numpy.float32 is binary32.
 _ARITH: dict[str, Callable[[Value, Value], Value]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divide,
+    "div": lambda a, b: None if b == 0 else _quotient(a, b), "//": lambda a, b: None if b == 0 else a // b,
+    "mod": lambda a, b: None if b == 0 else a - b * _quotient(a, b), "%": lambda a, b: None if b == 0 else a % b,
+    "&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
 }
 _CMP: dict[str, Callable[[Value, Value], bool]] = {
     "=": lambda a, b: a == b, "<>": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,

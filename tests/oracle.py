@@ -56,7 +56,7 @@ def _prepared(table: pa.Table, time: str | None, integer_times: bool) -> pa.Tabl
     for name, column in zip(table.column_names, table.columns, strict=True):
         type_ = column.type
         integers = column.cast(pa.int32()) if pa.types.is_date(type_) else column
-        integers = column.cast(pa.int64()) if pa.types.is_timestamp(type_) else integers
+        integers = column.cast(pa.int64()) if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) else integers
         if name == time:
             per = NS_PER_TICK[type_.unit] if pa.types.is_timestamp(type_) else 1
             data["t"] = pa.array([v * per for v in integers.to_pylist()], pa.int64())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from splitjoin.lang.windows import WindowSpec
 
-from .predicates import Condition, conditions
+from .predicates import conditions
+from .terms import Condition
 
 __all__ = ["COLUMN_TYPES", "TIME_TYPES", "RandomWindows", "Scenario", "arrays", "orders", "predicates", "scenario",
            "schemas", "tables", "values", "windows"]
@@ -21,7 +23,8 @@ __all__ = ["COLUMN_TYPES", "TIME_TYPES", "RandomWindows", "Scenario", "arrays", 
 COLUMN_TYPES: tuple[pa.DataType, ...] = (
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.string(),
     pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"),
-    pa.timestamp("s", "Europe/Oslo"),
+    pa.timestamp("s", "Europe/Oslo"), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.decimal128(9, 2),
+    pa.decimal128(38, 2), pa.duration("ms"), pa.duration("ns"), pa.binary(), pa.binary(2), pa.binary(9),
 )
 #: Pairs of types for the time columns of R and S.
 TIME_TYPES: tuple[tuple[pa.DataType, pa.DataType], ...] = (
@@ -59,6 +62,10 @@ class Scenario:
 
 def values(type_: pa.DataType) -> st.SearchStrategy[Any]:
     """Values of ``type_``, few enough to meet each other often, the extremes among them; times as integers."""
+    if pa.types.is_unsigned_integer(type_):
+        top = 2**type_.bit_width
+        return st.one_of(st.integers(0, 5), st.integers(0, 5), st.sampled_from([top - 2, top - 1, top // 2]),
+                         st.integers(0, top - 1))
     if pa.types.is_integer(type_):
         top = 2 ** (type_.bit_width - 1)
         return st.one_of(st.integers(-3, 3), st.integers(-3, 3), st.sampled_from([-top, 1 - top, top - 2, top - 1]),
@@ -69,7 +76,19 @@ def values(type_: pa.DataType) -> st.SearchStrategy[Any]:
     if pa.types.is_boolean(type_):
         return st.booleans()
     if pa.types.is_string(type_):
-        return st.sampled_from(["", "a", "A", "b", "a'b", "ä", "a "])
+        return st.sampled_from(["", "a", "A", "b", "a'b", "ä", "a ", "long text 1", "long text 2", "long tex", "a\0"])
+    if pa.types.is_decimal(type_):
+        top = 10**type_.precision - 1
+        extremes = [top, -top] if type_.precision < 20 else [top, -top, top - 1, 2**63, 2**64]
+        unscaled = st.one_of(st.integers(-300, 300), st.integers(-3, 3).map(lambda n: 100 * n),
+                             st.sampled_from(extremes))
+        return unscaled.map(lambda n: Decimal(n).scaleb(-type_.scale, Context(prec=50)))
+    if pa.types.is_fixed_size_binary(type_):
+        width = type_.byte_width
+        return st.one_of(st.sampled_from([b"\0" * width, b"\xff" * width, b"ab".ljust(width, b"\0")]),
+                         st.binary(min_size=width, max_size=width))
+    if pa.types.is_binary(type_):
+        return st.sampled_from([b"", b"a", b"ab", b"\0", b"\xff" * 8, b"\xff" * 7 + b"\xfe", b"\xff" * 9, b"a" * 9])
     if pa.types.is_date(type_):
         return st.one_of(st.integers(-3, 3), st.integers(-(2**31), 2**31 - 1))
     return st.one_of(st.integers(-3, 3), st.integers(-3, 3).map(lambda n: n * 1000), st.integers(-(10**9), 10**9))
@@ -95,7 +114,7 @@ def array(some: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """``some`` as an Arrow array; times are given as integers."""
     if pa.types.is_date(type_):
         return pa.array(some, pa.int32()).cast(type_)
-    if pa.types.is_timestamp(type_):
+    if pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
         return pa.array(some, pa.int64()).cast(type_)
     return pa.array(some, type_)
 

@@ -20,7 +20,7 @@ from .linear import ExactRelation
 from .types import Float
 from .vector import Vector, magnitude, widen
 
-__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "Unit", "WideRelation", "coefficients",
+__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "TextOrder", "Unit", "WideRelation", "coefficients",
            "interval"]
 
 #: Lowest and highest code (n,), both included; empty where the first is greater.
@@ -58,8 +58,18 @@ class EqualText:
 
 
 @dataclass(frozen=True)
+class TextOrder:
+    """``R op S`` for one text of each stream, op one of ``<= < >= > =``, by their first bytes.
+
+    Unless the keys are exact, op is ``<=``, ``>=`` or ``=`` and the interval holds others near its ends.
+    """
+
+    op: CmpOp
+
+
+@dataclass(frozen=True)
 class WideRelation:
-    """``exact`` between keys of which one or both come without their last bits: then its intervals are a little wide."""
+    """``exact`` between keys of which one or both come without their last bits: its intervals are a little wide."""
 
     exact: ExactRelation
 
@@ -69,7 +79,7 @@ class Unit:
     """Always true."""
 
 
-Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, WideRelation, Unit]
+Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, TextOrder, WideRelation, Unit]
 
 
 def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: Key) -> Interval:
@@ -84,7 +94,7 @@ def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: 
         case WideRelation():
             assert isinstance(key, (ExactKey, WideKey))
             return _exact(relation.exact, side, probe.values, key.exact if isinstance(key, WideKey) else key, key)
-        case FloatOrder() | EqualText():
+        case FloatOrder() | EqualText() | TextOrder():
             codes = probe_key.encode(probe)
             low = key.low_code if isinstance(key, FloatKey) else 1
             high = key.high_code if isinstance(key, FloatKey) else 2**key.width - 1

@@ -8,6 +8,7 @@ Each takes ``at``, the user's text of the part being built, which errors quote. 
 * Float with a *literal*: arithmetic rounds the literal to the column's type, a comparison is done in float64 (as Spark:
   ``abs(y - b) <= 10.1`` on float32 compares with the float64 nearest to 10.1).
 * Timestamps compare with timestamps of any unit, in the finer one, but a zoned one never with one without zone.
+* Division of exact numbers gives float64; whole quotients and remainders are exact.
 * Exact arithmetic on literals alone gives a literal, and in a comparison a literal stands on the right, so that one
   condition has one IR however it was written (Python turns ``5 < r.x`` round before anyone can see it).
 """
@@ -16,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 
 from ..errors import PredicateError
-from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cast, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, sides
+from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cast, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, denominator
 from .literals import check_size, duration, literal, time_literal, whole
 from .schema import Schema
 from .types import (
@@ -31,6 +32,7 @@ from .types import (
     FLOAT32,
     FLOAT64,
     TIME_UNITS,
+    Binary,
     Bool,
     Date,
     Duration,
@@ -46,9 +48,10 @@ from .types import (
     is_exact,
     units_per,
 )
+from .vector import constant
 
-__all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "duration", "is_null", "literal",
-           "neg", "not_", "or_", "time_literal"]
+__all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "divide", "duration", "is_null",
+           "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal"]
 
 
 
@@ -60,7 +63,7 @@ def column(schema: Schema, name: str) -> Col | Lit:
     if schema.find(name).type == Opaque("null"):
         return Lit(EXACT, None)
     c = schema[name]
-    return Col(c.type, schema.side, c.name, c.nullable)
+    return Col(c.type, schema.side, c.name, c.nullable, c.range)
 
 
 def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
@@ -85,12 +88,61 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
         return arith(op, b, a, at)
     if not (_is_number(ta) and _is_number(tb)):
         raise PredicateError(f"{at!r}: {op!r} needs numbers, or times that can be combined, not {ta} and {tb}")
-    if op == "*" and sides(a) and sides(b) and (len(sides(a)) > 1 or sides(a) != sides(b)):
-        raise PredicateError(f"{at!r}: a product of columns of both streams is not supported; multiply by constants")
     if is_exact(ta) and is_exact(tb):
         return _fold(Arith(EXACT, op, a, b), at)
     type_ = _float_type(a, b)
     return Arith(type_, op, _to_float(a, type_, at), _to_float(b, type_, at))
+
+
+def divide(a: Expr, b: Expr, at: str) -> Expr:
+    """``a / b``: of floats, and of exact numbers as float64, as IEEE 754 says (by zero infinity or NaN)."""
+    if not (_is_number(a.type) and _is_number(b.type)):
+        raise PredicateError(f"{at!r}: '/' needs numbers, not {a.type} and {b.type}")
+    if isinstance(b, Lit) and b.value == 0:
+        raise PredicateError(f"{at!r}: a divisor that is a constant must not be 0")
+    both_exact = is_exact(a.type) and is_exact(b.type)
+    if isinstance(a, Lit) and isinstance(b, Lit) and both_exact and a.value is not None and b.value is not None:
+        return _to_float(Lit(EXACT, whole(Fraction(cast(Fraction, a.value)) / cast(Fraction, b.value))), FLOAT64, at)
+    type_ = FLOAT64 if both_exact else _float_type(a, b)
+    return Arith(type_, "/", _to_float(a, type_, at), _to_float(b, type_, at))
+
+
+def remainder(op: Literal["div", "mod", "//", "%"], a: Expr, b: Expr, at: str) -> Expr:
+    """Whole quotients and remainders: ``div`` and ``mod`` round towards zero (SQL), ``//`` and ``%`` down (Python).
+
+    By zero they are NULL. ``mod`` takes floats too, as C's fmod; quotients need whole numbers.
+    """
+    if op == "mod" and _is_number(a.type) and _is_number(b.type) and not (is_exact(a.type) and is_exact(b.type)):
+        type_ = _float_type(a, b)
+        return Arith(type_, op, _to_float(a, type_, at), _to_float(b, type_, at))
+    if not (is_exact(a.type) and is_exact(b.type)):
+        raise PredicateError(f"{at!r}: {op!r} needs exact numbers, not {a.type} and {b.type}")
+    if op in ("div", "//") and max(denominator(a), denominator(b)) > 1:
+        raise PredicateError(f"{at!r}: {op!r} needs whole numbers, not decimals; write '/' for a float")
+    return _fold(Arith(EXACT, op, a, b), at)
+
+
+def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
+    """``args`` in one type that holds all of them, NULL literals too. Raises `PredicateError` if there is none."""
+    known = [a for a in args if not (isinstance(a, Lit) and a.value is None)]
+    if not known:
+        return list(args)
+    types = {a.type for a in known}
+    if all(_is_number(t) for t in types):
+        if any(isinstance(t, Float) for t in types):
+            type_ = FLOAT32 if types == {FLOAT32} else FLOAT64
+            return [_to_float(a, type_, at) if a in known else Lit(type_, None) for a in args]
+        kind = next(iter(types)) if len(types) == 1 else EXACT
+        return [a if a in known else Lit(kind, None) for a in args]
+    # What can be compared with the first that is no literal has its type.
+    head = next((a for a in known if not isinstance(a, Lit)), known[0])
+    made = [_comparable(a, head, at)[0] if a in known else a for a in args]
+    units = [a.type.unit for a in made if isinstance(a.type, (Timestamp, Duration))]
+    if units:
+        finest = min(units, key=lambda u: TIME_UNITS[u])
+        made = [_to_unit(a, finest) if isinstance(a.type, (Timestamp, Duration)) else a for a in made]
+    found = next(m for m, a in zip(made, args, strict=True) if a in known).type
+    return [m if a in known else Lit(found, None) for m, a in zip(made, args, strict=True)]
 
 
 def neg(a: Expr, at: str) -> Expr:
@@ -99,7 +151,7 @@ def neg(a: Expr, at: str) -> Expr:
         return Lit(a.type, -cast(Fraction, a.value))
     if not (_is_number(a.type) or isinstance(a.type, Duration)):
         raise PredicateError(f"{at!r}: '-' needs a number, not {a.type}")
-    return Neg(EXACT if isinstance(a.type, Int) else a.type, a)
+    return Neg(EXACT if is_exact(a.type) else a.type, a)
 
 
 def abs_(a: Expr, at: str) -> Expr:
@@ -108,7 +160,7 @@ def abs_(a: Expr, at: str) -> Expr:
         raise PredicateError(f"{at!r}: abs() needs a number, not {a.type}")
     if isinstance(a, Lit) and isinstance(a.type, (Exact, Duration)) and a.value is not None:
         return Lit(a.type, abs(cast(Fraction, a.value)))
-    return Abs(EXACT if isinstance(a.type, Int) else a.type, a)
+    return Abs(EXACT if is_exact(a.type) else a.type, a)
 
 
 def compare(op: CmpOp, a: Expr, b: Expr, at: str) -> Expr:
@@ -116,8 +168,6 @@ def compare(op: CmpOp, a: Expr, b: Expr, at: str) -> Expr:
     if isinstance(a, Lit) and not isinstance(b, Lit):
         a, b, op = b, a, MIRRORED[op]
     a, b = _comparable(a, b, at)
-    if isinstance(a.type, String) and op not in ("=", "<>"):
-        raise PredicateError(f"{at!r}: strings can be compared with = and <> only, not with {op}")
     return Cmp(BOOL, op, a, b)
 
 
@@ -159,12 +209,11 @@ def _fold(e: Arith, at: str) -> Expr:
     """The literal that exact arithmetic on two literals gives; other nodes as they are."""
     if not (isinstance(e.a, Lit) and isinstance(e.b, Lit)):
         return e
-    if e.a.value is None or e.b.value is None:
+    value = constant(e)
+    if value is None:
         return Lit(e.type, None)
-    a, b = cast(Fraction, e.a.value), cast(Fraction, e.b.value)
-    value = whole(a + b if e.op == "+" else a - b if e.op == "-" else a * b)
     check_size(value, at)
-    return Lit(e.type, value)
+    return Lit(e.type, whole(value))
 
 
 def _flat(kind: type[And] | type[Or], a: Expr) -> tuple[Expr, ...]:
@@ -176,7 +225,7 @@ def _is_number(t: Type) -> bool:
 
 
 def _is_integer(e: Expr) -> bool:
-    return isinstance(e.type, Int) or (isinstance(e, Lit) and isinstance(e.value, int))
+    return isinstance(e.type, Int) or (is_exact(e.type) and denominator(e) == 1)
 
 
 def _float_type(a: Expr, b: Expr) -> Float:
@@ -251,7 +300,7 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
     ta, tb = a.type, b.type
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Lit) and x.value is None:
-            null = Lit(y.type if not isinstance(y.type, Int) else EXACT, None)
+            null = Lit(EXACT if is_exact(y.type) else y.type, None)
             return (null, y) if x is a else (y, null)
     if is_exact(ta) and is_exact(tb):
         return a, b
@@ -266,6 +315,6 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
         if isinstance(x, Lit) and isinstance(x.type, String) and isinstance(y.type, (Date, Timestamp)):
             time = time_literal(str(x.value), y.type, at)
             return _comparable(time, y, at) if x is a else _comparable(y, time, at)
-    if type(ta) is type(tb) and isinstance(ta, (Bool, Date, String)):
+    if type(ta) is type(tb) and isinstance(ta, (Binary, Bool, Date, String)):
         return a, b
     raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared")

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from typing import cast
 
 from . import build
-from .bounds import EqualText, FloatBand, FloatOrder, Relation, WideRelation
-from .ir import MIRRORED, Arith, Cast, Cmp, Col, Expr, Lit, Neg, columns, sides, walk
-from .keys import FloatKey, Key, TextKey, WideKey, exact_key
-from .linear import NoRelation, relations, strip_abs
-from .logic import FALSE, Both, Form, Junction, OneSided
+from .bounds import EqualText, FloatBand, FloatOrder, Relation, TextOrder, WideRelation
+from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides
+from .keys import FloatKey, Key, PrefixKey, TextKey, WideKey, exact_key
+from .linear import Total, relation
+from .logic import FALSE, TRUE, Both, Form, Junction, OneSided
+from .nonlinear import simpler
+from .nulls import causes
+from .roots import root_bound
 from .schema import Side
-from .types import BOOL, Float, String
+from .types import BOOL, Binary, Float, is_text
+from .vector import constant
 
 __all__ = ["Compared", "compare"]
+
+#: Bytes of a text that are compared.
+_PREFIX = 8
 
 
 @dataclass(frozen=True)
@@ -30,61 +37,187 @@ class Compared:
     guards: tuple[OneSided, ...] = ()
 
 
-def compare(cmp: Cmp, undecided: list[str]) -> Compared | Form:
-    """``cmp`` as a test, or as a form of simpler comparisons to compare in turn.
+class _NoInterval(Exception):
+    """Why a comparison of floats is no interval test."""
+
+
+def compare(part: Both, undecided: list[str]) -> Form | tuple[Compared, ...]:
+    """``part`` as tests of which one must hold, or as a form of simpler comparisons to compare in turn.
 
     Where it is neither, a form that it implies; why goes to ``undecided``.
     """
-    if any(isinstance(n, Lit) and n.value is None for n in walk(cmp)):
+    cmp = part.cmp
+    if any(isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
         return FALSE  # NULL is not true
-    plain = strip_abs(cmp)
-    if plain is not None:
-        return plain
+    if is_text(cmp.a.type):
+        return _texts(cmp, undecided)
     if cmp.op == "<>":
-        return Junction("or", (Both(Cmp(BOOL, "<", cmp.a, cmp.b)), Both(Cmp(BOOL, ">", cmp.a, cmp.b))))
-    try:
-        if isinstance(cmp.a.type, String):
-            return _texts(cmp)
-        if isinstance(cmp.a.type, Float):
-            return _floats(cmp)
-        return _exact(cmp, undecided)
-    except NoRelation as why:
-        undecided.append(f"'{cmp}': {why}")
-        return Junction("and", _valid(cmp))
+        return Junction("or", tuple(_part(Cmp(BOOL, op, cmp.a, cmp.b), part) for op in ("<", ">")))
+    if isinstance(cmp.a.type, Float):
+        return _floats(part, undecided)
+    return _exact(part, undecided)
 
 
-def _valid(cmp: Cmp, known: Container[Col] = ()) -> tuple[OneSided, ...]:
-    """That no column of ``cmp`` is NULL, but for those ``known`` to be tested anyway."""
-    return tuple(OneSided(c.side, build.is_null(c, str(c)), frozenset(("false",)))
-                 for c in columns(cmp) if c.nullable and c not in known)
+def _part(cmp: Cmp, of: Both) -> Form:
+    """``cmp``, which ``of`` was taken apart into, and that nothing in ``of`` is NULL that ``cmp`` does not read."""
+    if not sides(cmp):
+        return TRUE if constant(cmp) is True else FALSE
+    here = {*causes(cmp.a), *causes(cmp.b)}
+    form: Form = Both(cmp, of.origin or of.cmp)
+    if len(sides(cmp)) == 1:
+        form = OneSided(next(iter(sides(cmp))), cmp, frozenset(("true",)))
+    valid = _valid(of.cmp, here)
+    return Junction("and", (form, *valid)) if valid else form
 
 
-def _exact(cmp: Cmp, undecided: list[str]) -> Compared:
-    relation = relations(cmp)
+def _valid(cmp: Cmp, known: Container[Expr] = ()) -> tuple[OneSided, ...]:
+    """That nothing of one stream in ``cmp`` is NULL, but for what is ``known`` to be tested anyway."""
+    return tuple(OneSided(next(iter(sides(c))), build.is_null(c, str(c)), frozenset(("false",)))
+                 for c in dict.fromkeys((*causes(cmp.a), *causes(cmp.b))) if len(sides(c)) == 1 and c not in known)
+
+
+def _beyond(part: Both, why: str, undecided: list[str]) -> None:
+    undecided.append(f"'{part.origin or part.cmp}': {why}")
+
+
+def _exact(part: Both, undecided: list[str]) -> Form | tuple[Compared, ...]:
+    total, op = Total.compared(part.cmp)
+    low, high = total.range
+    if op == "<=" and high <= 0:
+        return Junction("and", _valid(part.cmp))
+    if low > 0 or (op == "=" and high < 0):
+        return FALSE
+    if not total.mixed:
+        return _linear(part, total, undecided)
+    made = simpler(total, op)
+    if made is None:
+        _beyond(part, f"'{total.mixed[0]}' over both streams gives no interval", undecided)
+        return Junction("and", _valid(part.cmp))
+    if made.why is not None:
+        _beyond(part, made.why, undecided)
+    if made.op == "false":
+        return FALSE
+    return Junction(made.op, tuple(_part(cmp, part) for cmp in made.args))
+
+
+def _linear(part: Both, total: Total, undecided: list[str]) -> Form | tuple[Compared, ...]:
+    op: CmpOp = "=" if part.cmp.op == "=" else "<="
+    if any(not total.only(side).terms for side in ("r", "s")):  # the columns of a stream cancel out
+        return _part(total.cmp(op), part)
+    exact = relation(total, op)
     keys: dict[str, Key] = {}
-    known: set[Col] = set()
+    known: set[Expr] = set()
     for side in ("r", "s"):
-        key = exact_key(side, relation.terms(side))
-        known |= {c for t in relation.terms(side) for c in columns(t.expr)} if key.nullable else set()
+        key = exact_key(side, exact.terms(side))
+        known |= {c for t in exact.terms(side) for c in causes(t.expr)} if key.nullable else set()
         keys[side] = key
         if isinstance(key, WideKey):
-            undecided.append(f"'{cmp}': the key of stream {side} takes values from {key.exact.low} to {key.exact.high}; "
-                             f"its last {key.shift} bits are beyond the 64 that are compared")
+            _beyond(part, f"the key of stream {side} takes values from {key.exact.low} to {key.exact.high}, and its "
+                          f"last {key.shift} bits are beyond the 64 that are compared", undecided)
     wide = any(isinstance(key, WideKey) for key in keys.values())
     # Where the key's values fill all 64 bits, or a column cancels out, its NULL goes to a test of its own.
-    return Compared(keys, (WideRelation(relation) if wide else relation,), _valid(cmp, known))
+    return (Compared(keys, (WideRelation(exact) if wide else exact,), _valid(part.cmp, known)),)
 
 
-def _texts(cmp: Cmp) -> Compared:
+def _texts(cmp: Cmp, undecided: list[str]) -> tuple[Compared, ...]:
     a, b, op = cmp.a, cmp.b, cmp.op
-    assert isinstance(a, Col) and isinstance(b, Col)
-    if a.side == "s":
-        a, b = b, a
-        op = MIRRORED[op]
-    return Compared({"r": TextKey("r", a), "s": TextKey("s", b)}, (EqualText(op),))
+    if sides(a) == {"s"}:
+        a, b, op = b, a, MIRRORED[op]
+    width = a.type.width if isinstance(a.type, Binary) and a.type == b.type else None
+    exact = width is not None and width < _PREFIX
+    n = max(1, width) if exact and width is not None else _PREFIX
+    ordered: dict[str, Key] = {"r": PrefixKey("r", a, n, exact), "s": PrefixKey("s", b, n, exact)}
+    if exact:
+        return tuple(Compared(ordered, (TextOrder(half),)) for half in (("<", ">") if op == "<>" else (op,)))
+    if op in ("=", "<>"):
+        keys: dict[str, Key] = {"r": TextKey("r", a), "s": TextKey("s", b)}
+        return tuple(Compared(keys, (EqualText(half),)) for half in (("<", ">") if op == "<>" else ("=",)))
+    undecided.append(f"'{cmp}': only the first {_PREFIX} bytes are compared")
+    return (Compared(ordered, (TextOrder("<=" if op in ("<", "<=") else ">="),)),)
 
 
-def _floats(cmp: Cmp) -> Compared:
+def _floats(part: Both, undecided: list[str]) -> Form | tuple[Compared, ...]:
+    a, b, op = part.cmp.a, part.cmp.b, part.cmp.op
+    if not _is_mixed_abs(a) and _is_mixed_abs(b):
+        a, b, op = b, a, MIRRORED[op]
+    if _is_mixed_abs(a):
+        return _without_abs(a, op, b, part)
+    try:
+        return (_float_test(part.cmp),)
+    except _NoInterval as why:
+        if isinstance(a, Lit):
+            a, b, op = b, a, MIRRORED[op]
+        if isinstance(b, Lit):
+            bound = root_bound(a, op, float(cast(float, b.value)))
+            if bound is not None:
+                return FALSE if bound.op == "false" else Junction(bound.op, tuple(_part(c, part) for c in bound.args))
+            addends = _positive_addends(a) if op in ("<", "<=", "=") else ()
+            if len(addends) > 1:
+                _beyond(part, "of a float sum of what is never negative, each is compared alone", undecided)
+                return Junction("and", tuple(_part(Cmp(BOOL, "<" if op == "<" else "<=", x, b), part) for x in addends))
+        _beyond(part, str(why), undecided)
+        return Junction("and", _valid(part.cmp))
+
+
+def _is_mixed_abs(e: Expr) -> bool:
+    inner = e.a if isinstance(e, Cast) else e
+    return isinstance(inner, Abs) and len(sides(inner)) == 2
+
+
+def _without_abs(a: Expr, op: CmpOp, b: Expr, part: Both) -> Form:
+    """``a op b`` of floats, ``a`` an abs under the cast that may stand outside it (which is exact and keeps signs)."""
+    inner: Expr = Cast(a.type, cast(Abs, a.a).a) if isinstance(a, Cast) else cast(Abs, a).a
+    minus: Expr = Neg(b.type, b)
+    if isinstance(b, Lit):
+        minus = Lit(b.type, -cast(float, b.value))
+
+    def halves(op: CmpOp) -> tuple[Form, Form]:
+        # E op F, and −E op F written as E op' −F: then both say something of the same keys. Where E is NaN, which is
+        # greater than everything, the first half decides as abs(NaN) does, whatever the second says.
+        return _part(Cmp(BOOL, op, inner, b), part), _part(Cmp(BOOL, MIRRORED[op], inner, minus), part)
+
+    if op in ("<", "<="):
+        return Junction("and", halves(op))
+    if op in (">", ">="):
+        return Junction("or", halves(op))
+    return Junction("and", (*halves("<="), Junction("or", halves(">="))))
+
+
+def _positive_addends(e: Expr) -> tuple[Expr, ...]:
+    """Parts of both streams of the float ``e`` that do not exceed it, as rounding is monotone; none if it may have
+    negative ones.
+    """
+    if isinstance(e, Cast):
+        return tuple(Cast(e.type, x) if isinstance(e.a.type, Float) else x for x in _positive_addends(e.a))
+    if isinstance(e, Arith) and e.op == "+":
+        if not (_is_never_negative(e.a) and _is_never_negative(e.b)):
+            return ()
+        return tuple(y for x in (e.a, e.b) for y in (_positive_addends(x) if _adds(x) else (x,)) if len(sides(y)) == 2)
+    return ()
+
+
+def _adds(e: Expr) -> bool:
+    inner = e.a if isinstance(e, Cast) else e
+    return isinstance(inner, Arith) and inner.op == "+" and isinstance(inner.type, Float)
+
+
+def _is_never_negative(e: Expr) -> bool:
+    """Whether the float ``e`` is at least 0 or NaN, which is greater than everything."""
+    match e:
+        case Abs():
+            return True
+        case Lit():
+            return cast(float, e.value) >= 0
+        case Cast():
+            return isinstance(e.a.type, Float) and _is_never_negative(e.a)
+        case Arith(op="*") if e.a == e.b:
+            return True
+        case Arith(op="+" | "*"):
+            return _is_never_negative(e.a) and _is_never_negative(e.b)
+    return False
+
+
+def _float_test(cmp: Cmp) -> Compared:
     a, b, op = cmp.a, cmp.b, cmp.op
     if sides(a) == {"s"} and sides(b) == {"r"}:
         a, b, op = b, a, MIRRORED[op]
@@ -93,7 +226,7 @@ def _floats(cmp: Cmp) -> Compared:
     if isinstance(a, Lit):
         a, b, op = b, a, MIRRORED[op]
     if not isinstance(b, Lit):
-        raise NoRelation("a float expression over both streams is no interval unless it is compared with a constant")
+        raise _NoInterval("a float expression over both streams is no interval unless it is compared with a constant")
     found: dict[str, tuple[Expr, int]] = {}
     _direction(a, 1, found)
     keys: dict[str, Key] = {side: _float_key(cast(Side, side), e, way < 0) for side, (e, way) in found.items()}
@@ -108,11 +241,11 @@ def _float_key(side: Side, e: Expr, nan_low: bool) -> FloatKey:
 def _direction(e: Expr, way: int, found: dict[str, tuple[Expr, int]]) -> None:
     """Find the one-sided parts of ``e`` and whether ``e`` rises (+1) or falls (−1) with each."""
     streams = sides(e)
-    if len(streams) == 1:
+    if len(streams) == 1 and isinstance(e.type, Float):
         side = next(iter(streams))
         if side in found:
-            raise NoRelation(f"'{found[side][0]}' and '{e}' of stream {side} stand apart in float arithmetic over both "
-                             f"streams, which is no interval of either")
+            raise _NoInterval(f"'{found[side][0]}' and '{e}' of stream {side} stand apart in float arithmetic over "
+                              f"both streams, which is no interval of either")
         found[side] = (e, way)
         return None
     match e:
@@ -120,11 +253,11 @@ def _direction(e: Expr, way: int, found: dict[str, tuple[Expr, int]]) -> None:
             return None
         case Neg():
             return _direction(e.a, -way, found)
-        case Cast():
+        case Cast(a=Expr(type=Float())):
             return _direction(e.a, way, found)
         case Arith(op="+" | "-"):
             _direction(e.a, way, found)
             return _direction(e.b, way if e.op == "+" else -way, found)
-        case Arith(a=Lit() as c, b=x) | Arith(a=x, b=Lit() as c) if e.op == "*" and c.value != 0:
+        case Arith(op="*", a=Lit() as c, b=x) | Arith(op="*", a=x, b=Lit() as c) if c.value != 0:
             return _direction(x, way if cast(float, c.value) > 0 else -way, found)
-    raise NoRelation(f"'{e}' neither rises nor falls with one term of each stream")
+    raise _NoInterval(f"'{e}' neither rises nor falls with one term of each stream")

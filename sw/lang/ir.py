@@ -6,21 +6,26 @@ Evaluation is SQL's three-valued logic (semantics, section 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, cast
 
 from .schema import Side
-from .types import Bool, Date, Duration, Exact, String, Timestamp, Type
+from .types import Bool, Date, Decimal, Duration, Exact, String, Timestamp, Type
 
 __all__ = [
     "MIRRORED",
-    "Abs", "And", "Arith", "ArithOp", "Cast", "Cmp", "CmpOp", "Col", "Expr", "IsNull", "Lit", "Neg", "Not", "Or",
-    "columns", "sides", "text", "walk",
+    "Abs", "And", "Arith", "ArithOp", "BitCount", "Case", "Cast", "Cmp", "CmpOp", "Col", "Expr", "Extreme", "IsNull",
+    "Isqrt", "Lit", "Neg", "Not", "Or", "StartsWith",
+    "columns", "denominator", "rebuilt", "sides", "text", "walk",
 ]
 
-ArithOp = Literal["+", "-", "*"]
+#: ``/`` is of floats. Whole numbers: ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
+#: rounds down and ``%`` has the divisor's sign (Python); by zero all four are NULL. Bit operations are those of two's
+#: complement.
+ArithOp = Literal["+", "-", "*", "/", "div", "mod", "//", "%", "&", "|", "^", "<<", ">>"]
 CmpOp = Literal["=", "<>", "<", "<=", ">", ">="]
 
 #: ``a op b`` is ``b MIRRORED[op] a``.
@@ -44,11 +49,16 @@ class Expr:
 
 @dataclass(frozen=True)
 class Col(Expr):
-    """A column of one stream."""
+    """A column of one stream.
+
+    ``range``: the least and the greatest value that was declared or measured, as whole numbers: of a decimal column
+    without its point, of times in the column's unit. None where the type alone says it.
+    """
 
     side: Side
     name: str
     nullable: bool
+    range: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,15 +66,18 @@ class Lit(Expr):
     """A constant.
 
     ``value`` is ``int`` or ``Fraction`` for exact types, ``int`` for dates, timestamps and durations (in the type's
-    unit), ``float`` for floats, ``bool``, ``str``; None is NULL.
+    unit), ``float`` for floats, ``bool``, ``str``, ``bytes``; None is NULL.
     """
 
-    value: int | Fraction | float | bool | str | None
+    value: int | Fraction | float | bool | str | bytes | None
 
 
 @dataclass(frozen=True)
 class Arith(Expr):
-    """``a op b``: exact on exact types, IEEE 754 in ``type`` on floats (both operands have that type)."""
+    """``a op b``: exact on exact types, IEEE 754 in ``type`` on floats (both operands have that type).
+
+    Of floats there are ``+ - * /`` and ``mod``.
+    """
 
     op: ArithOp
     a: Expr
@@ -111,7 +124,7 @@ class Cast(Expr):
 @dataclass(frozen=True)
 class Cmp(Expr):
     """``a op b``; both operands are of one kind: exact, float of one width, date, timestamp or duration of one unit,
-    bool, or string (then op is ``=`` or ``<>``).
+    bool, string, or binary.
     """
 
     op: CmpOp
@@ -167,6 +180,99 @@ class IsNull(Expr):
         return (self.a,)
 
 
+@dataclass(frozen=True)
+class Case(Expr):
+    """The value beside the first of the conditions ``when`` that is true, else ``otherwise``; all of type ``type``."""
+
+    when: tuple[Expr, ...]
+    then: tuple[Expr, ...]
+    otherwise: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (*(e for pair in zip(self.when, self.then, strict=True) for e in pair), self.otherwise)
+
+
+@dataclass(frozen=True)
+class Extreme(Expr):
+    """The least or the greatest of ``args`` (two or more of one kind) that are not NULL; NULL if all are."""
+
+    kind: Literal["least", "greatest"]
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True)
+class StartsWith(Expr):
+    """Whether the text or binary ``a`` begins with ``prefix``."""
+
+    a: Expr
+    prefix: str | bytes
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+
+@dataclass(frozen=True)
+class BitCount(Expr):
+    """How many bits of ``a``, an `Int` in two's complement of its width, are 1."""
+
+    a: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+
+@dataclass(frozen=True)
+class Isqrt(Expr):
+    """The whole part of the square root of the whole part of ``a``; −1 below 0. Made by passes only."""
+
+    a: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+
+def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
+    """``e`` with other operands, in the order of `Expr.children`."""
+    match e:
+        case Arith() | Cmp():
+            return replace(e, a=children[0], b=children[1])
+        case And() | Or() | Extreme():
+            return replace(e, args=tuple(children))
+        case Case():
+            return replace(e, when=tuple(children[:-1:2]), then=tuple(children[1::2]), otherwise=children[-1])
+        case Neg() | Abs() | Cast() | Not() | IsNull() | StartsWith() | BitCount() | Isqrt():
+            return replace(e, a=children[0])
+    return e
+
+
+def denominator(e: Expr) -> int:
+    """The whole number that makes every value of the exact expression ``e`` whole when multiplied with it."""
+    match e:
+        case Lit():
+            return Fraction(cast(Fraction, e.value)).denominator if isinstance(e.value, (int, Fraction)) else 1
+        case Col(type=Decimal() as t):
+            return int(10**t.scale)
+        case Arith(op="*"):
+            return denominator(e.a) * denominator(e.b)
+        case Arith(op="+" | "-" | "mod" | "%"):
+            return math.lcm(denominator(e.a), denominator(e.b))
+        case Neg() | Abs():
+            return denominator(e.a)
+        case Case():
+            return math.lcm(*(denominator(x) for x in (*e.then, e.otherwise)))
+        case Extreme():
+            return math.lcm(*(denominator(x) for x in e.args))
+    return 1
+
+
 def walk(e: Expr) -> Iterator[Expr]:
     """``e`` and all nodes below it, parents first."""
     yield e
@@ -187,6 +293,8 @@ def sides(e: Expr) -> frozenset[Side]:
 def _literal(e: Lit) -> str:
     if e.value is None:
         return "NULL"
+    if isinstance(e.value, bytes):
+        return f"X'{e.value.hex().upper()}'"
     if isinstance(e.type, String):
         return "'" + str(e.value).replace("'", "''") + "'"
     if isinstance(e.type, Bool):
@@ -221,4 +329,13 @@ def text(e: Expr) -> str:
             return f"(NOT {text(e.a)})"
         case IsNull():
             return f"({text(e.a)} IS NULL)"
+        case Case():
+            branches = " ".join(f"WHEN {text(w)} THEN {text(t)}" for w, t in zip(e.when, e.then, strict=True))
+            return f"(CASE {branches} ELSE {text(e.otherwise)} END)"
+        case Extreme():
+            return f"{e.kind}({', '.join(map(text, e.args))})"
+        case StartsWith():
+            return f"starts_with({text(e.a)}, {_literal(Lit(e.a.type, e.prefix))})"
+        case BitCount() | Isqrt():
+            return f"{'bit_count' if isinstance(e, BitCount) else 'isqrt'}({text(e.a)})"
     raise TypeError(f"not an IR node: {e!r}")

@@ -15,14 +15,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .ir import Abs, Arith, ArithOp, Cast, Col, Expr, Lit, Neg, columns
+from .ir import Col, Expr
 from .linear import Term
 from .logic import OneSided
+from .nulls import may_be_null
+from .ranges import value_range
 from .schema import Side
-from .types import Bool, Date, Duration, Int, Timestamp, plain, units_per
+from .types import Binary, plain
 from .vector import Vector, evaluate, magnitude, widen
 
-__all__ = ["Codes", "ExactKey", "FloatKey", "Key", "TextKey", "Texts", "UnitKey", "WideKey", "exact_key",
+__all__ = ["Codes", "ExactKey", "FloatKey", "Key", "PrefixKey", "TextKey", "Texts", "UnitKey", "WideKey", "exact_key",
            "float_codes", "float_values",
            "guard_holds"]
 
@@ -37,11 +39,11 @@ class Texts:
     """A session's dictionary of texts: equal texts get equal numbers, from 1, on both streams."""
 
     def __init__(self) -> None:
-        self._known = pa.array([], pa.large_string())
+        self._known = pa.array([], pa.large_binary())
 
     def codes(self, texts: pa.ChunkedArray) -> Codes:
-        """The numbers of ``texts`` (n,), of type large_string, new ones added; 0 for NULL."""
-        wide = texts.combine_chunks()
+        """The numbers of ``texts`` (n,), of type large_string or large_binary, new ones added; 0 for NULL."""
+        wide = texts.cast(pa.large_binary()).combine_chunks()
         new = pc.drop_null(pc.unique(wide.filter(pc.invert(pc.is_in(wide, value_set=self._known)))))
         if len(new):
             self._known = pa.concat_arrays([self._known, new])
@@ -71,10 +73,9 @@ class ExactKey:
         valid = np.ones(table.num_rows, np.bool_)
         for term in self.terms:
             v = evaluate(term.expr, table)
-            size = magnitude(v.values) * abs(term.factor) * term.scale
-            scaled = widen(v.values.astype(np.int64) if v.values.dtype == np.bool_ else v.values, size) * term.scale
-            if term.scale != 1 and scaled.dtype == object:
-                scaled = np.array([int(x) for x in scaled], object)
+            scale = term.scale // v.denominator
+            size = magnitude(v.values) * abs(term.factor) * scale
+            scaled = widen(v.values.astype(np.int64) if v.values.dtype == np.bool_ else v.values, size) * scale
             scaled = scaled * term.factor
             total = widen(total, magnitude(total) + magnitude(scaled)) + scaled
             valid &= v.valid
@@ -176,21 +177,79 @@ class FloatKey:
 
 @dataclass(frozen=True)
 class TextKey:
-    """A text, by its number in the session's dictionary: for equality only."""
+    """A text or binary, by its number in the session's dictionary: for equality only."""
 
     side: Side
-    column: Col
+    expr: Expr
     nullable: bool = True
     width: int = _TEXT_BITS
 
     def values(self, table: pa.Table, texts: Texts) -> Vector:
         """The numbers, for every row."""
-        codes = texts.codes(plain(table.column(self.column.name)))
+        codes = texts.codes(_texts(self.expr, table))
         return Vector(codes, codes != 0)
 
     def encode(self, values: Vector) -> Codes:
         """The numbers themselves."""
         return values.values.astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class PrefixKey:
+    """The first bytes of a text or binary as a number, in their order, zeros where it is shorter.
+
+    ``exact``: all values have the same number of bytes, and all of them are in the key. Else different values may have
+    equal codes.
+    """
+
+    side: Side
+    expr: Expr
+    bytes_: int
+    exact: bool
+    nullable: bool = True
+
+    @property
+    def width(self) -> int:
+        """Bits of a code."""
+        return min(64, 8 * self.bytes_ + 1)
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The codes, for every row."""
+        data = _texts(self.expr, table)
+        codes = _prefixes(data, self.bytes_)
+        valid = np.ones(len(data), np.bool_) if data.null_count == 0 else data.is_valid().to_numpy()
+        # Code 0 is NULL's; of eight bytes, the last two values share a code.
+        top = np.uint64(2**64 - 2)
+        return Vector(np.minimum(codes, top) + np.uint64(1), valid)
+
+    def encode(self, values: Vector) -> Codes:
+        """The codes themselves."""
+        return values.values.astype(np.uint64)
+
+
+def _texts(e: Expr, table: pa.Table) -> pa.ChunkedArray:
+    """The texts of ``e``, of type large_string or large_binary."""
+    if isinstance(e, Col):
+        return plain(table.column(e.name))
+    v = evaluate(e, table)
+    type_ = pa.large_binary() if isinstance(e.type, Binary) else pa.large_string()
+    return pa.chunked_array([pa.array(v.values, type_, mask=~v.valid)], type_)
+
+
+def _prefixes(data: pa.ChunkedArray, n: int) -> Codes:
+    """The first ``n`` bytes (1 to 8) of each value, the first one highest, 0 where there are none."""
+    parts = [np.empty(0, np.uint64)]
+    for chunk in data.chunks:
+        _, offsets, content = chunk.buffers()
+        ends = np.frombuffer(offsets, np.int64, chunk.offset + len(chunk) + 1)[chunk.offset:]
+        raw = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(1, np.uint8)
+        code = np.zeros(len(chunk), np.uint64)
+        for i in range(n):
+            at = ends[:-1] + i
+            byte = np.where(at < ends[1:], raw[np.minimum(at, len(raw) - 1)], 0).astype(np.uint64)
+            code = code << np.uint64(8) | byte
+        parts.append(code)
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -210,16 +269,16 @@ class UnitKey:
         return values.values.astype(np.uint64)
 
 
-Key = Union[ExactKey, WideKey, FloatKey, TextKey, UnitKey]
+Key = Union[ExactKey, WideKey, FloatKey, PrefixKey, TextKey, UnitKey]
 
 
 def exact_key(side: Side, terms: tuple[Term, ...]) -> ExactKey | WideKey:
     """The key for ``terms``; where it would be wider than 64 bits, without as many of its last ones."""
     low = high = 0
     for t in terms:
-        a, b = (_range(t.expr)[n] * t.factor * t.scale for n in (0, 1))
+        a, b = (x * t.factor * t.scale for x in value_range(t.expr))
         low, high = low + min(int(a), int(b)), high + max(int(a), int(b))
-    key = ExactKey(side, terms, low, high, any(c.nullable for t in terms for c in columns(t.expr)))
+    key = ExactKey(side, terms, low, high, any(may_be_null(t.expr) for t in terms))
     if key.width <= 64:
         return key
     if (high - low).bit_length() <= 64:
@@ -268,40 +327,3 @@ def float_values(codes: Codes, bits: int, nan_low: bool) -> npt.NDArray[Any]:
     values = np.where(narrow & sign, narrow & ~sign, ~narrow).view(_float_dtype(bits))
     nan = np.uint64(1 if nan_low else 2**bits - 1)
     return np.where(codes == nan, _float_dtype(bits)(np.nan), values)
-
-
-def _range(e: Expr) -> tuple[Any, Any]:
-    """The least and the greatest value that ``e`` can take, by the types of its columns."""
-    match e:
-        case Col(type=Int(bits=bits)):
-            return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-        case Col(type=Date()):
-            return -(2**31), 2**31 - 1
-        case Col(type=Timestamp()):
-            return -(2**63), 2**63 - 1
-        case Lit():
-            return e.value, e.value
-        case Neg():
-            a, b = _range(e.a)
-            return -b, -a
-        case Abs():
-            a, b = _range(e.a)
-            return (0 if a <= 0 <= b else min(abs(a), abs(b))), max(abs(a), abs(b))
-        case Cast() if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
-            per = units_per(e.a.type.unit, e.type.unit)
-            a, b = _range(e.a)
-            return a * per, b * per
-        case Arith():
-            return _combine(e.op, _range(e.a), _range(e.b))
-    if isinstance(e.type, Bool):
-        return 0, 1
-    raise AssertionError(f"no range for {e}")
-
-
-def _combine(op: ArithOp, a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
-    if op == "+":
-        return a[0] + b[0], a[1] + b[1]
-    if op == "-":
-        return a[0] - b[1], a[1] - b[0]
-    products = [x * y for x in a for y in b]
-    return min(products), max(products)

@@ -35,8 +35,10 @@ def build_tests(form: Form, undecided: list[str]) -> Node:
     """
     match form:
         case Both():
-            made = compare(form.cmp, undecided)
-            return _compared(made) if isinstance(made, Compared) else build_tests(made, undecided)
+            made = compare(form, undecided)
+            if isinstance(made, tuple):
+                return _join("or", [_compared(m) for m in made])
+            return build_tests(made, undecided)
         case OneSided():
             return _guarded(_unit(), [form])
         case Junction(op="and"):

@@ -1,32 +1,29 @@
-"""Linear forms of exact expressions: what a comparison of both streams says, as whole numbers.
+"""Linear forms of exact comparisons: ``total op 0`` in whole numbers, and as a relation of one key of each stream.
 
-``abs(2 * r.x - s.a) <= 10`` becomes relations ``g·R + h·S + c (≤ | = | ≥) 0`` between one key of each stream.
+``2 * r.x - s.a <= 10`` becomes the relation ``g·R + h·S + c (≤ | = | ≥) 0``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
-from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides, walk
-from .logic import FALSE, Both, Form, Junction
+from .ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, denominator, sides
+from .ranges import value_range
 from .schema import Side
-from .types import BOOL, Duration, Timestamp, units_per
+from .types import BOOL, EXACT, Duration, Timestamp, units_per
+from .vector import constant
 
-__all__ = ["ExactRelation", "NoRelation", "Term", "relations", "strip_abs"]
-
-
-class NoRelation(Exception):
-    """Why a comparison is no relation of one key of each stream."""
+__all__ = ["ExactRelation", "Term", "Total", "relation"]
 
 
 @dataclass(frozen=True)
 class Term:
     """``factor`` times a one-sided expression; both are such that the product is a whole number for every tuple.
 
-    ``scale`` makes the expression itself whole (decimal literals): the value used is ``expr · scale``.
+    ``scale`` makes the expression itself whole (decimals): the value used is ``expr · scale``.
     """
 
     factor: int
@@ -54,80 +51,106 @@ class ExactRelation:
         return (self.g, self.h) if side == "r" else (self.h, self.g)
 
 
-def strip_abs(cmp: Cmp) -> Form | None:
-    """``abs(E) op F`` as comparisons without abs; None if no operand is an abs over both streams."""
-    a, b, op = cmp.a, cmp.b, cmp.op
-    if not _is_mixed_abs(a) and _is_mixed_abs(b):
-        a, b, op = b, a, MIRRORED[op]
-    if not _is_mixed_abs(a):
-        return None
-    inner = _abs_operand(a)
-    minus: Expr = Neg(b.type, b)
-    if isinstance(b, Lit):
-        minus = Lit(b.type, -cast(Fraction, b.value))
+class Total:
+    """``constant`` plus factors times expressions: ``terms``, each of one stream, or of both and not linear."""
 
-    def both(op: CmpOp) -> tuple[Form, Form]:
-        # E op F, and −E op F written as E op' −F: then both say something of the same keys. Where E is NaN, which is
-        # greater than everything, the first half decides as abs(NaN) does, whatever the second says.
-        return Both(Cmp(BOOL, op, inner, b)), Both(Cmp(BOOL, MIRRORED[op], inner, minus))
+    def __init__(self, terms: Mapping[Expr, Fraction], constant: Fraction):
+        self.terms = {e: f for e, f in terms.items() if f}
+        self.constant = constant
 
-    match op:
-        case "<" | "<=":
-            return Junction("and", both(op))
-        case ">" | ">=":
-            return Junction("or", both(op))
-        case "=":
-            return Junction("and", (*both("<="), Junction("or", both(">="))))
-        case "<>":
-            return Junction("or", (*both(">"), Junction("and", both("<"))))
-    return FALSE
+    @classmethod
+    def of(cls, e: Expr) -> Total:
+        """``e``, which is exact, added up."""
+        terms: dict[Expr, Fraction] = {}
+        rest = _collect(e, Fraction(1), terms)
+        return cls(terms, rest)
+
+    @classmethod
+    def compared(cls, cmp: Cmp) -> tuple[Total, CmpOp]:
+        """``cmp`` of exact values, but for ``<>``, as ``total op 0`` with op ``<=`` or ``=``; the total is whole."""
+        a, b = Total.of(cmp.a), Total.of(cmp.b)
+        if cmp.op in (">", ">="):
+            a, b = b, a
+        total = a.plus(b, -1).whole()
+        strict = cmp.op in ("<", ">")  # of whole numbers: at most one less
+        return Total(total.terms, total.constant + strict), "=" if cmp.op == "=" else "<="
+
+    @property
+    def mixed(self) -> tuple[Expr, ...]:
+        """The terms of both streams."""
+        return tuple(e for e in self.terms if len(sides(e)) == 2)
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest value."""
+        low = high = self.constant
+        for e, f in self.terms.items():
+            a, b = sorted(f * x for x in value_range(e))
+            low, high = low + a, high + b
+        return low, high
+
+    def plus(self, other: Total, factor: int | Fraction = 1) -> Total:
+        """``self + factor · other``."""
+        terms = dict(self.terms)
+        for e, f in other.terms.items():
+            terms[e] = terms.get(e, Fraction(0)) + factor * f
+        return Total(terms, self.constant + factor * other.constant)
+
+    def times(self, factor: int | Fraction) -> Total:
+        """``factor · self``."""
+        return Total({e: f * factor for e, f in self.terms.items()}, self.constant * factor)
+
+    def only(self, side: Side) -> Total:
+        """The terms of stream ``side`` alone, without the constant."""
+        return Total({e: f for e, f in self.terms.items() if sides(e) == {side}}, Fraction(0))
+
+    def without(self, *terms: Expr) -> Total:
+        """All but ``terms``."""
+        return Total({e: f for e, f in self.terms.items() if e not in terms}, self.constant)
+
+    def whole(self) -> Total:
+        """A positive multiple that is a whole number for every pair of tuples, as are its terms and its constant."""
+        parts = [f / denominator(e) for e, f in self.terms.items()]
+        return self.times(math.lcm(self.constant.denominator, *(p.denominator for p in parts)))
+
+    def expr(self) -> Expr:
+        """As an expression."""
+        parts = [e if f == 1 else Arith(EXACT, "*", e, _number(f)) for e, f in self.terms.items()]
+        if self.constant or not parts:
+            parts.append(_number(self.constant))
+        made = parts[0]
+        for part in parts[1:]:
+            made = Arith(EXACT, "+", made, part)
+        return made
+
+    def cmp(self, op: CmpOp) -> Cmp:
+        """``self op 0`` as a comparison."""
+        return Cmp(BOOL, op, Total(self.terms, Fraction(0)).expr(), _number(-self.constant))
 
 
-def relations(cmp: Cmp) -> ExactRelation:
-    """The relation that a comparison of exact values of both streams states. ``op`` must not be ``<>``.
-
-    Raises `NoRelation` that quotes what does not fit: a nested abs of both streams, or one stream cancelling out.
-    """
-    terms: dict[Expr, Fraction] = {}
-    constant = _collect(cmp.a, Fraction(1), terms) + _collect(cmp.b, Fraction(-1), terms)
-    scales = {e: _denominator(e) for e in terms}
-    whole = {e: f / scales[e] for e, f in terms.items() if f}
-    lcm = math.lcm(constant.denominator, *(f.denominator for f in whole.values()))
+def relation(total: Total, op: CmpOp) -> ExactRelation:
+    """``total op 0`` of a whole total that has linear terms of both streams only."""
     parts: dict[Side, tuple[tuple[Term, ...], int]] = {}
     for side in ("r", "s"):
-        mine = {e: int(f * lcm) for e, f in whole.items() if sides(e) == {side}}
-        if not mine:
-            raise NoRelation(f"the columns of {side} cancel out, so that it is no condition on both streams")
-        g = math.gcd(*mine.values())
-        g = -g if next(iter(mine.values())) < 0 else g
-        parts[side] = tuple(Term(f // g, e, scales[e]) for e, f in mine.items()), g
-    c = int(constant * lcm)
-    op = cmp.op
-    if op in ("<", ">"):  # whole numbers: strictly less is at most one less
-        op, c = ("<=", c + 1) if op == "<" else (">=", c - 1)
+        mine = {e: (int(f / denominator(e)), denominator(e)) for e, f in total.only(side).terms.items()}
+        g = math.gcd(*(f for f, _ in mine.values()))
+        g = -g if next(iter(mine.values()))[0] < 0 else g
+        parts[side] = tuple(Term(f // g, e, scale) for e, (f, scale) in mine.items()), g
     (r, g), (s, h) = parts["r"], parts["s"]
-    return ExactRelation(r, s, g, h, c, op)
+    c = int(total.constant)
+    # As bands come out alike: the first stream's factor is positive.
+    return ExactRelation(r, s, g, h, c, op) if g > 0 else ExactRelation(r, s, -g, -h, -c, MIRRORED[op])
 
 
-def _is_mixed_abs(e: Expr) -> bool:
-    inner = e.a if isinstance(e, Cast) else e
-    return isinstance(inner, Abs) and len(sides(inner)) == 2
-
-
-def _abs_operand(e: Expr) -> Expr:
-    """The operand of an abs, under the cast that may stand outside it (which is exact and keeps signs)."""
-    if isinstance(e, Cast):
-        assert isinstance(e.a, Abs)
-        return Cast(e.type, e.a.a)
-    assert isinstance(e, Abs)
-    return e.a
+def _number(value: Fraction) -> Lit:
+    return Lit(EXACT, value.numerator if value.denominator == 1 else value)
 
 
 def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction:
     """Add ``factor · e`` to ``terms``; return the constant part."""
+    if not sides(e):
+        return factor * Fraction(constant(e))
     match e:
-        case Lit():
-            return factor * Fraction(cast(Fraction, e.value))
         case Neg():
             return _collect(e.a, -factor, terms)
         case Cast(a=Expr(type=Timestamp() | Duration() as fine)) if isinstance(e.type, (Timestamp, Duration)):
@@ -135,26 +158,9 @@ def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction
         case Arith(op="+" | "-"):
             second = factor if e.op == "+" else -factor
             return _collect(e.a, factor, terms) + _collect(e.b, second, terms)
-        case Arith(a=Lit() as c, b=x) | Arith(a=x, b=Lit() as c):
-            return _collect(x, factor * Fraction(cast(Fraction, c.value)), terms)
-    if len(sides(e)) == 1:
-        terms[e] = terms.get(e, Fraction(0)) + factor
-        return Fraction(0)
-    if not sides(e):
-        raise NoRelation(f"the constant '{e}' is not written as a number")
-    raise NoRelation(f"'{e}' over both streams is no whole side of the comparison")
-
-
-def _denominator(e: Expr) -> int:
-    """A whole number that makes every value of ``e`` whole when multiplied with it."""
-    match e:
-        case Lit():
-            return Fraction(cast(Fraction, e.value)).denominator if e.value is not None else 1
-        case Arith(op="*"):
-            return _denominator(e.a) * _denominator(e.b)
-        case Arith():
-            return math.lcm(_denominator(e.a), _denominator(e.b))
-        case Neg() | Abs():
-            return _denominator(e.a)
-    assert not any(isinstance(n, Lit) and isinstance(n.value, Fraction) for n in walk(e))
-    return 1
+        case Arith(op="*") if not sides(e.b):
+            return _collect(e.a, factor * Fraction(constant(e.b)), terms)
+        case Arith(op="*") if not sides(e.a):
+            return _collect(e.b, factor * Fraction(constant(e.a)), terms)
+    terms[e] = terms.get(e, Fraction(0)) + factor
+    return Fraction(0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import PredicateError
 from .ir import Lit
-from .types import BOOL, DATE, EXACT, STRING, Date, Duration, Timestamp
+from .types import BINARY, BOOL, DATE, EXACT, STRING, Date, Duration, Timestamp
 
 __all__ = ["MAX_DIGITS", "check_size", "duration", "literal", "time_literal", "whole"]
 
@@ -49,6 +49,8 @@ def literal(value: object, at: str) -> Lit:
                 raise PredicateError(f"{at!r}: a numeric literal must be finite, not {value}") from None
         case str():
             return Lit(STRING, value)
+        case bytes():
+            return Lit(BINARY, value)
         case dt.datetime():
             # pandas timestamps are datetimes with an attribute for what is below a microsecond.
             ns = int(getattr(value, "nanosecond", 0))
@@ -59,8 +61,8 @@ def literal(value: object, at: str) -> Lit:
             return Lit(DATE, (value - _EPOCH.date()).days)
         case dt.timedelta():
             return duration(value // _US * 1000 + int(getattr(value, "nanoseconds", 0)))
-    raise PredicateError(f"{at!r}: a literal must be a number, bool, string, date, datetime, timedelta or None, "
-                         f"not {type(value).__name__}")
+    raise PredicateError(f"{at!r}: a literal must be a number, bool, string, bytes, date, datetime, timedelta or "
+                         f"None, not {type(value).__name__}")
 
 
 def check_size(value: int | Fraction, at: str) -> None:

@@ -6,17 +6,18 @@ evaluated on the host once per tuple, and comparisons of both streams, which are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Literal, Union
 
 from . import build
-from .ir import And, Cmp, CmpOp, Expr, IsNull, Lit, Not, Or, columns, sides, walk
+from .ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or, sides
+from .nulls import causes, may_be_null
 from .schema import Side
-from .types import BOOL, Bool
+from .types import BOOL, EXACT, Bool, Float
 from .vector import constant
 
-__all__ = ["FALSE", "TRUE", "Both", "Form", "Junction", "OneSided", "positive"]
+__all__ = ["FALSE", "TRUE", "Both", "Form", "Junction", "OneSided", "junction", "positive"]
 
 Value = Literal["true", "false", "null"]
 _NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -34,9 +35,13 @@ class OneSided:
 
 @dataclass(frozen=True)
 class Both:
-    """A comparison of values (not of conditions) that reads both streams; false when an operand is NULL."""
+    """A comparison of values (not of conditions) that reads both streams; false when an operand is NULL.
+
+    ``origin``: the comparison that the user wrote, where this one is a part of it.
+    """
 
     cmp: Cmp
+    origin: Cmp | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,8 @@ def positive(e: Expr) -> Form:
     return _is(e, "true")
 
 
-def _join(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
+def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
+    """``args`` combined: flat, each once, without what decides nothing."""
     neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
     flat: list[Form] = []
     for a in args:
@@ -77,11 +83,11 @@ def _is(e: Expr, want: Value) -> Form:
     if len(streams) == 1:
         return OneSided(next(iter(streams)), e, frozenset((want,)))
     if want == "null":
-        return _join("and", (_complement(_is(e, "true")), _complement(_is(e, "false"))))
+        return junction("and", (_complement(_is(e, "true")), _complement(_is(e, "false"))))
     match e:
         case And() | Or():
             op: Literal["and", "or"] = "and" if isinstance(e, And) == (want == "true") else "or"
-            return _join(op, (_is(a, want) for a in e.args))
+            return junction(op, (_is(a, want) for a in e.args))
         case Not():
             return _is(e.a, "false" if want == "true" else "true")
         case IsNull():
@@ -91,36 +97,81 @@ def _is(e: Expr, want: Value) -> Form:
             # Conditions are not NULL as soon as one of their columns is: FALSE AND NULL is false.
             return _compare_conditions(e.op if want == "true" else _NEGATED[e.op], e.a, e.b)
         case Cmp():
-            return Both(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
+            return _compare_values(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
+        case Case():
+            return _case(e, lambda value: _is(value, want))
     raise AssertionError(f"not a condition: {e}")
 
 
+def _case(e: Case, of: Callable[[Expr], Form]) -> Form:
+    """``of`` the value that ``e`` takes."""
+    branches: list[Form] = []
+    before: list[Form] = []
+    for when, then in zip(e.when, e.then, strict=True):
+        true = _is(when, "true")
+        branches.append(junction("and", (*before, true, of(then))))
+        before.append(_complement(true))
+    return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
+
+
+def _compare_values(cmp: Cmp) -> Form:
+    """That ``cmp``, of values, is true."""
+    if not sides(cmp) or len(sides(cmp)) == 1:
+        return _is(cmp, "true")
+    for a, b, op in ((cmp.a, cmp.b, cmp.op), (cmp.b, cmp.a, MIRRORED[cmp.op])):
+        whole = a.a if isinstance(a, Cast) else a
+        if not isinstance(whole, Extreme) or len(sides(whole)) < 2:
+            continue
+        if op in ("=", "<>"):
+            halves: tuple[CmpOp, CmpOp] = ("<=", ">=") if op == "=" else ("<", ">")
+            return junction("and" if op == "=" else "or", (_compare_values(Cmp(BOOL, half, a, b)) for half in halves))
+        args = [replace(a, a=x) if isinstance(a, Cast) else x for x in whole.args]
+        each = [_compare_values(Cmp(BOOL, op, x, b)) for x in args]
+        if (whole.kind == "least") == (op in ("<", "<=")):
+            return junction("or", each)
+        # All that are not NULL, and one at least.
+        some = () if not all(may_be_null(x) for x in args) else (junction("or", each),)
+        return junction("and", (*some, *(junction("or", (one, _null(x))) for one, x in zip(each, args, strict=True))))
+    return Both(cmp)
+
+
 def _is_null(e: Expr) -> Form:
-    if isinstance(e.type, Bool):
-        return _is(e, "null")
-    # Arithmetic is NULL exactly when one of its columns is.
-    return _join("or", (_invalid(e, side) for side in ("r", "s")))
+    return _is(e, "null") if isinstance(e.type, Bool) else _null(e)
 
 
-def _invalid(e: Expr, side: Side) -> Form:
-    """True when a column of ``side`` in the value ``e`` is NULL (or a literal is)."""
-    if any(isinstance(n, Lit) and n.value is None for n in walk(e)):
-        return TRUE
-    nulls = [build.is_null(c, str(c)) for c in columns(e) if c.side == side and c.nullable]
-    if not nulls:
+def _null(e: Expr) -> Form:
+    """True when the value ``e`` is NULL."""
+    if not may_be_null(e):
         return FALSE
-    return OneSided(side, nulls[0] if len(nulls) == 1 else build.or_(nulls, str(e)), frozenset(("true",)))
+    streams = sides(e)
+    if not streams:
+        return TRUE if constant(e) is None else FALSE
+    if len(streams) == 1:
+        nulls = [build.is_null(c, str(c)) for c in causes(e)]
+        if any(isinstance(n.a, Lit) for n in nulls if isinstance(n, IsNull)):
+            return TRUE
+        return OneSided(next(iter(streams)), nulls[0] if len(nulls) == 1 else build.or_(nulls, str(e)),
+                        frozenset(("true",)))
+    match e:
+        case Extreme():
+            return junction("and", (_null(a) for a in e.args))
+        case Case():
+            return _case(e, _null)
+        case Arith(op="div" | "mod" | "//" | "%") if not isinstance(e.type, Float):
+            zero = _compare_values(Cmp(BOOL, "=", e.b, Lit(EXACT, 0)))
+            return junction("or", (_null(e.a), _null(e.b), zero))
+    return junction("or", (_null(a) for a in e.children))
 
 
 def _compare_conditions(op: CmpOp, a: Expr, b: Expr) -> Form:
     """``a op b`` of two conditions, false before true."""
     t = {"a": _is(a, "true"), "b": _is(b, "true")}
     f = {"a": _is(a, "false"), "b": _is(b, "false")}
-    ff, tt = _join("and", (f["a"], f["b"])), _join("and", (t["a"], t["b"]))
-    ft, tf = _join("and", (f["a"], t["b"])), _join("and", (t["a"], f["b"]))
+    ff, tt = junction("and", (f["a"], f["b"])), junction("and", (t["a"], t["b"]))
+    ft, tf = junction("and", (f["a"], t["b"])), junction("and", (t["a"], f["b"]))
     cases: dict[CmpOp, tuple[Form, ...]] = {
         "=": (ff, tt), "<>": (ft, tf), "<": (ft,), "<=": (ff, ft, tt), ">": (tf,), ">=": (ff, tf, tt)}
-    return _join("or", cases[op])
+    return junction("or", cases[op])
 
 
 def _complement(form: Form) -> Form:
@@ -129,8 +180,7 @@ def _complement(form: Form) -> Form:
             return OneSided(form.side, form.condition, _ALL - form.values)
         case Both():
             cmp = form.cmp
-            return _join("or", (_invalid(cmp, "r"), _invalid(cmp, "s"),
-                                Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
+            return junction("or", (_null(cmp.a), _null(cmp.b), Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
         case Junction():
-            return _join("or" if form.op == "and" else "and", (_complement(a) for a in form.args))
+            return junction("or" if form.op == "and" else "and", (_complement(a) for a in form.args))
 

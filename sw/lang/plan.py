@@ -16,7 +16,8 @@ from .bounds import Relation
 from .ir import And, Expr
 from .keys import ExactKey, Key
 from .leaves import Leaf, build_tests
-from .logic import OneSided, positive
+from .lift import TooManyCases, lift
+from .logic import TRUE, Form, OneSided, junction, positive
 from .types import BOOL
 
 __all__ = ["Plan", "Slot", "Test", "make_plan"]
@@ -89,14 +90,20 @@ def make_plan(predicate: Expr) -> Plan:
 
     reasons: list[str] = []
     left: list[Expr] = []
+    forms: list[Form] = []
     for part in predicate.args if isinstance(predicate, And) else (predicate,):
         undecided: list[str] = []
-        build_tests(positive(part), undecided)
+        try:
+            form = positive(lift(part))
+            build_tests(form, undecided)
+        except TooManyCases:
+            form, undecided = TRUE, [f"'{part}': it would make too many comparisons"]
+        forms.append(form)
         if undecided:
             left.append(part)
-            reasons += [r for r in undecided if r not in reasons]
+            reasons += [r for r in dict.fromkeys(undecided) if r not in reasons]
     residual = None if not left else left[0] if len(left) == 1 else And(BOOL, tuple(left))
-    tree = number(build_tests(positive(predicate), []))
+    tree = number(build_tests(junction("and", forms), []))
     return Plan(tuple(slots["r"]), tuple(slots["s"]), tuple(tests), tree, residual, tuple(reasons))
 
 

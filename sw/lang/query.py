@@ -102,7 +102,7 @@ def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
         raise SchemaError(f"time must be a column name, a pair (R's, S's) or a mapping with 'r' and 's', not {time!r}")
     a, b = r.find(names[0]), s.find(names[1])
     for side, c in (("r", a), ("s", b)):
-        if not isinstance(c.type, (Int, Timestamp, Date)):
+        if not isinstance(c.type, (Int, Timestamp, Date)) or c.type == Int(64, signed=False):
             raise SchemaError(f"the time column {side}.{c.name} must be an integer, a date or a timestamp, "
                               f"not {c.type}; cast it to int64, date32 or a timestamp before the join")
     ta, tb = a.type, b.type

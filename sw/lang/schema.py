@@ -20,11 +20,15 @@ Side = Literal["r", "s"]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, its type, and whether it may hold NULL."""
+    """One column: its name, its type, whether it may hold NULL, and the range of its values if one is known.
+
+    ``range``: see `splitjoin.lang.ir.Col`.
+    """
 
     name: str
     type: Type
     nullable: bool
+    range: tuple[int, int] | None = None
 
 
 class Schema:
@@ -82,8 +86,8 @@ class Schema:
         column = self.find(name)
         if isinstance(column.type, Opaque):
             raise SchemaError(f"column {self.side}.{column.name} has type {column.type}, which a join condition cannot "
-                              f"use; it may hold int8…int64, float32/64, bool, date, timestamp and string columns "
-                              f"(cast it before the join)")
+                              f"use; it may hold integer, float32/64, decimal (up to 38 digits), bool, date, "
+                              f"timestamp, duration, string and binary columns (cast it before the join)")
         return column
 
 

@@ -5,28 +5,34 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from ..errors import PredicateError, SchemaError
-from . import build
+from . import build, functions
 from .depth import MAX_DEPTH, too_deep
 from .ir import ArithOp, CmpOp, Expr, Lit
 from .literals import MAX_DIGITS
+from .places import marked
 from .schema import Schema, suggest
+from .sql_errors import short, unreadable, untokenizable
 from .types import DATE, UNIT_NS, Date, Timestamp
 
 __all__ = ["SUPPORTED", "parse_sql"]
 
 #: What errors say a condition may hold.
-SUPPORTED = ("columns, literals, + - *, abs(), = <> < <= > >=, BETWEEN, AND, OR, NOT, IS [NOT] NULL, IS [NOT] TRUE and "
-             "IS [NOT] FALSE")
+SUPPORTED = ("columns, literals, + - * / %, DIV (//), & | ^ ~ << >>, abs(), bit_count(), least(), greatest(), "
+             "coalesce(), nullif(), CASE, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, NOT, "
+             "IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
 
 _CLOSING = re.compile(r"\)")
+_END = re.compile(r"\bEND\b", re.IGNORECASE)
 _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }
@@ -35,28 +41,40 @@ _TIMES: dict[exp.DType, Date | Timestamp] = {
     exp.DType.DATE: DATE, exp.DType.TIMESTAMP: Timestamp("us"), exp.DType.TIMESTAMPNTZ: Timestamp("us"),
     exp.DType.TIMESTAMPTZ: Timestamp("us", "UTC"), exp.DType.TIMESTAMPLTZ: Timestamp("us", "UTC"),
 }
+_REMAINDER: dict[type[exp.Expr], Literal["div", "mod"]] = {exp.IntDiv: "div", exp.Mod: "mod"}
+_BITS: dict[type[exp.Expr], Literal["&", "|", "^"]] = {
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.Xor: "^",
+}
+_SHIFT: dict[type[exp.Expr], Literal["<<", ">>"]] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 #: Names for what people try first; everything else is named by its node or function.
 _NAMES: dict[type[exp.Expr], str] = {
-    exp.Div: "division", exp.IntDiv: "division", exp.Mod: "the remainder (%)", exp.DPipe: "concatenation (||)",
-    exp.BitwiseAnd: "a bit operation", exp.BitwiseOr: "a bit operation", exp.BitwiseXor: "a bit operation",
-    exp.BitwiseNot: "a bit operation", exp.BitwiseLeftShift: "a bit operation",
-    exp.BitwiseRightShift: "a bit operation", exp.Xor: "XOR", exp.Like: "LIKE", exp.ILike: "ILIKE",
-    exp.SimilarTo: "SIMILAR TO", exp.RegexpLike: "a regular expression", exp.In: "IN (write = and OR)",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM", exp.Case: "CASE", exp.If: "IF",
+    exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant that ends in its only %",
+    exp.ILike: "ILIKE", exp.SimilarTo: "SIMILAR TO", exp.RegexpLike: "a regular expression",
+    exp.Escape: "LIKE with ESCAPE",
     exp.Cast: "a cast (cast the column before the join)", exp.TryCast: "a cast (cast the column before the join)",
     exp.Subquery: "a subquery", exp.Select: "a subquery", exp.Exists: "a subquery", exp.Any: "ANY", exp.All: "ALL",
+    exp.In: "IN with anything but a list of values",
     exp.Window: "a window function", exp.Placeholder: "a parameter", exp.Parameter: "a parameter",
     exp.Tuple: "a tuple", exp.Bracket: "an element by index", exp.Dot: "a nested field", exp.Star: "*",
     exp.AtTimeZone: "AT TIME ZONE", exp.Between: "BETWEEN SYMMETRIC", exp.Column: "a name of more than two parts",
     exp.Is: "IS with anything but NULL, TRUE and FALSE",
 }
+#: Arguments that `_Reader.node` reads or may disregard, of every node and of some.
+_READ = {"this", "expression", "low", "high", "is_string", "quoted", "table", "unit", "to"}
+_READ_OF: dict[type[exp.Expr], set[str]] = {
+    exp.Case: {"ifs", "default"}, exp.If: {"true", "false"}, exp.In: {"expressions"}, exp.Least: {"expressions"},
+    exp.Greatest: {"expressions"}, exp.Coalesce: {"expressions"}, exp.Anonymous: {"expressions"},
+    exp.Like: {"negate"}, exp.HexString: {"is_integer"},
+}
 
 
 class _Sql(Dialect):
-    """sqlglot's own dialect, with Spark's `name` beside the standard's "name"."""
+    """sqlglot's own dialect, with Spark's `name` beside the standard's "name", X'00FF' and DuckDB's //."""
 
     class Tokenizer(tokens.Tokenizer):
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
+        HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
+        KEYWORDS: ClassVar[dict[str, Any]] = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV}
 
 
 def parse_sql(text: str, r: Schema, s: Schema) -> Expr:
@@ -81,14 +99,14 @@ def _parse(text: str) -> exp.Expr:
     try:
         parts = dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text)
     except ParseError as error:
-        raise PredicateError(_unreadable(text, error)) from None
+        raise PredicateError(unreadable(text, error)) from None
     except TokenError as error:
-        raise PredicateError(_untokenizable(text, error)) from None
+        raise PredicateError(untokenizable(text, error)) from None
     found = [p for p in parts if p is not None]
     if not found:
         raise PredicateError("the condition is empty; write for example 'abs(r.x - s.a) <= 10'")
     if len(found) > 1:
-        raise PredicateError(f"one condition is needed, not the {len(found)} in {_short(text)!r}; combine them with "
+        raise PredicateError(f"one condition is needed, not the {len(found)} in {short(text)!r}; combine them with "
                              f"AND or OR instead of ';'")
     return found[0]
 
@@ -101,6 +119,7 @@ class _Reader:
         self.quoting = quoting
         self.schemas = {"r": r, "s": s}
         self.depth = 0
+        self.marked = False
 
     def condition(self, e: exp.Expr) -> Expr:
         return build.condition(self.expr(e), self.text.strip())
@@ -111,6 +130,11 @@ class _Reader:
             raise too_deep()
         try:
             return self.node(e)
+        except (PredicateError, SchemaError) as error:
+            if not self.quoting or self.marked:
+                raise
+            self.marked = True  # by the innermost part, which is where it went wrong
+            raise type(error)(f"{error}{self.mark(e)}") from None
         finally:
             self.depth -= 1
 
@@ -119,8 +143,9 @@ class _Reader:
         # An argument that is not read here (a frame, a modifier, …) would change the meaning: refuse it.
         a: Any = e.args.get("this")
         b: Any = e.args.get("expression")
-        known = {"this", "expression", "low", "high", "is_string", "quoted", "table", "unit", "to"}
-        if any(v for k, v in e.args.items() if k not in known):
+        read = _READ | _READ_OF.get(kind, set())
+        # How a division is written, and that least() passes over NULL, is what we do anyway.
+        if any(v for k, v in e.args.items() if k not in read and k != "ignore_nulls"):
             raise self.unsupported(e)
         if kind is exp.Paren:
             return self.expr(a)
@@ -146,6 +171,18 @@ class _Reader:
             return build.between(self.expr(a), self.expr(e.args["low"]), self.expr(e.args["high"]), self.quote(e))
         if kind is exp.Is:
             return self.is_(e)
+        if kind in _FUNCTIONS:
+            return _FUNCTIONS[kind](self, e)
+        if kind is exp.Div:
+            return build.divide(self.expr(a), self.expr(b), self.quote(e))
+        if kind in _REMAINDER:
+            return build.remainder(_REMAINDER[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind in _BITS:
+            return functions.bits(_BITS[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind is exp.BitwiseNot:
+            return functions.complement(self.expr(a), self.quote(e))
+        if kind in _SHIFT:
+            return functions.shift(_SHIFT[kind], self.expr(a), self.expr(b), self.quote(e))
         if kind in _ARITH:
             return build.arith(_ARITH[kind], self.expr(a), self.expr(b), self.quote(e))
         if kind in _CMP:
@@ -155,6 +192,66 @@ class _Reader:
             args = [build.condition(self.expr(x), self.quote(x)) for x in e.flatten()]
             return build.and_(args, self.quote(e)) if kind is exp.And else build.or_(args, self.quote(e))
         raise self.unsupported(e)
+
+    def case(self, e: exp.Expr) -> Expr:
+        at, subject = self.quote(e), e.this
+        when, then = [], []
+        for branch in e.args["ifs"]:
+            made = self.expr(branch.this)
+            when.append(made if subject is None else build.compare("=", self.expr(subject), made, at))
+            then.append(self.expr(branch.args["true"]))
+        default = e.args.get("default")
+        return functions.case(when, then, build.literal(None, at) if default is None else self.expr(default), at)
+
+    def if_(self, e: exp.Expr) -> Expr:
+        at, default = self.quote(e), e.args.get("false")
+        otherwise = build.literal(None, at) if default is None else self.expr(default)
+        return functions.case([self.expr(e.this)], [self.expr(e.args["true"])], otherwise, at)
+
+    def in_(self, e: exp.Expr) -> Expr:
+        if not e.expressions:
+            raise self.unsupported(e)
+        return functions.in_(self.expr(e.this), [self.expr(x) for x in e.expressions], self.quote(e))
+
+    def extreme(self, e: exp.Expr) -> Expr:
+        args = [self.expr(x) for x in (e.this, *e.expressions)]
+        return functions.extreme("least" if isinstance(e, exp.Least) else "greatest", args, self.quote(e))
+
+    def coalesce(self, e: exp.Expr) -> Expr:
+        return functions.coalesce([self.expr(x) for x in (e.this, *e.expressions)], self.quote(e))
+
+    def nullif(self, e: exp.Expr) -> Expr:
+        return functions.nullif(self.expr(e.this), self.expr(e.expression), self.quote(e))
+
+    def distinct(self, e: exp.Expr) -> Expr:
+        at = self.quote(e)
+        made = functions.distinct(self.expr(e.this), self.expr(e.expression), at)
+        return made if isinstance(e, exp.NullSafeNEQ) else build.not_(made, at)
+
+    def starts_with(self, e: exp.Expr) -> Expr:
+        return functions.starts_with(self.expr(e.this), self.expr(e.expression), self.quote(e))
+
+    def like(self, e: exp.Expr) -> Expr:
+        at, pattern = self.quote(e), e.expression
+        text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else "_"
+        prefix = text.removesuffix("%")
+        if any(c in prefix for c in "%_\\"):
+            raise self.unsupported(e)
+        a, head = self.expr(e.this), build.literal(prefix, at)
+        made = build.compare("=", a, head, at) if prefix == text else functions.starts_with(a, head, at)
+        return build.not_(made, at) if e.args.get("negate") else made
+
+    def bytes_(self, e: exp.Expr) -> Expr:
+        try:
+            return build.literal(bytes.fromhex(e.name), self.quote(e))
+        except ValueError:
+            raise PredicateError(f"\"X'{short(e.name)}'\": a binary literal must have two hexadecimal digits a byte"
+                                 ) from None
+
+    def function(self, e: exp.Expr) -> Expr:
+        if e.name.lower() != "bit_count" or len(e.expressions) != 1:
+            raise self.unsupported(e)
+        return functions.bit_count(self.expr(e.expressions[0]), self.quote(e))
 
     def column(self, e: exp.Expr) -> Expr:
         name, side = e.name, e.args.get("table")
@@ -177,10 +274,10 @@ class _Reader:
 
     def number(self, text: str) -> Lit:
         if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
-            raise PredicateError(f"{_short(text)!r} cannot be read as a number; write for example 15, 1.5 or 1.5e3")
+            raise PredicateError(f"{short(text)!r} cannot be read as a number; write for example 15, 1.5 or 1.5e3")
         digits, _, exponent = text.lower().partition("e")
         if len(digits) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_DIGITS:
-            raise PredicateError(f"{_short(text)!r}: a number must not have more than {MAX_DIGITS} digits")
+            raise PredicateError(f"{short(text)!r}: a number must not have more than {MAX_DIGITS} digits")
         return build.literal(Fraction(text), text)
 
     def time(self, e: exp.Expr) -> Lit:
@@ -227,16 +324,40 @@ class _Reader:
         """The user's own text of ``e`` where it can be found, else equivalent SQL."""
         if not self.quoting:
             return ""
+        span, exact = self.span(e)
+        return " ".join(self.text[span].split()) if exact else _sql(e)
+
+    def mark(self, e: exp.Expr) -> str:
+        """The line of the user's text in which ``e`` begins, on a line of its own, and a mark under ``e``."""
+        span, _ = self.span(e)
+        if span.stop == 0:
+            return ""
+        begin = self.text.rfind("\n", 0, span.start) + 1
+        line = self.text[begin:].split("\n", 1)[0]
+        return "\n" + marked(line, span.start - begin, min(span.stop - begin, len(line)))
+
+    def span(self, e: exp.Expr) -> tuple[slice, bool]:
+        """Where ``e`` stands in the user's text, and whether that is all of it; nowhere if it cannot be found."""
         spans = [n.meta for n in e.walk() if "start" in n.meta]
-        if spans:
-            start, end = min(m["start"] for m in spans), max(m["end"] for m in spans) + 1
-            # A call's closing parenthesis has no node of its own.
-            stops = (m.end() for m in _CLOSING.finditer(self.text, end))
-            for stop in (end, *itertools.islice(stops, 2)):
-                own = self.text[start:stop]
-                if _same(own, e):
-                    return " ".join(own.split())
-        return _sql(e)
+        if not spans:
+            return slice(0, 0), False
+        start, end = min(m["start"] for m in spans), max(m["end"] for m in spans) + 1
+        # A call's closing parenthesis has no node of its own, nor have CASE and END.
+        if isinstance(e, exp.Case):
+            start = max(0, self.text.upper().rfind("CASE", 0, start))
+        stops = (m.end() for m in (_END if isinstance(e, exp.Case) else _CLOSING).finditer(self.text, end))
+        for stop in (end, *itertools.islice(stops, 2)):
+            if _same(self.text[start:stop], e):
+                return slice(start, stop), True
+        return slice(start, end), False
+
+
+_FUNCTIONS: dict[type[exp.Expr], Callable[[_Reader, Any], Expr]] = {
+    exp.Case: _Reader.case, exp.If: _Reader.if_, exp.In: _Reader.in_, exp.Least: _Reader.extreme,
+    exp.Greatest: _Reader.extreme, exp.Coalesce: _Reader.coalesce, exp.Nullif: _Reader.nullif,
+    exp.NullSafeEQ: _Reader.distinct, exp.NullSafeNEQ: _Reader.distinct, exp.StartsWith: _Reader.starts_with,
+    exp.Like: _Reader.like, exp.HexString: _Reader.bytes_, exp.Anonymous: _Reader.function,
+}
 
 
 def _sql(e: exp.Expr) -> str:
@@ -249,38 +370,3 @@ def _same(text: str, e: exp.Expr) -> bool:
         return bool(dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text) == [e])
     except (ParseError, TokenError):
         return False
-
-
-def _short(text: str) -> str:
-    """``text`` on one line, its middle left out if it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:50]} … {line[-25:]}"
-
-
-def _unreadable(text: str, error: ParseError) -> str:
-    found = error.errors[0]
-    what, token = str(found["description"]), str(found["highlight"])
-    before = str(found["start_context"]).split("\n")[-1].rstrip()
-    if what.startswith("Required keyword"):
-        problem = f"something must follow {token!r}" if token else "something is missing"
-    elif what.startswith("Invalid expression"):
-        problem = f"{token!r} is not expected here"
-    elif what.startswith("Expecting"):
-        problem = f"{what.split()[-1]!r} is expected after {token!r}"
-    else:
-        problem = re.sub(r"\x1b\[\d*m|<class '[\w.]*?(\w+)'>", r"\1", what.split("\n")[0])
-    # sqlglot counts to the end of the token.
-    column = max(1, int(found["col"] or 1) - max(0, len(token) - 1))
-    place = f"line {found['line']}, column {column}" + (f", after {before[-40:]!r}" if before else "")
-    statement = re.match(r"\s*(SELECT|WITH|ON|WHERE|FROM|INSERT|UPDATE|DELETE|CREATE|DROP)\b", text, re.IGNORECASE)
-    advice = f"; write the condition alone, without {statement[1].upper()}" if statement else ""
-    return f"the condition {_short(text)!r} cannot be read at {place}: {problem}{advice}"
-
-
-def _untokenizable(text: str, error: TokenError) -> str:
-    missing = re.match(r"Missing (.+) from \d+:(\d+)", str(error.__cause__ or error))
-    if missing is None:
-        return f"the condition {_short(text)!r} cannot be read: a comment or a quoted text in it is not closed"
-    offset = int(missing[2])  # from the start of the text, whatever the line
-    return (f"the condition {_short(text)!r} cannot be read: the {missing[1]} opened at line "
-            f"{text.count(chr(10), 0, offset) + 1}, column {offset - text.rfind(chr(10), 0, offset)} is not closed")

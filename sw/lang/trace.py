@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import Any
 
 from ..errors import PredicateError, SplitJoinError
 from . import build
-from .ir import ArithOp, CmpOp, Expr
+from .ir import Expr
+from .places import located
 from .schema import Schema
-from .types import Bool
+from .values import Row, Value
 
-__all__ = ["Row", "Value", "trace"]
-
-_SUPPORTED = ("columns, constants, + - *, abs(), == != < <= > >=, & | ~, .between(lo, hi), .is_null() and "
-              ".is_not_null()")
+__all__ = ["trace"]
 
 
 def trace(fn: Callable[[Any, Any], Any], r: Schema, s: Schema) -> Expr:
@@ -40,8 +34,8 @@ def trace(fn: Callable[[Any, Any], Any], r: Schema, s: Schema) -> Expr:
                                  f"{_name(fn)}{signature}") from None
     try:
         result = fn(Row(r), Row(s))
-    except SplitJoinError:
-        raise
+    except SplitJoinError as error:
+        raise located(error, fn) from None
     except Exception as error:
         raise PredicateError(f"the condition {_name(fn)} must not raise when it is called with r and s, but it raised "
                              f"{type(error).__name__}: {error}") from error
@@ -57,244 +51,6 @@ def trace(fn: Callable[[Any, Any], Any], r: Schema, s: Schema) -> Expr:
     raise PredicateError(f"the condition {_name(fn)} must return a comparison of columns, not {result!r}{hint}")
 
 
-class Row:
-    """The tuple of one stream in a traced function: ``r.x`` or ``r["x"]`` is column x."""
-
-    __slots__ = ("_schema",)
-
-    def __init__(self, schema: Schema):
-        self._schema = schema
-
-    def __getattr__(self, name: str) -> Value:
-        # Python and NumPy look for such names to learn what an object can do.
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return self[name]
-
-    def __getitem__(self, name: str) -> Value:
-        if not isinstance(name, str):
-            raise PredicateError(f"'{self}[{name!r}]': a column is chosen by its name, not by {name!r}")
-        column = build.column(self._schema, name)
-        return Value(column, str(column), atom=True)
-
-    def __repr__(self) -> str:
-        return self._schema.side
-
-    def _no(self, *_: object) -> NoReturn:
-        raise PredicateError(f"'{self}' is a whole tuple; a condition uses its columns, such as "
-                             f"{self}.{next(iter(self._schema.names), 'x')}")
-
-    __bool__ = __iter__ = __len__ = __hash__ = __float__ = __int__ = __neg__ = __abs__ = __invert__ = _no
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _no
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _no
-
-
-class Value:
-    """A value in a traced function: a column, or what was computed from columns.
-
-    Supports ``+ - *``, ``abs``, comparisons, ``& | ~``, `is_null`, `is_not_null` and `between`; the other operand may
-    be a Python or NumPy scalar. All else raises `PredicateError`.
-    """
-
-    __slots__ = ("_atom", "expr", "text")
-
-    def __init__(self, expr: Expr, text: str, *, atom: bool = False):
-        self.expr, self.text, self._atom = expr, text, atom
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def is_null(self) -> Value:
-        """Whether the value is NULL."""
-        at = f"{_in(self)}.is_null()"
-        return Value(build.is_null(self.expr, at), at, atom=True)
-
-    def is_not_null(self) -> Value:
-        """Whether the value is not NULL."""
-        at = f"{_in(self)}.is_not_null()"
-        return Value(build.not_(build.is_null(self.expr, at), at), at, atom=True)
-
-    def between(self, lo: Any, hi: Any) -> Value:
-        """``lo <= self <= hi``."""
-        at = f"{_in(self)}.between({_text(lo)}, {_text(hi)})"
-        return Value(build.between(self.expr, _lift(lo, at), _lift(hi, at), at), at, atom=True)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Value:
-        """What NumPy calls for ``np.float32(1) - r.y`` and ``np.abs(r.y)``."""
-        operation = _UFUNCS.get(ufunc.__name__) if method == "__call__" and not options else None
-        if operation is None:
-            _refuse(f"{ufunc.__name__}({', '.join(map(_text, args))})")
-        # A scalar may come as an array without dimensions.
-        return operation(*(a[()] if isinstance(a, np.ndarray) else a for a in args))
-
-    def __abs__(self) -> Value:
-        at = f"abs({self.text})"
-        return Value(build.abs_(self.expr, at), at, atom=True)
-
-    def __neg__(self) -> Value:
-        at = f"-{_in(self)}"
-        return Value(build.neg(self.expr, at), at)
-
-    def __pos__(self) -> Value:
-        return self
-
-    def __invert__(self) -> Value:
-        at = f"~{_in(self)}"
-        return Value(build.not_(_condition(self, at), at), at)
-
-    def __add__(self, other: Any) -> Value:
-        return _arith("+", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return _arith("+", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return _arith("-", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return _arith("-", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return _arith("*", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return _arith("*", other, self)
-
-    def __eq__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
-        return _compare("=", "==", self, other)
-
-    def __ne__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
-        return _compare("<>", "!=", self, other)
-
-    def __lt__(self, other: Any) -> Value:
-        return _compare("<", "<", self, other)
-
-    def __le__(self, other: Any) -> Value:
-        return _compare("<=", "<=", self, other)
-
-    def __gt__(self, other: Any) -> Value:
-        return _compare(">", ">", self, other)
-
-    def __ge__(self, other: Any) -> Value:
-        return _compare(">=", ">=", self, other)
-
-    def __and__(self, other: Any) -> Value:
-        return _connect("&", self, other)
-
-    def __rand__(self, other: Any) -> Value:
-        return _connect("&", other, self)
-
-    def __or__(self, other: Any) -> Value:
-        return _connect("|", self, other)
-
-    def __ror__(self, other: Any) -> Value:
-        return _connect("|", other, self)
-
-    def __bool__(self) -> bool:
-        raise PredicateError(f"{self.text!r} has no truth value before the join runs: write & | ~ instead of and, or, "
-                             f"not, each comparison in parentheses; two comparisons instead of a chain such as "
-                             f"1 < r.x < 5; and no if, min or max")
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        raise PredicateError(f"'{_in(self)}.{name}' is not supported in a condition; it may hold {_SUPPORTED}")
-
-
-def _refuse_binary(symbol: str) -> tuple[Callable[[Value, Any], NoReturn], Callable[[Value, Any], NoReturn]]:
-    def forward(a: Value, b: Any, *_: Any) -> NoReturn:
-        _refuse(f"{_in(a)} {symbol} {_in(b)}")
-
-    def reflected(b: Value, a: Any, *_: Any) -> NoReturn:
-        _refuse(f"{_in(a)} {symbol} {_in(b)}")
-
-    return forward, reflected
-
-
-def _refuse_call(name: str) -> Callable[[Value], NoReturn]:
-    def call(a: Value, *_: Any) -> NoReturn:
-        _refuse(f"{name}({a.text})")
-
-    return call
-
-
-def _refuse(part: str) -> NoReturn:
-    raise PredicateError(f"{part!r} is not supported in a condition; it may hold {_SUPPORTED}")
-
-
-# What Python would otherwise answer with a TypeError that names our class instead of the user's text.
-for _method, _symbol in (("truediv", "/"), ("floordiv", "//"), ("mod", "%"), ("pow", "**"), ("matmul", "@"),
-                         ("lshift", "<<"), ("rshift", ">>"), ("xor", "^")):
-    _forward, _reflected = _refuse_binary(_symbol)
-    setattr(Value, f"__{_method}__", _forward)
-    setattr(Value, f"__r{_method}__", _reflected)
-for _method, _call in (("round", "round"), ("float", "float"), ("int", "int"), ("complex", "complex"),
-                       ("index", "index"), ("trunc", "trunc"), ("floor", "floor"), ("ceil", "ceil"), ("len", "len"),
-                       ("iter", "iter"), ("hash", "hash"), ("divmod", "divmod"), ("rdivmod", "divmod"),
-                       ("getitem", "index"), ("contains", "in"), ("call", "call")):
-    setattr(Value, f"__{_method}__", _refuse_call(_call))
-
-
 def _name(fn: Callable[..., Any]) -> str:
     name = getattr(fn, "__name__", type(fn).__name__)
     return "lambda" if name == "<lambda>" else str(name)
-
-
-def _text(x: Any) -> str:
-    if isinstance(x, Value):
-        return x.text
-    try:
-        return repr(x)
-    except ValueError:  # Python prints no ints of more than 4300 digits
-        return f"<{type(x).__name__}>"
-
-
-def _in(x: Any) -> str:
-    """The text of ``x`` as an operand."""
-    return _text(x) if not isinstance(x, Value) or x._atom else f"({x.text})"
-
-
-def _lift(x: Any, at: str) -> Expr:
-    if isinstance(x, Value):
-        return x.expr
-    if isinstance(x, Row):
-        x._no()
-    lit = build.literal(x, at)
-    if lit.value is None:
-        raise PredicateError(f"{at!r}: None compares with nothing, as NULL in SQL; write .is_null() or .is_not_null()")
-    return lit
-
-
-def _arith(op: ArithOp, a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {op} {_in(b)}"
-    return Value(build.arith(op, _lift(a, at), _lift(b, at), at), at)
-
-
-def _compare(op: CmpOp, symbol: str, a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {symbol} {_in(b)}"
-    return Value(build.compare(op, _lift(a, at), _lift(b, at), at), at)
-
-
-def _condition(x: Any, at: str) -> Expr:
-    e = _lift(x, at)
-    if not isinstance(e.type, Bool):
-        # 'a < 1 & b > 2' means 'a < (1 & b) > 2' to Python.
-        raise PredicateError(f"{at!r}: & | ~ need conditions, but {_text(x)} has type {e.type}; put each comparison in "
-                             f"parentheses, such as (r.x < 1) & (s.a > 2)")
-    return e
-
-
-def _connect(symbol: str, a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {symbol} {_in(b)}"
-    args = [_condition(a, at), _condition(b, at)]
-    return Value(build.and_(args, at) if symbol == "&" else build.or_(args, at), at)
-
-
-_UFUNCS: dict[str, Callable[..., Value]] = {
-    "absolute": abs, "negative": operator.neg, "invert": operator.invert, "bitwise_not": operator.invert,
-    "add": partial(_arith, "+"), "subtract": partial(_arith, "-"), "multiply": partial(_arith, "*"),
-    "equal": partial(_compare, "=", "=="), "not_equal": partial(_compare, "<>", "!="),
-    "less": partial(_compare, "<", "<"), "less_equal": partial(_compare, "<=", "<="),
-    "greater": partial(_compare, ">", ">"), "greater_equal": partial(_compare, ">=", ">="),
-    "bitwise_and": partial(_connect, "&"), "bitwise_or": partial(_connect, "|"),
-}

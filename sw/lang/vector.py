@@ -1,14 +1,14 @@
-"""Expressions of one stream over whole columns, with NumPy, as exactly as the golden model does it row by row.
+"""Expressions over whole columns, with NumPy, as exactly as the golden model evaluates them row by row.
 
 Exact values are int64 arrays as long as nothing can overflow, judged by the values that are really there; otherwise
-arrays of Python integers and fractions, which are slow and never wrong.
+arrays of Python integers, which are slow and never wrong. Fractions are whole numbers over a common denominator.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,24 +18,46 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .ir import Abs, And, Arith, Cast, Cmp, Col, Expr, IsNull, Lit, Neg, Not, Or, columns
-from .types import Bool, Duration, Float, String, Timestamp, plain, units_per
+from .ir import (
+    Abs,
+    And,
+    Arith,
+    BitCount,
+    Case,
+    Cast,
+    Cmp,
+    Col,
+    Expr,
+    Extreme,
+    IsNull,
+    Isqrt,
+    Lit,
+    Neg,
+    Not,
+    Or,
+    StartsWith,
+    columns,
+)
+from .types import Binary, Bool, Decimal, Duration, Float, Int, Timestamp, is_text, plain, units_per
 
 __all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "magnitude", "widen"]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-_ARITH: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _INT64 = 2**63
 
 
 @dataclass(frozen=True)
 class Vector:
-    """Values of one expression: ``values`` (n,), meaningless where ``valid`` (n,) is False (NULL)."""
+    """Values of one expression: ``values`` (n,), meaningless where ``valid`` (n,) is False (NULL).
+
+    Exact values are ``values / denominator``.
+    """
 
     values: Array
     valid: Mask
+    denominator: int = 1
 
 
 def evaluate(e: Expr, table: pa.Table) -> Vector:
@@ -44,31 +66,44 @@ def evaluate(e: Expr, table: pa.Table) -> Vector:
 
 
 def evaluate_columns(e: Expr, table: Mapping[Col, Vector], n: int) -> Vector:
-    """The values of ``e``, with those of its columns given, (n,) each. The columns may be of both streams."""
+    """The values of ``e``, with those of its columns given as `column` has them, (n,) each, perhaps of both streams."""
     match e:
         case Col():
-            return table[e]
+            return _column(e, table[e])
         case Lit():
             return _literal(e, n)
-        case Neg():
-            a = evaluate_columns(e.a, table, n)
-            return Vector(-widen(a.values, magnitude(a.values)), a.valid)
-        case Abs():
-            a = evaluate_columns(e.a, table, n)
-            return Vector(np.abs(widen(a.values, magnitude(a.values))), a.valid)
-        case Cast():
-            return _cast(e, evaluate_columns(e.a, table, n))
-        case Arith():
-            return _arith(e, evaluate_columns(e.a, table, n), evaluate_columns(e.b, table, n))
-        case Cmp():
-            return _compare(e, evaluate_columns(e.a, table, n), evaluate_columns(e.b, table, n))
-        case And() | Or():
-            return _junction(isinstance(e, Or), [evaluate_columns(a, table, n) for a in e.args])
-        case Not():
-            a = evaluate_columns(e.a, table, n)
-            return Vector(~a.values, a.valid)
         case IsNull():
             return Vector(~evaluate_columns(e.a, table, n).valid, np.ones(n, np.bool_))
+    args = [evaluate_columns(a, table, n) for a in e.children]
+    match e:
+        case Neg():
+            return Vector(-_room(args[0], 1).values, args[0].valid, args[0].denominator)
+        case Abs():
+            return Vector(np.abs(_room(args[0], 1).values), args[0].valid, args[0].denominator)
+        case Cast():
+            return _cast(e, args[0])
+        case Arith():
+            return _arith(e, *args)
+        case Cmp():
+            a, b = _aligned(args) if not isinstance(e.a.type, Float) else args
+            return Vector(_compared(e.op, a.values, b.values, isinstance(e.a.type, Float)), a.valid & b.valid)
+        case And() | Or():
+            return _junction(isinstance(e, Or), args)
+        case Not():
+            return Vector(~args[0].values, args[0].valid)
+        case Case():
+            return _case(args)
+        case Extreme():
+            return _extreme(e, args)
+        case StartsWith():
+            starts = np.array([v.startswith(e.prefix) for v in args[0].values], np.bool_)
+            return Vector(starts, args[0].valid)
+        case BitCount():
+            return _bit_count(e, args[0])
+        case Isqrt():
+            whole = args[0].values // args[0].denominator
+            roots = [math.isqrt(v) if v >= 0 else -1 for v in whole.tolist()]
+            return _narrow(np.array(roots, object), args[0].valid)
     raise TypeError(f"not an IR node: {e!r}")
 
 
@@ -78,34 +113,77 @@ def constant(e: Expr) -> Any:
     if not v.valid[0]:
         return None
     value = v.values[0]
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if v.denominator == 1 else Fraction(value, v.denominator)
 
 
 def column(data: pa.ChunkedArray) -> Vector:
-    """A column: integers, dates and times as int64, floats and bools as they are, strings as Python objects."""
+    """A column as it is kept: the dtype depends on the column's type only.
+
+    Integers, dates and times are int64, but uint64 as it is; decimals of up to 18 digits int64 without their point,
+    longer ones Python integers; floats and truth values as they are; text and bytes Python objects.
+    """
     data = plain(data)
     valid = np.ones(len(data), np.bool_) if data.null_count == 0 else data.is_valid().to_numpy()
     t = data.type
+    if pa.types.is_decimal(t):
+        return Vector(_unscaled(data), valid)
     if pa.types.is_date32(t):
         data, t = data.cast(pa.int32()), pa.int32()
-    if pa.types.is_timestamp(t):
+    if pa.types.is_timestamp(t) or pa.types.is_duration(t):
         data, t = data.cast(pa.int64()), pa.int64()
-    is_text = pa.types.is_large_string(t)
     if data.null_count:
         # Filled before NumPy sees it: a nullable integer column would become float64.
-        data = pc.fill_null(data, pa.scalar("" if is_text else False if pa.types.is_boolean(t) else 0, t))
+        filler: Any = False if pa.types.is_boolean(t) else 0
+        filler = "" if pa.types.is_large_string(t) else b"" if pa.types.is_large_binary(t) else filler
+        data = pc.fill_null(data, pa.scalar(filler, t))
     values = data.to_numpy()
-    if pa.types.is_integer(t):
+    if pa.types.is_integer(t) and t != pa.uint64():
         values = values.astype(np.int64)
     return Vector(values, valid)
 
 
+def _unscaled(data: pa.ChunkedArray) -> Array:
+    """Decimals of 128 bits without their point, 0 where NULL."""
+    words = []
+    for chunk in data.chunks:
+        buffer = chunk.buffers()[1]
+        raw = np.frombuffer(buffer, np.int64, 2 * (chunk.offset + len(chunk)))[2 * chunk.offset:]
+        filled = raw.reshape(-1, 2).copy()
+        if chunk.null_count:
+            filled[~chunk.is_valid().to_numpy(zero_copy_only=False)] = 0
+        words.append(filled)
+    both = np.concatenate(words) if words else np.empty((0, 2), np.int64)
+    if data.type.precision <= 18:
+        return both[:, 0].copy()
+    whole: Array = both[:, 1].astype(object) * 2**64 + both[:, 0].copy().view(np.uint64).astype(object)
+    return whole
+
+
+def _column(e: Col, v: Vector) -> Vector:
+    """A column as it is computed with."""
+    scale = e.type.scale if isinstance(e.type, Decimal) else 0
+    if v.values.dtype == np.uint64:
+        fits = len(v.values) == 0 or int(v.values.max()) < _INT64
+        return Vector(v.values.astype(np.int64 if fits else object), v.valid)
+    if isinstance(e.type, Decimal) and v.values.dtype == object:
+        return _narrow(v.values, v.valid, 10**scale)
+    return Vector(v.values, v.valid, 10**scale)
+
+
+def _narrow(values: Array, valid: Mask, denominator: int = 1) -> Vector:
+    """Python integers as int64 where all fit."""
+    try:
+        return Vector(values.astype(np.int64), valid, denominator)
+    except OverflowError:
+        return Vector(values, valid, denominator)
+
+
 def magnitude(values: Array) -> int:
-    """The largest absolute value, as a Python integer, rounded up; 0 for no values or for floats."""
+    """The largest absolute value, as a Python integer; 0 for no values or for floats."""
     if len(values) == 0 or values.dtype.kind not in "iO":
         return 0
-    low, high = values.min(), values.max()
-    return max(abs(_ceil(low)), abs(_ceil(high)))
+    return max(abs(int(values.min())), abs(int(values.max())))
 
 
 def widen(values: Array, largest: int) -> Array:
@@ -115,69 +193,137 @@ def widen(values: Array, largest: int) -> Array:
     return values
 
 
+def _room(v: Vector, factor: int) -> Vector:
+    """``v`` in a form in which its values times ``factor`` do not wrap."""
+    return Vector(widen(v.values, magnitude(v.values) * factor), v.valid, v.denominator)
 
-def _ceil(v: Any) -> int:
-    return -(-v.numerator // v.denominator) if isinstance(v, Fraction) else int(v)
+
+def _aligned(args: Sequence[Vector]) -> list[Vector]:
+    """Exact values over one denominator; others as they are."""
+    common = math.lcm(*(a.denominator for a in args))
+    if all(a.denominator == common for a in args):
+        return list(args)
+    out = []
+    for a in args:
+        factor = common // a.denominator
+        out.append(Vector(_room(a, factor).values * factor, a.valid, common))
+    return out
 
 
 def _literal(e: Lit, n: int) -> Vector:
     valid = np.full(n, e.value is not None)
     value = e.value
-    match e.type:
-        case Float():
-            dtype = np.float32 if e.type.bits == 32 else np.float64
-            return Vector(np.full(n, 0 if value is None else value, dtype), valid)
-        case Bool():
-            return Vector(np.full(n, bool(value)), valid)
-        case String():
-            return Vector(np.full(n, value or "", object), valid)
-    whole = 0 if value is None else value
-    fits = isinstance(whole, int) and abs(whole) < _INT64
-    return Vector(np.full(n, whole, np.int64 if fits else object), valid)
+    if isinstance(e.type, Float):
+        return Vector(np.full(n, 0 if value is None else value, _dtype(e.type)), valid)
+    if isinstance(e.type, Bool):
+        return Vector(np.full(n, bool(value)), valid)
+    if is_text(e.type):
+        filled = np.empty(n, object)
+        filled[:] = value if value is not None else b"" if isinstance(e.type, Binary) else ""
+        return Vector(filled, valid)
+    exact = Fraction(0 if value is None else value)  # type: ignore[arg-type]  # exact types and times hold such values
+    fits = abs(exact.numerator) < _INT64
+    return Vector(np.full(n, exact.numerator, np.int64 if fits else object), valid, exact.denominator)
+
+
+def _dtype(t: Float) -> type[np.float32] | type[np.float64]:
+    return np.float32 if t.bits == 32 else np.float64
 
 
 def _cast(e: Cast, a: Vector) -> Vector:
     if isinstance(e.type, Float):
-        dtype = np.float32 if e.type.bits == 32 else np.float64
-        if a.values.dtype == object:
-            a = Vector(np.array([_nearest(v) for v in a.values], np.float64), a.valid)
-        return Vector(a.values.astype(dtype), a.valid)
+        return Vector(_floats(a).astype(_dtype(e.type)), a.valid)
     assert isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration))
     per = units_per(e.a.type.unit, e.type.unit)
-    return Vector(widen(a.values, magnitude(a.values) * per) * per, a.valid)
+    return Vector(_room(a, per).values * per, a.valid)
 
 
-def _nearest(v: int | Fraction) -> float:
-    """The nearest float64; infinity beyond the largest."""
+def _floats(a: Vector) -> Array:
+    """The nearest floats: of floats themselves, of exact values float64."""
+    if a.values.dtype.kind == "f" or (a.denominator == 1 and a.values.dtype != object):
+        return a.values if a.values.dtype.kind == "f" else a.values.astype(np.float64)
+    if max(magnitude(a.values), a.denominator) <= 2**53:  # both have a float64 of their own: it is rounded once
+        return a.values.astype(np.float64) / float(a.denominator)
+    return np.array([_nearest(int(v), a.denominator) for v in a.values], np.float64)
+
+
+def _nearest(n: int, d: int) -> float:
+    """The float64 nearest to n/d; infinity beyond the largest."""
     try:
-        return float(v)
+        return n / d  # of integers, which Python rounds once
     except OverflowError:
-        return math.inf if v > 0 else -math.inf
+        return math.inf if n > 0 else -math.inf
+
+
+_FLOAT_ARITH: dict[str, Callable[[Any, Any], Any]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "mod": np.fmod,
+}
+_BITS: dict[str, Callable[[Any, Any], Any]] = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
 
 
 def _arith(e: Arith, a: Vector, b: Vector) -> Vector:
     valid = a.valid & b.valid
-    x, y = a.values, b.values
-    if not isinstance(e.type, Float):
-        mx, my = magnitude(x), magnitude(y)
-        largest = mx * my if e.op == "*" else mx + my
-        x, y = widen(x, largest), widen(y, largest)
-    with np.errstate(all="ignore"):  # IEEE 754: overflow gives infinity, inf − inf gives NaN, and so it stays
-        return Vector(_ARITH[e.op](x, y), valid)
+    if isinstance(e.type, Float):
+        with np.errstate(all="ignore"):  # IEEE 754: overflow gives infinity, inf − inf gives NaN, and so it stays
+            return Vector(_FLOAT_ARITH[e.op](a.values, b.values), valid)
+    if e.op == "*":
+        x, y = _wide(a.values, b.values, magnitude(a.values) * magnitude(b.values))
+        return Vector(x * y, valid, a.denominator * b.denominator)
+    if e.op in ("<<", ">>"):
+        by = max(magnitude(b.values), 0)
+        x, y = _wide(a.values, b.values, magnitude(a.values) << by if e.op == "<<" else 0)
+        # Where NULL stands, there may be any number.
+        y = np.where(valid, y, 0)
+        return Vector(x << y if e.op == "<<" else x >> y, valid)
+    a, b = _aligned((a, b))
+    if e.op in "+-":
+        x, y = _wide(a.values, b.values, magnitude(a.values) + magnitude(b.values))
+        return Vector(x + y if e.op == "+" else x - y, valid, a.denominator)
+    x, y = _wide(a.values, b.values, max(magnitude(a.values), magnitude(b.values)))
+    if e.op in _BITS:
+        return Vector(_BITS[e.op](x, y), valid)
+    return _division(e.op, x, y, valid, a.denominator)
 
 
-def _compare(e: Cmp, a: Vector, b: Vector) -> Vector:
-    valid = a.valid & b.valid
-    x, y = a.values, b.values
+def _wide(x: Array, y: Array, largest: int) -> tuple[Array, Array]:
+    """Both of one dtype, in which results up to ``largest`` do not wrap."""
+    x, y = widen(x, largest), widen(y, largest)
+    if x.dtype != y.dtype:
+        x, y = x.astype(object), y.astype(object)
+    return x, y
+
+
+def _division(op: str, x: Array, y: Array, valid: Mask, denominator: int) -> Vector:
+    valid = valid & (y != 0).astype(np.bool_)
+    y = np.where(valid, y, 1)
+    x = np.where(valid, x, 0)
+    quotient = x // y
+    remainder = x - quotient * y
+    if op in ("div", "mod"):
+        # Rounded down so far; towards zero is one more where the signs differ and something is left.
+        off = ((remainder != 0) & ((x < 0) != (y < 0))).astype(np.bool_)
+        quotient, remainder = np.where(off, quotient + 1, quotient), np.where(off, remainder - y, remainder)
+    return Vector(quotient, valid) if op in ("div", "//") else Vector(remainder, valid, denominator)
+
+
+def _bit_count(e: BitCount, a: Vector) -> Vector:
+    assert isinstance(e.a.type, Int)
+    bits = e.a.type.bits
+    if a.values.dtype == object:
+        return Vector(np.array([(int(v) % 2**bits).bit_count() for v in a.values], np.int64), a.valid)
+    return Vector(np.bitwise_count(a.values.view(np.uint64) & np.uint64(2**bits - 1)).astype(np.int64), a.valid)
+
+
+def _compared(op: str, x: Array, y: Array, is_float: bool) -> Mask:
     with np.errstate(invalid="ignore"):
         less, equal = x < y, x == y
-    if isinstance(e.a.type, Float):
+    if is_float:
         # SQL's total order: NaN equals NaN and is greater than everything else.
         nx, ny = np.isnan(x), np.isnan(y)
         less, equal = less | (~nx & ny), equal | (nx & ny)
     less, equal = less.astype(np.bool_), equal.astype(np.bool_)
-    values = {"=": equal, "<>": ~equal, "<": less, "<=": less | equal, ">": ~(less | equal), ">=": ~less}[e.op]
-    return Vector(values, valid)
+    values: Mask = {"=": equal, "<>": ~equal, "<": less, "<=": less | equal, ">": ~(less | equal), ">=": ~less}[op]
+    return values
 
 
 def _junction(is_or: bool, args: list[Vector]) -> Vector:
@@ -189,3 +335,22 @@ def _junction(is_or: bool, args: list[Vector]) -> Vector:
         valid &= a.valid
     return Vector(decisive if is_or else ~decisive, valid | decisive)
 
+
+def _case(args: list[Vector]) -> Vector:
+    """``args``: a condition and a value by turns, and the value otherwise."""
+    *then, otherwise = _aligned([*args[1::2], args[-1]])
+    values, valid = otherwise.values, otherwise.valid
+    for when, t in reversed(list(zip(args[:-1:2], then, strict=True))):
+        true = when.valid & when.values
+        values, valid = np.where(true, t.values, values), np.where(true, t.valid, valid)
+    return Vector(values, valid, otherwise.denominator)
+
+
+def _extreme(e: Extreme, args: list[Vector]) -> Vector:
+    is_float = isinstance(e.type, Float)
+    first, *others = args if is_float else _aligned(args)
+    values, valid = first.values, first.valid
+    for a in others:
+        better = a.valid & (~valid | _compared("<" if e.kind == "least" else ">", a.values, values, is_float))
+        values, valid = np.where(better, a.values, values), valid | a.valid
+    return Vector(values, valid, first.denominator)

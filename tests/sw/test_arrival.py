@@ -102,7 +102,7 @@ def test_times_that_do_not_fit_the_finer_unit() -> None:
     ({"t": [1]}, {"a": [1]}, "t", "stream s has no column 't'; its columns are a"),
     ({"t": [1]}, {"a": [1]}, ("t",), r"time must be a column name, a pair \(R's, S's\) or a mapping with 'r' and 's'"),
     ({"t": [1]}, {"t": pa.array([1], pa.uint64())}, "t", "the time column s.t must be an .* not uint64; cast it"),
-    ({"t": pa.array([1], pa.decimal128(9))}, {"t": [1]}, "t", r"the time column r.t must be .* not decimal128\(9, 0\)"),
+    ({"t": pa.array([1], pa.decimal128(9))}, {"t": [1]}, "t", r"the time column r.t must be .* not decimal\(9, 0\)"),
     ({"t": [1]}, {"t": [1]}, [1, 2], r"time must be a column name, a pair .*, not \[1, 2\]"),
     ({"t": [1]}, {"t": [1]}, ("t", None), "time must be a column name, a pair"),
     ({"t": [1]}, {"t": [1]}, {"r": None, "s": "t"}, "time must be a column name, a pair"),

@@ -79,8 +79,6 @@ def test_types_of_differences(a: Expr, b: Expr, type_: Type) -> None:
     ("-", num(1), r["d"], "not exact and date"),
     ("+", r["d"], HOUR, "not date and duration"),
     ("+", r["d"], r["f64"], "not date and float64"),
-    ("*", r["i8"], s["a8"], "'here': a product of columns of both streams is not supported; multiply by constants"),
-    ("*", arith("+", r["i8"], s["a8"], ""), r["i8"], "a product of columns of both streams"),
     ("-", r["z"], r["s"], "'here': a timestamp with a time zone cannot be combined with one without"),
 ])
 def test_sums_that_are_refused(op: str, a: Expr, b: Expr, message: str) -> None:
@@ -88,8 +86,9 @@ def test_sums_that_are_refused(op: str, a: Expr, b: Expr, message: str) -> None:
         arith(op, a, b, "here")  # type: ignore[arg-type]
 
 
-def test_products_of_one_stream_are_fine() -> None:
+def test_products_are_exact() -> None:
     assert arith("*", r["i8"], r["i64"], "").type == EXACT
+    assert arith("*", arith("+", r["i8"], s["a8"], ""), s["a8"], "").type == EXACT
 
 
 @pytest.mark.parametrize(("a", "b", "type_"), [
@@ -119,8 +118,7 @@ def test_a_literal_stands_on_the_right(op: str, flipped: str) -> None:
     ("=", r["t"], r["i8"], "'here': string and int8 cannot be compared"),
     ("=", r["b"], num(1), "bool and exact cannot be compared"),
     ("<", r["d"], r["s"], r"date and timestamp\[s\] cannot be compared"),
-    ("<", r["t"], num("a"), "strings can be compared with = and <> only, not with <"),
-    (">", num("a"), r["t"], "strings can be compared with = and <> only, not with <"),
+    ("<", r["t"], num(b"a"), "string and binary cannot be compared"),
     ("=", r["z"], r["s"], "a timestamp with a time zone cannot be combined with one without"),
     ("<", r["d"], num("tomorrow"), "'tomorrow' cannot be read as a date; write it as ISO 8601, such as '2013-01-31'$"),
     ("<", r["ns"], num("noon"), r"'noon' cannot be read as a timestamp\[ns\]; write .* '2013-01-31 12:30:00'"),
@@ -226,7 +224,7 @@ def test_literals(value: object, lit: Lit) -> None:
 @pytest.mark.parametrize(("value", "message"), [
     (float("nan"), "'here': a numeric literal must be finite, not nan"),
     (float("-inf"), "a numeric literal must be finite, not -inf"),
-    (b"a", "'here': a literal must be a number, bool, string, date, datetime, timedelta or None, not bytes"),
+    ([1], "'here': a literal must be a number, bool, string, bytes, date, datetime, timedelta or None, not list"),
     (np.datetime64(1, "ps"), "a time literal must be in weeks, days, hours"),
     (np.timedelta64(1, "M"), "a time literal must be in weeks, days, hours"),
     (np.timedelta64(1), "a time literal must be in weeks, days, hours"),

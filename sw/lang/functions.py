@@ -1,0 +1,152 @@
+"""Type rules of functions and of operations on bits: like `splitjoin.lang.build`, which has those of arithmetic.
+
+* bit operations: integer columns of any width, in two's complement; the result has the wider type, and is signed if
+  one operand is. An integer literal takes the narrowest such type that holds it.
+* CASE, least, greatest, coalesce: values of one kind, as in a comparison; float32 only if all of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..errors import PredicateError
+from .build import and_, compare, condition, is_null, not_, one_type, or_
+from .ir import Arith, ArithOp, BitCount, Case, Expr, Extreme, Lit, StartsWith
+from .literals import whole
+from .types import BOOL, EXACT, Binary, Exact, Int, String, Timestamp, Type
+from .vector import constant
+
+__all__ = ["bit_count", "bits", "case", "coalesce", "complement", "distinct", "extreme", "in_", "nullif", "shift",
+           "starts_with"]
+
+
+def case(when: Sequence[Expr], then: Sequence[Expr], otherwise: Expr, at: str) -> Expr:
+    """CASE WHEN … THEN … ELSE … END."""
+    conditions = tuple(condition(w, at) for w in when)
+    *values, last = one_type((*then, otherwise), at)
+    return Case(_common([*values, last]), conditions, tuple(values), last)
+
+
+def extreme(kind: Literal["least", "greatest"], args: Sequence[Expr], at: str) -> Expr:
+    """``least(…)`` or ``greatest(…)`` of what is not NULL."""
+    if len(args) < 2:
+        raise PredicateError(f"{at!r}: {kind}() needs two values or more")
+    values = one_type(args, at)
+    return Extreme(_common(values), kind, tuple(values))
+
+
+def coalesce(args: Sequence[Expr], at: str) -> Expr:
+    """The first of ``args`` that is not NULL."""
+    if len(args) == 1:
+        return args[0]
+    return case([not_(is_null(a, at), at) for a in args[:-1]], args[:-1], args[-1], at)
+
+
+def nullif(a: Expr, b: Expr, at: str) -> Expr:
+    """NULL where ``a = b``, else ``a``."""
+    return case([compare("=", a, b, at)], [Lit(EXACT, None)], a, at)
+
+
+def distinct(a: Expr, b: Expr, at: str) -> Expr:
+    """``a IS DISTINCT FROM b``: like ``<>``, but NULL is a value like others, and the result never NULL."""
+    both = and_([is_null(a, at), is_null(b, at)], at)
+    equal = and_([not_(is_null(a, at), at), not_(is_null(b, at), at), compare("=", a, b, at)], at)
+    return not_(or_([both, equal], at), at)
+
+
+def in_(a: Expr, items: Sequence[Expr], at: str) -> Expr:
+    """``a IN (…)``: equal to one of them."""
+    if not items:
+        raise PredicateError(f"{at!r}: IN needs at least one value")
+    made = [compare("=", a, item, at) for item in items]
+    return made[0] if len(made) == 1 else or_(made, at)
+
+
+def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
+    """Whether ``a`` begins with the constant ``prefix``."""
+    fits = isinstance(prefix, Lit) and (
+        (isinstance(a.type, String) and isinstance(prefix.value, str))
+        or (isinstance(a.type, Binary) and isinstance(prefix.value, bytes)))
+    if not fits:
+        raise PredicateError(f"{at!r}: a string or binary can be compared with the beginning of a constant of its kind "
+                             f"only, not {a.type} with {prefix if isinstance(prefix, Lit) else prefix.type}")
+    assert isinstance(prefix, Lit) and isinstance(prefix.value, (str, bytes))
+    return StartsWith(BOOL, a, prefix.value)
+
+
+def bits(op: Literal["&", "|", "^"], a: Expr, b: Expr, at: str) -> Expr:
+    """``a op b`` on the bits of integers."""
+    type_ = _bit_type(a, b, op, at)
+    made = Arith(type_, op, a, b)
+    return Lit(EXACT, constant(made)) if isinstance(a, Lit) and isinstance(b, Lit) else made
+
+
+def complement(a: Expr, at: str) -> Expr:
+    """``~a``: all bits the other way."""
+    type_ = _bit_type(a, a, "~", at)
+    return bits("^", a, Lit(EXACT, -1 if type_.signed else type_.range[1]), at)
+
+
+def shift(op: Literal["<<", ">>"], a: Expr, by: Expr, at: str) -> Expr:
+    """``a << by`` (times a power of two, of any size) or ``a >> by`` (rounding down)."""
+    type_ = _bit_type(a, a, op, at)
+    if not (isinstance(by, Lit) and isinstance(by.value, int) and 0 <= by.value <= 63):
+        raise PredicateError(f"{at!r}: the number of places to shift by must be a constant from 0 to 63, not {by}")
+    made: ArithOp = "<<" if op == "<<" else ">>"
+    e = Arith(EXACT if op == "<<" else type_, made, a, by)
+    return Lit(EXACT, whole(constant(e))) if isinstance(a, Lit) and a.value is not None else e
+
+
+def bit_count(a: Expr, at: str) -> Expr:
+    """How many bits of ``a`` are 1, in two's complement of its width."""
+    type_ = _bit_type(a, a, "bit_count", at)
+    return BitCount(EXACT, a if isinstance(a.type, Int) else Lit(type_, _value(a)))
+
+
+def _value(a: Expr) -> int | None:
+    assert isinstance(a, Lit) and (a.value is None or isinstance(a.value, int))
+    return a.value
+
+
+def _bit_type(a: Expr, b: Expr, op: str, at: str) -> Int:
+    types = []
+    for e in (a, b):
+        t: Type | None = e.type
+        if isinstance(e, Lit) and isinstance(t, Exact) and (e.value is None or isinstance(e.value, int)):
+            t = _narrowest(e.value or 0, a.type if e is b else b.type)
+        if not isinstance(t, Int):
+            came = f"{a.type}" if a is b else f"{a.type} and {b.type}"
+            raise PredicateError(f"{at!r}: {op!r} needs integer columns, bit operations on them, or integer literals, "
+                                 f"not {came}")
+        types.append(t)
+    x, y = types
+    if x.signed == y.signed:
+        return x if x.bits >= y.bits else y
+    signed, unsigned = (x, y) if x.signed else (y, x)
+    width = max(signed.bits, 2 * unsigned.bits)
+    if width > 64:
+        raise PredicateError(f"{at!r}: {op!r} of {x} and {y} has no type of at most 64 bits that holds both; cast one "
+                             f"before the join")
+    return Int(width)
+
+
+def _narrowest(value: int, beside: object) -> Int | None:
+    """The type of a literal beside a value of type ``beside``: that one if it fits, else the narrowest that does."""
+    choices = [beside] if isinstance(beside, Int) else []
+    choices += [Int(n, signed) for n in (8, 16, 32, 64) for signed in (True, False)]
+    for t in choices:
+        low, high = t.range
+        if low <= value <= high:
+            return t
+    return None
+
+
+def _common(values: Sequence[Expr]) -> Type:
+    types = {v.type for v in values if not (isinstance(v, Lit) and v.value is None)} or {v.type for v in values}
+    if len(types) == 1:
+        return next(iter(types))
+    if all(isinstance(t, Timestamp) for t in types):
+        return values[0].type  # of one unit; zones may differ, instants do not
+    binaries = all(isinstance(t, Binary) for t in types)
+    return Binary() if binaries else EXACT

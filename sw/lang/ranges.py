@@ -1,0 +1,119 @@
+"""Pass: the least and the greatest value that an exact expression can take, by types, declared and measured ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from .ir import Abs, Arith, BitCount, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, denominator
+from .types import Bool, Date, Decimal, Duration, Int, Timestamp, units_per
+
+__all__ = ["Range", "value_range"]
+
+#: Least and greatest value, both included.
+Range = tuple[Fraction, Fraction]
+
+
+def value_range(e: Expr) -> Range:
+    """The least and the greatest value of ``e``, an exact number, a time or a truth value; wider than need be, never
+    narrower. For times in the type's unit.
+    """
+    match e:
+        case Col():
+            return _column(e)
+        case Lit():
+            value = Fraction(0 if e.value is None else e.value)  # type: ignore[arg-type]  # exact types hold numbers
+            return value, value
+        case Neg():
+            low, high = value_range(e.a)
+            return -high, -low
+        case Abs():
+            return _absolute(value_range(e.a))
+        case Cast() if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
+            per = units_per(e.a.type.unit, e.type.unit)
+            low, high = value_range(e.a)
+            return low * per, high * per
+        case Arith(op="*") if e.a == e.b:
+            low, high = _absolute(value_range(e.a))
+            return low * low, high * high
+        case Arith():
+            whole = denominator(e.a) == denominator(e.b) == 1
+            return _arith(e.op, value_range(e.a), value_range(e.b), whole)
+        case Case():
+            return _union([value_range(x) for x in (*e.then, e.otherwise)])
+        case Extreme():
+            # An operand may be NULL, and then the others alone say it.
+            return _union([value_range(x) for x in e.args])
+        case BitCount():
+            assert isinstance(e.a.type, Int)
+            return Fraction(0), Fraction(e.a.type.bits)
+        case Isqrt():
+            top = math.floor(value_range(e.a)[1])
+            return Fraction(-1), Fraction(math.isqrt(top) if top >= 0 else -1)
+    if isinstance(e.type, Bool):
+        return Fraction(0), Fraction(1)
+    raise AssertionError(f"no range for {e}")
+
+
+def _column(e: Col) -> Range:
+    unit = 10**e.type.scale if isinstance(e.type, Decimal) else 1
+    if e.range is not None:
+        return Fraction(e.range[0], unit), Fraction(e.range[1], unit)
+    match e.type:
+        case Int():
+            low, high = e.type.range
+            return Fraction(low), Fraction(high)
+        case Decimal():
+            most = 10**e.type.precision - 1
+            return Fraction(-most, unit), Fraction(most, unit)
+        case Bool():
+            return Fraction(0), Fraction(1)
+        case Date():
+            return Fraction(-(2**31)), Fraction(2**31 - 1)
+    return Fraction(-(2**63)), Fraction(2**63 - 1)
+
+
+def _absolute(of: Range) -> Range:
+    low, high = of
+    return (Fraction(0) if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def _union(of: Sequence[Range]) -> Range:
+    return min(low for low, _ in of), max(high for _, high in of)
+
+
+def _hull(values: Sequence[Fraction]) -> Range:
+    return min(values), max(values)
+
+
+def _arith(op: str, a: Range, b: Range, whole: bool) -> Range:
+    match op:
+        case "+":
+            return a[0] + b[0], a[1] + b[1]
+        case "-":
+            return a[0] - b[1], a[1] - b[0]
+        case "*":
+            return _hull([x * y for x in a for y in b])
+        case "<<":
+            return _hull([x * 2 ** int(y) for x in a for y in b])
+        case ">>":
+            return _hull([Fraction(math.floor(x / 2 ** int(y))) for x in a for y in b])
+        case "mod" | "%":
+            # Smaller than the divisor, and not beyond the dividend.
+            most = _absolute(b)[1] - whole
+            if op == "mod":
+                return max(min(a[0], Fraction(0)), -most), min(max(a[1], Fraction(0)), most)
+            return (Fraction(0) if b[0] >= 0 else -most), (Fraction(0) if b[1] <= 0 else most)
+        case "div" | "//":
+            # A divisor of at least 1 in magnitude; rounding down may go one further.
+            most = _absolute(a)[1]
+            if b[0] > 0:
+                parts = [x / y for x in a for y in b]
+                return Fraction(math.floor(min(parts))), Fraction(math.ceil(max(parts)))
+            return -most - 1, most + 1
+    # Bit operations: as many bits as the operands have.
+    if op == "&" and (a[0] >= 0 or b[0] >= 0):
+        return Fraction(0), min(x[1] for x in (a, b) if x[0] >= 0)
+    bits = max(int(abs(x)).bit_length() for x in (*a, *b))
+    return (Fraction(0) if min(a[0], b[0]) >= 0 else Fraction(-(2**bits))), Fraction(2**bits - 1)
