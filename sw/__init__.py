@@ -22,6 +22,8 @@ from .errors import (
 from .gate import ScaleGate
 from .join import JoinResult, execute, join
 from .lang.choices import coalesce, greatest, least, where
+from .lang.decorator import predicate
+from .lang.field import field, measured, parquet_schema
 from .lang.query import Query
 from .lang.schema import Schema
 from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
@@ -31,5 +33,6 @@ __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
     "OrderError", "PredicateError", "Query", "ScaleGate", "Schema", "SchemaError", "SnapshotError",
     "SplitJoinError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "coalesce",
-    "execute", "greatest", "join", "least", "open_async", "query", "where",
+    "execute", "field", "greatest", "join", "least", "measured", "open_async", "parquet_schema",
+    "predicate", "query", "where",
 ]

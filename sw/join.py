@@ -75,6 +75,8 @@ def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec
     tr, ts = as_table(r, "r"), as_table(s, "s")
     query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on, window=window, time=time,
                        order=order)
+    query.r.check(tr)
+    query.s.check(ts)
     columns = output_columns(tr.schema, ts.schema, select)
     incoming = arrivals(query, tr, ts)
     with find_device(device).open(query) as session:

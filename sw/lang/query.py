@@ -8,6 +8,7 @@ from typing import Any, Union
 
 from ..errors import PredicateError, SchemaError
 from . import build
+from .decorator import TypedPredicate
 from .depth import check_depth
 from .ir import Expr
 from .order import Order, parse_order
@@ -80,6 +81,8 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         made = parse_sql(on, r, s)
     elif isinstance(on, Expr):
         made = on
+    elif isinstance(on, TypedPredicate):
+        made = on.trace(r, s)
     elif callable(on):
         made = trace(on, r, s)
     else:

@@ -10,6 +10,7 @@ from typing import Literal
 import pyarrow as pa
 
 from ..errors import SchemaError
+from .field import check_range, range_of
 from .types import Opaque, Type, from_arrow, plain
 
 __all__ = ["Column", "Schema", "Side", "suggest"]
@@ -51,13 +52,19 @@ class Schema:
     @classmethod
     def from_arrow(cls, side: Side, schema: pa.Schema) -> Schema:
         """The schema of stream ``side`` ("r" or "s"). A field's nullability is taken as declared."""
-        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable) for f in schema), schema)
+        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable, range_of(f)) for f in schema), schema)
 
     @classmethod
     def from_table(cls, side: Side, table: pa.Table) -> Schema:
         """Like `from_arrow`, but a column counts as nullable exactly if there is a NULL in it, whatever is declared."""
-        return cls(side, (Column(f.name, from_arrow(f.type), plain(table.column(i)).null_count > 0)
+        return cls(side, (Column(f.name, from_arrow(f.type), plain(table.column(i)).null_count > 0, range_of(f))
                           for i, f in enumerate(table.schema)), table.schema)
+
+    def check(self, table: pa.Table) -> None:
+        """Raise `InputError` for the first value of ``table`` outside the range of its column."""
+        for column in self.columns:
+            if column.range is not None:
+                check_range(f"{self.side}.{column.name}", table.column(column.name), column.range)
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)

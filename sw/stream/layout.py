@@ -54,6 +54,7 @@ class Layout:
             if plain(table.column(name)).null_count:
                 raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
                                  f"has one; declare the column nullable in the schema of the query")
+        self._query.schema(side).check(table)
         return table
 
     def gate(self, lateness: int | str | None, late: int) -> ScaleGate | PushOrder:
