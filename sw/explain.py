@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
-from .lang.bounds import EqualText, FloatBand, FloatOrder, Relation, TextOrder, Unit, WideRelation
+from .lang.bounds import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrder, Unit, WideRelation
 from .lang.ir import text
 from .lang.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from .lang.linear import ExactRelation, Term
@@ -107,6 +107,8 @@ def _relation(plan: Plan, test: Test, relation: Relation) -> str:
             return f"{r} {relation.op} {s}"
         case FloatBand():
             return f"{text(relation.expr)} {relation.op} {relation.constant!r}"
+        case Product():
+            return f"{r}·{s} {relation.op} {relation.bound}"
         case Unit():
             return f"{r} and {s} take part"
 

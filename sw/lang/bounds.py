@@ -20,8 +20,8 @@ from .linear import ExactRelation
 from .types import Float
 from .vector import Vector, magnitude, widen
 
-__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Relation", "TextOrder", "Unit", "WideRelation", "coefficients",
-           "interval"]
+__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Product", "Relation", "TextOrder", "Unit",
+           "WideRelation", "coefficients", "interval"]
 
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
@@ -75,11 +75,19 @@ class WideRelation:
 
 
 @dataclass(frozen=True)
+class Product:
+    """``R·S op bound`` for one whole number of each stream, op one of ``<= >= =``."""
+
+    op: CmpOp
+    bound: int
+
+
+@dataclass(frozen=True)
 class Unit:
     """Always true."""
 
 
-Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, TextOrder, WideRelation, Unit]
+Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, TextOrder, Product, WideRelation, Unit]
 
 
 def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: Key) -> Interval:
@@ -94,6 +102,9 @@ def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: 
         case WideRelation():
             assert isinstance(key, (ExactKey, WideKey))
             return _exact(relation.exact, side, probe.values, key.exact if isinstance(key, WideKey) else key, key)
+        case Product():
+            assert isinstance(key, ExactKey)
+            return _product(relation, probe.values, key)
         case FloatOrder() | EqualText() | TextOrder():
             codes = probe_key.encode(probe)
             low = key.low_code if isinstance(key, FloatKey) else 1
@@ -141,6 +152,29 @@ def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: Ex
     ceil = -(-target // theirs)
     low = ceil if op in (">=", "=") else np.full(len(values), key.low, values.dtype)
     high = floor if op in ("<=", "=") else np.full(len(values), key.high, values.dtype)
+    return _clipped(low, high, key, coded)
+
+
+def _product(relation: Product, values: npt.NDArray[Any], key: ExactKey) -> Interval:
+    # Everything that meets the values must fit int64 as well, the quotients and the ends of the key's range included.
+    values = widen(values, max(magnitude(values), abs(relation.bound) + 1, -key.low, key.high))
+    bound, op = relation.bound, relation.op
+    divisor = np.where(values == 0, 1, values)
+    floor, ceil = bound // divisor, -(-bound // divisor)
+    least, most = (np.full(len(values), end, values.dtype) for end in (key.low, key.high))
+    # Dividing by a negative number turns the comparison round.
+    rising, at_most, at_least = values > 0, op in ("<=", "="), op in (">=", "=")
+    low = np.where(rising, ceil if at_least else least, ceil if at_most else least)
+    high = np.where(rising, floor if at_most else most, floor if at_least else most)
+    # Times zero is zero: all keys, or none.
+    every = {"<=": bound >= 0, ">=": bound <= 0, "=": bound == 0}[op]
+    zero = values == 0
+    low, high = np.where(zero, least, low), np.where(zero, most if every else least - 1, high)
+    return _clipped(low, high, key, key)
+
+
+def _clipped(low: npt.NDArray[Any], high: npt.NDArray[Any], key: ExactKey, coded: ExactKey | WideKey) -> Interval:
+    """Whole numbers from ``low`` to ``high`` as an interval of codes."""
     empty = (low > key.high) | (high < key.low) | (low > high)
     least, most = np.maximum(low, key.low), np.minimum(high, key.high)
     # Outside the key's range the clipped ends are meaningless; these intervals are empty anyway.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import cast
 
 from . import build
-from .bounds import EqualText, FloatBand, FloatOrder, Relation, TextOrder, WideRelation
-from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides
+from .bounds import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrder, WideRelation
+from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, denominator, sides
 from .keys import FloatKey, Key, PrefixKey, TextKey, WideKey, exact_key
-from .linear import Total, relation
+from .linear import Term, Total, relation
 from .logic import FALSE, TRUE, Both, Form, Junction, OneSided
 from .nonlinear import simpler
 from .nulls import causes
@@ -89,6 +90,9 @@ def _exact(part: Both, undecided: list[str]) -> Form | tuple[Compared, ...]:
         return FALSE
     if not total.mixed:
         return _linear(part, total, undecided)
+    product = _product(part, total, op)
+    if product is not None:
+        return product
     made = simpler(total, op)
     if made is None:
         _beyond(part, f"'{total.mixed[0]}' over both streams gives no interval", undecided)
@@ -105,18 +109,48 @@ def _linear(part: Both, total: Total, undecided: list[str]) -> Form | tuple[Comp
     if any(not total.only(side).terms for side in ("r", "s")):  # the columns of a stream cancel out
         return _part(total.cmp(op), part)
     exact = relation(total, op)
+    keys, guards = _whole_keys(part, exact.r, exact.s, undecided)
+    wide = any(isinstance(key, WideKey) for key in keys.values())
+    return (Compared(keys, (WideRelation(exact) if wide else exact,), guards),)
+
+
+def _whole_keys(part: Both, r: tuple[Term, ...], s: tuple[Term, ...], undecided: list[str],
+                ) -> tuple[dict[str, Key], tuple[OneSided, ...]]:
+    """Keys of sums of terms of each stream, and what must hold besides: a key's values may fill all 64 bits, or a
+    column cancel out, and then its NULL goes to a test of its own.
+    """
     keys: dict[str, Key] = {}
     known: set[Expr] = set()
-    for side in ("r", "s"):
-        key = exact_key(side, exact.terms(side))
-        known |= {c for t in exact.terms(side) for c in causes(t.expr)} if key.nullable else set()
+    for side, terms in (("r", r), ("s", s)):
+        key = exact_key(cast(Side, side), terms)
+        known |= {c for t in terms for c in causes(t.expr)} if key.nullable else set()
         keys[side] = key
         if isinstance(key, WideKey):
             _beyond(part, f"the key of stream {side} takes values from {key.exact.low} to {key.exact.high}, and its "
                           f"last {key.shift} bits are beyond the 64 that are compared", undecided)
-    wide = any(isinstance(key, WideKey) for key in keys.values())
-    # Where the key's values fill all 64 bits, or a column cancels out, its NULL goes to a test of its own.
-    return (Compared(keys, (WideRelation(exact) if wide else exact,), _valid(part.cmp, known)),)
+    return keys, _valid(part.cmp, known)
+
+
+def _product(part: Both, total: Total, op: CmpOp) -> Form | tuple[Compared, ...] | None:
+    """``f·u·v + c op 0`` with u of one stream and v of the other; None if it is no such comparison."""
+    e = total.mixed[0]
+    if not (isinstance(e, Arith) and e.op == "*") or len(total.terms) > 1:
+        return None
+    by = {side: x for x in (e.a, e.b) if len(sides(x)) == 1 for side in sides(x)}
+    if len(by) < 2:
+        return None
+    terms = {side: (Term(1, x, denominator(x)),) for side, x in by.items()}
+    if any(isinstance(exact_key(side, terms[side]), WideKey) for side in terms):
+        return None
+    f = total.terms[e]
+    bound = -total.constant / f * denominator(e.a) * denominator(e.b)
+    if f < 0:
+        op = MIRRORED[op]
+    if op == "=" and bound.denominator > 1:
+        return FALSE
+    whole = math.floor(bound) if op == "<=" else math.ceil(bound)
+    keys, guards = _whole_keys(part, terms["r"], terms["s"], [])
+    return (Compared(keys, (Product(op, whole),), guards),)
 
 
 def _texts(cmp: Cmp, undecided: list[str]) -> tuple[Compared, ...]:

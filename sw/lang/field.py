@@ -60,9 +60,7 @@ def measured(table: pa.Table) -> pa.Table:
         column = plain(table.column(n))
         found = f.with_nullable(column.null_count > 0)
         if _has_range(from_arrow(f.type)):
-            ends = pc.min_max(column)
-            low, high = (0 if v.as_py() is None else _number(v) for v in (ends["min"], ends["max"]))
-            found = _with_range(found, (low, high))
+            found = _with_range(found, _ends(column) or (0, 0))
         fields.append(found)
     return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
 
@@ -108,12 +106,22 @@ def range_of(f: pa.Field) -> tuple[int, int] | None:
 def check_range(name: str, column: pa.ChunkedArray, range_: tuple[int, int]) -> None:
     """Raise `InputError` that names the first row of ``column`` whose value is outside ``range_``."""
     column = plain(column)
-    ends = pc.min_max(column)
-    if not ends["min"].is_valid or range_[0] <= _number(ends["min"]) <= _number(ends["max"]) <= range_[1]:
+    ends = _ends(column)
+    if ends is None or range_[0] <= ends[0] <= ends[1] <= range_[1]:
         return
     row = next(i for i, v in enumerate(column) if v.is_valid and not range_[0] <= _number(v) <= range_[1])
     raise InputError(f"the values of {name} must be within the range that its field declares, but row {row} has "
                      f"{column[row]}; declare a wider one")
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[int, int] | None:
+    """The least and the greatest value of a plain column as whole numbers; None if there is no value."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_temporal(column.type):
+        column = column.cast(pa.int64())
+    ends = pc.min_max(column)
+    return (_number(ends["min"]), _number(ends["max"])) if ends["min"].is_valid else None
 
 
 def _has_range(t: Type) -> bool:
