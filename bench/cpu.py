@@ -47,8 +47,7 @@ def behind(q: Query, device: CpuDevice, window: int, tuples: int, clock: Any) ->
         start = clock()
         push(session, incoming, BATCH)
         took = clock() - start
-        words = session.plan() if hasattr(session, "plan") else ""
-        return took, {k: v - before[k] for k, v in session.counters().items()}, words
+        return took, {k: v - before[k] for k, v in session.counters().items()}, session.plan()
 
 
 def push(session: Session, incoming: Arrivals, size: int) -> int:
@@ -69,7 +68,8 @@ def nested(out: Recorder, bits: int, tuples: int) -> None:
     q = query(("ROWS 1", f"ROWS {window}") if one_sided else f"ROWS {window}")
     for prefilter in (False, True):
         device = CpuDevice(engine="nested", threads=1, prefilter=prefilter)
-        config = {"engine": "cpu, nested, " + ("prefilter" if prefilter else "exact"), "window": window, "order": "total"}
+        config = {"engine": f"cpu, nested, {'prefilter' if prefilter else 'exact'}", "window": window,
+                  "order": "total"}
         if one_sided:
             r, s = streams(window + tuples)
             with device.open(q) as session:
@@ -104,7 +104,7 @@ def index(out: Recorder, bits: int, tuples: int, batches: int) -> None:
     """Tuples a second of the index, and of the rivals in the same run."""
     window = 2**bits
     q, config = query(f"ROWS {window}"), {"window": window, "batch": BATCH, "order": "total"}
-    took, counters, words = behind(q, CpuDevice(engine="index", threads=1), window, tuples, time.process_time)
+    took, _, words = behind(q, CpuDevice(engine="index", threads=1), window, tuples, time.process_time)
     rate = 2 * tuples / took / 1e6
     out.add("index_mtuples_per_s", rate, "M tuples/s", {"engine": f"cpu, {words}"} | config, PROCESS)
     r, s = streams(window + batches * BATCH // 2)
@@ -169,8 +169,8 @@ def main() -> None:
     options = arguments(__doc__ or "")
     out = Recorder("cpu", quick=options.quick)
     splitjoin.join(*streams(10), on=ON, window="ROWS 9")
-    nests = ((12, 100_000), (15, 30_000)) if options.quick else ((12, 400_000), (15, 100_000), (18, 20_000), (21, 2_000))
-    for bits, tuples in nests:
+    full = ((12, 400_000), (15, 100_000), (18, 20_000), (21, 2_000))
+    for bits, tuples in ((12, 100_000), (15, 30_000)) if options.quick else full:
         nested(out, bits, tuples)
     indexes = ((12, 400_000), (15, 400_000)) if options.quick else tuple((b, 1_000_000) for b in (12, 15, 18, 21))
     for bits, tuples in indexes:

@@ -99,7 +99,7 @@ def main() -> int:
         out.add("soak_tuples", 2 * load.pushed, "tuples", of, "tuples pushed, every result compared")
         out.add("soak_pairs", load.pairs, "pairs", of, "pairs, the same from both sessions in the same order")
     out.add("soak_memory_growth", last / first, "times", config,
-            "resident memory, the most in the last tenth of the time over that in the first, after a warm-up of a tenth")
+            "resident memory, the most in the last tenth of the time over that in the first, behind a warm-up")
     out.add("soak_memory", last, "MiB", config, "resident memory, the most in the last tenth of the time")
     out.add("soak_behind", behind, "s", config, "how far the sessions fell behind the rate, at most")
     print(out.write())

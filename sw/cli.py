@@ -192,6 +192,8 @@ def _join(args: argparse.Namespace) -> None:
     if counters.get("cycles"):
         print(f"cycles                 {counters['cycles']:,}")
     print(f"comparisons            {counters['comparisons']:,}")
+    if result.plan:
+        print(f"engine                 {result.plan}")
     if "candidates" in counters and args.device == "cpu":
         print(f"pairs looked at        {counters['candidates']:,}")
     if counters.get("cycles"):

@@ -27,13 +27,15 @@ __all__ = ["JoinResult", "as_table", "execute", "join"]
 class JoinResult:
     """What a run gives: the result rows, the items they came from, and what the device counted.
 
-    ``latencies`` are cycles per probe in arrival order, None where the device does not measure them.
+    ``latencies`` are cycles per probe in arrival order, None where the device does not measure them. ``plan`` says in
+    words what the device chose to do, empty where it has no choice.
     """
 
     table: pa.Table
     items: Items
     counters: dict[str, int]
     latencies: npt.NDArray[np.int64] | None
+    plan: str = ""
 
 
 def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
@@ -82,8 +84,8 @@ def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec
     with find_device(device).open(query) as session:
         session.push(incoming)
         items = session.flush()
-        counters, latencies = session.counters(), session.latencies()
-    return JoinResult(gather(columns, tr, ts, *pairs(items)), items, counters, latencies)
+        counters, latencies, plan = session.counters(), session.latencies(), session.plan()
+    return JoinResult(gather(columns, tr, ts, *pairs(items)), items, counters, latencies, plan)
 
 
 def as_table(data: Any, name: str) -> pa.Table:

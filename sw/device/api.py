@@ -55,6 +55,10 @@ class Session(ABC):
         """Cycles from accepting each probe to its star at the output, in arrival order; None where not measured."""
         return None
 
+    def plan(self) -> str:
+        """How the query is being answered at present, in words, where the device has a choice; else empty."""
+        return ""
+
     def close(self) -> None:  # noqa: B027  # a session without resources has nothing to release
         """Release what the session holds; it cannot be used afterwards."""
 
