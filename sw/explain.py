@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .cpu.tests_source import is_equality, leading_tests
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
@@ -17,10 +18,6 @@ from .lang.schema import Side
 
 __all__ = ["explain"]
 
-#: The devices that take every condition.
-_OTHERS = ("cpu         yes", "golden      yes")
-
-
 def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2) -> str:
     """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not."""
     lines = [f"condition   {text(query.predicate)}",
@@ -29,12 +26,25 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
              f"order       {query.order}"]
     plan = make_plan(query.predicate)
     lines += _plan(plan)
+    others = [f"cpu         yes: {_cpu(plan)}", "golden      yes"]
     try:
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
-        return "\n".join([*lines, "circuits    no: " + str(error), *_OTHERS])
-    return "\n".join([*lines, *_circuit(config), *_OTHERS])
+        return "\n".join([*lines, "circuits    no: " + str(error), *others])
+    return "\n".join([*lines, *_circuit(config), *others])
+
+
+def _cpu(plan: Plan) -> str:
+    """Which engines the CPU has for it; it chooses when it has seen tuples."""
+    if plan.residual is not None:
+        return "the expression itself, pair by pair"
+    tests = leading_tests(plan)
+    if not tests:
+        return "nested loops; no index, as no test must hold for every match"
+    kinds = ", ".join(f"T{j} ({'hash' if is_equality(plan, j) else 'range'})" for j in tests)
+    best = " by the one or two most selective of" if len(tests) > 2 else " by"
+    return f"an index{best} {kinds}, or nested loops, whichever is cheaper for the selectivity it measures"
 
 
 def _window(query: Query, side: Side) -> str:

@@ -213,9 +213,11 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "33 bits" in printed
     assert "dictionary" in printed
     assert "circuits    yes" in printed
+    assert "\ncpu         yes: an index by T0 (range), T1 (hash), or nested loops" in printed
     assert main(["explain", *schemas, "--on", "abs(r.y - s.b) + abs(r.x - s.a) <= 10"]) == DONE
     printed = capsys.readouterr().out
     assert "circuits    yes" in printed
     assert "verified    on the host" in printed
     assert "because     " in printed
-    assert printed.endswith("\ncpu         yes\ngolden      yes\n")
+    assert "\ncpu         yes: " in printed
+    assert printed.endswith("\ngolden      yes\n")

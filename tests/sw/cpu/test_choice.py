@@ -14,6 +14,7 @@ from splitjoin.arrival import arrivals
 from splitjoin.cpu.choice import Selectivity, choose, levels_for
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.errors import DeviceError, UnsupportedError
+from splitjoin.explain import explain
 from splitjoin.lang.plan import Plan, make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -44,7 +45,8 @@ def ran(on: str, window: int, span: int, n: int = 9000, **options: Any) -> str:
 @pytest.mark.parametrize(("on", "window", "span", "engine"), [
     (BANDS, 4096, 10_000, "an index"), ("r.x = s.a", 4096, 10_000, "an index of 256 cells by hash"),
     ("r.x = s.a AND r.y < s.b", 4096, 10_000, "an index"), ("r.x <= s.a", 4096, 10_000, "nested loops over the keys"),
-    ("abs(r.x - s.a) <= 900", 64, 1000, "nested loops over the keys"), ("r.x = s.a OR r.y = s.b", 4096, 10_000, "nested"),
+    ("abs(r.x - s.a) <= 900", 64, 1000, "nested loops over the keys"),
+    ("r.x = s.a OR r.y = s.b", 4096, 10_000, "nested loops over the keys"),
 ])
 def test_auto_takes_what_selectivity_suggests(on: str, window: int, span: int, engine: str) -> None:
     assert ran(on, window, span).startswith(engine)
@@ -85,10 +87,20 @@ def test_nothing_is_known_without_tuples() -> None:
     assert choose(plan_of(BANDS), Selectivity({0: float("nan"), 1: float("nan")}), 1, "index", True).engine == "nested"
 
 
+@pytest.mark.parametrize(("on", "said"), [
+    ("r.x = s.a AND r.y < s.b", "an index by T0 (hash), T1 (range), or nested loops, whichever is cheaper"),
+    ("r.x = s.a OR r.y = s.b", "nested loops; no index, as no test must hold for every match"),
+])
+def test_explain_says_what_can_run(on: str, said: str) -> None:
+    schemas = [Schema.from_table(side, table) for side, table in zip("rs", tables(1, 9), strict=True)]
+    assert f"cpu         yes: {said}" in explain(Query.make(*schemas, on=on, window="ROWS 9"))
+
+
 @pytest.mark.parametrize(("options", "said"), [
     ({"engine": "fast"}, "engine must be 'auto', 'index' or 'nested', not 'fast'"),
     ({"threads": 0}, "threads must be a number from 1 to 256, or None for all processors, not 0"),
-    ({"threads": True}, "not True"), ({"threads": 2.0}, "not 2.0"), ({"prefilter": 1}, "prefilter must be True or False"),
+    ({"threads": True}, "not True"), ({"threads": 2.0}, "not 2.0"),
+    ({"prefilter": 1}, "prefilter must be True or False, not 1"),
 ])
 def test_wrong_options(options: dict[str, Any], said: str) -> None:
     with pytest.raises(DeviceError, match=re.escape(said)):
