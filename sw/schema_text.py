@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
 
 from .errors import SchemaError
 from .files import read_schema
+from .lang.field import with_range
 from .lang.schema import suggest
 
 __all__ = ["parse_schema"]
@@ -17,14 +19,20 @@ _TYPES: dict[str, pa.DataType] = {
     "float64": pa.float64(), "bool": pa.bool_(), "date": pa.date32(), "string": pa.string(),
     **{f"timestamp[{unit}]": pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")},
     **{f"timestamp[{unit}, UTC]": pa.timestamp(unit, "UTC") for unit in ("s", "ms", "us", "ns")},
-    "timestamp": pa.timestamp("us"),
+    "timestamp": pa.timestamp("us"), "binary": pa.binary(),
+    **{f"uint{bits}": getattr(pa, f"uint{bits}")() for bits in (8, 16, 32, 64)},
+    **{f"duration[{unit}]": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
 }
+_KIND = re.compile(r"(.*?)\s*(\??)\s*(?:(?<=[ ?])(-?\d+)\.\.(-?\d+))?")
+_SIZED = re.compile(r"(decimal)\((\d+),\s*(\d+)\)|(binary)\[(\d+)\]")
 
 
 def parse_schema(text: str) -> pa.Schema:
     """The schema in a ``.parquet`` or ``.csv`` file, or that a text of ``name:type`` pairs describes.
 
-    A ``?`` behind a type marks a column that may hold NULL. Raises `SchemaError` or `InputError`.
+    A ``?`` behind a type marks a column that may hold NULL; two whole numbers after that, such as ``0..999``, say that
+    its values lie between them (of a decimal, with its point left out; of times, in the type's unit). Raises
+    `SchemaError` or `InputError`.
     """
     if Path(text).suffix.lower() in (".parquet", ".csv"):
         return read_schema(text)
@@ -34,20 +42,33 @@ def parse_schema(text: str) -> pa.Schema:
         if not name or not colon:
             raise SchemaError(f"the schema {text!r} cannot be read at {part.strip()!r}; write 'name:type, …', such as "
                               f"'ts:int64, x:int32, y:float32?' (? = may hold NULL), or name a .parquet or .csv file")
-        nullable = kind.endswith("?")
-        kind = kind.removesuffix("?").strip()
-        if kind not in _TYPES:
+        read = _KIND.fullmatch(kind)
+        kind, null, low, high = (kind, "", None, None) if read is None else read.groups()
+        type_ = _TYPES.get(kind) or _sized(kind)
+        if type_ is None:
             raise SchemaError(f"column {name!r} has the unknown type {kind!r}{suggest(kind, _TYPES)}; known are "
-                              f"{', '.join(_TYPES)}")
-        fields.append(pa.field(name, _TYPES[kind], nullable))
+                              f"{', '.join(_TYPES)}, decimal(9, 2) and binary[16]")
+        made = pa.field(name, type_, bool(null))
+        fields.append(made if low is None or high is None else with_range(made, int(low), int(high)))
     return pa.schema(fields)
 
 
+def _sized(kind: str) -> pa.DataType | None:
+    """A type with sizes in its name; None if it is none, or has none of these sizes."""
+    match = _SIZED.fullmatch(kind)
+    if match is None:
+        return None
+    if match[4]:
+        return pa.binary(int(match[5])) if int(match[5]) < 2**31 else None
+    precision, scale = int(match[2]), int(match[3])
+    return pa.decimal128(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+
+
 def _split(text: str) -> list[str]:
-    """Split at commas outside brackets."""
+    """Split at commas outside brackets and parentheses."""
     parts, depth, start = [], 0, 0
     for at, c in enumerate(text):
-        depth += (c == "[") - (c == "]")
+        depth += (c in "[(") - (c in "])")
         if c == "," and depth == 0:
             parts.append(text[start:at])
             start = at + 1

@@ -61,3 +61,28 @@ def test_cpu_bench_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     rows = json.loads(out.write().read_text())["rows"]
     assert [r["metric"] for r in rows] == ["nested_gcmps_per_core", "tuples_per_second", "nested_gcmps_per_core"]
     assert all(r["value"] > 0 for r in rows)
+
+
+def test_every_engine_agrees_on_every_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+    predicates = load("predicates", monkeypatch)
+    data = json.loads((BENCH / "results" / "predicates.json").read_text())
+    assert predicates.PAGE.read_text(encoding="utf-8") == predicates.page(data)
+    rows = {row["config"]["predicate"]: row for row in data["rows"]}
+    assert set(rows) == {case.name for case in predicates.cases()}
+    assert len(rows) >= 40
+    for row in rows.values():
+        assert row["value"] == 1
+        assert set(row["config"]["agree"]) == set(predicates.BACK_ENDS)
+
+
+def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = load("record", monkeypatch)
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    predicates = load("predicates", monkeypatch)
+    out = record.Recorder("predicates", quick=True)
+    case = next(c for c in predicates.cases() if c.name == "manhattan")
+    predicates.measure(out, case, ("duckdb", "cpu"))
+    (row,) = json.loads(out.write().read_text())["rows"]
+    assert row["value"] == 1
+    assert row["config"]["agree"] == {"duckdb": True, "cpu": True}
+    assert row["config"]["plan"] == "2 tests, keys of R 33+33, of S 33+33 bits"

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from ..errors import InputError, SchemaError
 from .types import Date, Decimal, Duration, Int, Timestamp, Type, from_arrow, plain
 
-__all__ = ["check_range", "field", "measured", "parquet_schema", "range_of"]
+__all__ = ["check_range", "field", "measured", "parquet_schema", "range_of", "with_range"]
 
 #: The key of the metadata: "least greatest", whole numbers as `splitjoin.lang.ir.Col.range` has them.
 _KEY = b"splitjoin.range"
@@ -92,6 +92,18 @@ def parquet_schema(path: str | Path) -> pa.Schema:
                 found = _with_range(found, (min(values), max(values)))
         fields.append(found)
     return pa.schema(fields, schema.metadata)
+
+
+def with_range(f: pa.Field, low: int, high: int) -> pa.Field:
+    """``f`` with the range ``low`` to ``high``, whole numbers as `range_of` gives them.
+
+    Raises `SchemaError` for types without ranges, and for ends that do not fit.
+    """
+    least, most = _limits(f.name, from_arrow(f.type))
+    if not least <= low <= high <= most:
+        raise SchemaError(f"the range of field {f.name!r} must lie between {least} and {most}, its least value first, "
+                          f"not from {low} to {high}")
+    return _with_range(f, (low, high))
 
 
 def range_of(f: pa.Field) -> tuple[int, int] | None:

@@ -100,6 +100,15 @@ class Total:
         """``factor · self``."""
         return Total({e: f * factor for e, f in self.terms.items()}, self.constant * factor)
 
+    def ratio(self, other: Total) -> Fraction | None:
+        """The factor that makes ``other`` the same as ``self``; None if none does."""
+        if self.terms.keys() != other.terms.keys() or not self.terms:
+            return None
+        first = next(iter(self.terms))
+        factor = self.terms[first] / other.terms[first]
+        same = other.times(factor)
+        return factor if same.terms == self.terms and same.constant == self.constant else None
+
     def only(self, side: Side) -> Total:
         """The terms of stream ``side`` alone, without the constant."""
         return Total({e: f for e, f in self.terms.items() if sides(e) == {side}}, Fraction(0))
@@ -162,5 +171,12 @@ def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction
             return _collect(e.a, factor * Fraction(constant(e.b)), terms)
         case Arith(op="*") if not sides(e.a):
             return _collect(e.b, factor * Fraction(constant(e.a)), terms)
+    if isinstance(e, Arith) and e.op == "*" and len(sides(e)) == 2:
+        # A product of multiples of one thing is a multiple of its square.
+        a, b = Total.of(e.a), Total.of(e.b)
+        ratio = a.ratio(b)
+        if ratio is not None:
+            root = b.expr()
+            e, factor = Arith(EXACT, "*", root, root), factor * ratio
     terms[e] = terms.get(e, Fraction(0)) + factor
     return Fraction(0)

@@ -204,7 +204,7 @@ def test_parameters_are_blamed_before_windows(folder: Path, capsys: pytest.Captu
 
 
 def test_golden_takes_cores_for_inner(folder: Path) -> None:
-    assert join("--order", "inner(2)", "--cores", "4") == DONE
+    assert join("--device", "golden", "--order", "inner(2)", "--cores", "4") == DONE
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:

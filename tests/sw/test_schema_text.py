@@ -1,0 +1,27 @@
+import pyarrow as pa
+import pytest
+from splitjoin import SchemaError
+from splitjoin.lang.field import range_of
+from splitjoin.schema_text import parse_schema
+
+
+def test_types_null_and_ranges() -> None:
+    schema = parse_schema("x:int32 0..999, d : decimal(9, 2)? -5..100,b:binary[4], u:uint64,t:timestamp[us, UTC] 0..5,"
+                          "q:duration[s]?")
+    assert schema.types == [pa.int32(), pa.decimal128(9, 2), pa.binary(4), pa.uint64(), pa.timestamp("us", "UTC"),
+                            pa.duration("s")]
+    assert [f.nullable for f in schema] == [False, True, False, False, False, True]
+    assert [range_of(f) for f in schema] == [(0, 999), (-5, 100), None, None, (0, 5), None]
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("x", "the schema 'x' cannot be read at 'x'; write 'name:type, …'"),
+    ("x:int99", r"column 'x' has the unknown type 'int99' \(did you mean 'int8'\?\); known are int8, .* decimal"),
+    ("x:decimal(50, 2)", r"unknown type 'decimal\(50, 2\)'"), ("x:int32 ?? 0..1", r"unknown type 'int32 \?'"),
+    ("x:int8 0..128", "the range of field 'x' must lie between -128 and 127, its least value first, not from 0 to 128"),
+    ("x:int8 5..1", "its least value first, not from 5 to 1"),
+    ("x:string 0..1", "field 'x' of type string must not have min or max"),
+])
+def test_wrong_schemas(text: str, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        parse_schema(text)
