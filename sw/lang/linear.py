@@ -171,12 +171,10 @@ def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction
             return _collect(e.a, factor * Fraction(constant(e.b)), terms)
         case Arith(op="*") if not sides(e.a):
             return _collect(e.b, factor * Fraction(constant(e.a)), terms)
-    if isinstance(e, Arith) and e.op == "*" and len(sides(e)) == 2:
+    if isinstance(e, Arith) and e.op == "*" and e.a != e.b and len(sides(e)) == 2:
         # A product of multiples of one thing is a multiple of its square.
-        a, b = Total.of(e.a), Total.of(e.b)
-        ratio = a.ratio(b)
+        ratio = Total.of(e.a).ratio(Total.of(e.b))
         if ratio is not None:
-            root = b.expr()
-            e, factor = Arith(EXACT, "*", root, root), factor * ratio
+            e, factor = Arith(EXACT, "*", e.b, e.b), factor * ratio
     terms[e] = terms.get(e, Fraction(0)) + factor
     return Fraction(0)

@@ -71,7 +71,7 @@ def _each_alone(total: Total) -> Simpler | None:
         alone = total.without(*others).plus(Total({}, least))
         if alone.range[1] > 0:
             parts.append(alone.cmp("<="))
-    return Simpler("and", tuple(parts), f"of '{total.cmp('<=')}' each term of both streams is compared alone")
+    return Simpler("and", tuple(parts), "each of its terms over both streams is compared alone")
 
 
 def _by_range(total: Total, e: Expr) -> Simpler | None:
