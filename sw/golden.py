@@ -37,6 +37,7 @@ from .lang.ir import (
     Not,
     Or,
     StartsWith,
+    Step,
     columns,
 )
 from .lang.query import Query
@@ -259,6 +260,9 @@ def compile_condition(e: Expr) -> Evaluator:
             assert isinstance(e.a.type, Int)
             bits = e.a.type.bits
             return _strict1(lambda v: (v % 2**bits).bit_count(), e.a)
+        case Step():
+            end = math.inf if e.up else -math.inf
+            return _strict1(lambda v: end if v != v else np.nextafter(v, type(v)(end)), e.a)
         case Isqrt():
             return _strict1(lambda v: math.isqrt(math.floor(v)) if v >= 0 else -1, e.a)
     raise TypeError(f"not an IR node: {e!r}")

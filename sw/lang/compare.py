@@ -9,7 +9,7 @@ from typing import cast
 
 from . import build
 from .bounds import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrder, WideRelation
-from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, denominator, sides
+from .ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, Step, denominator, sides
 from .keys import FloatKey, Key, PrefixKey, TextKey, WideKey, exact_key
 from .linear import Term, Total, relation
 from .logic import FALSE, TRUE, Both, Form, Junction, OneSided
@@ -189,8 +189,43 @@ def _floats(part: Both, undecided: list[str]) -> Form | tuple[Compared, ...]:
             if len(addends) > 1:
                 _beyond(part, "of a float sum of what is never negative, each is compared alone", undecided)
                 return Junction("and", tuple(_part(Cmp(BOOL, "<" if op == "<" else "<=", x, b), part) for x in addends))
+        if op == "=" and _isolated(a, "<=", b) is not None:
+            return Junction("and", (_part(Cmp(BOOL, "<=", a, b), part), _part(Cmp(BOOL, ">=", a, b), part)))
+        near = _isolated(a, op, b)
+        if near is not None:
+            _beyond(part, "of floats, one stream's term is compared with the rest, rounded outwards", undecided)
+            return (near,)
         _beyond(part, str(why), undecided)
         return Junction("and", _valid(part.cmp))
+
+
+def _isolated(a: Expr, op: CmpOp, b: Expr) -> Compared | None:
+    """What ``x - y op t`` and ``x + y op t`` imply for x of one stream, y of the other and t of either: the bound of
+    the one that stands alone by the two others, a float further out than they give it.
+
+    The difference or sum is at most t, so the real one is below the float after t; and what the bound is computed from
+    is rounded once more. A NaN among the three may make the comparison true: then the bound is infinite, and NaN as the
+    term that stands alone is placed where it satisfies every bound.
+    """
+    if len(sides(a)) < 2 and len(sides(b)) == 2:
+        a, b, op = b, a, MIRRORED[op]
+    if not (isinstance(a, Arith) and a.op in "+-" and a.type == b.type and len(sides(b)) == 1):
+        return None
+    x, y, plus = a.a, a.b, a.op == "+"
+    if len(sides(x)) != 1 or len(sides(y)) != 1:
+        return None
+    up = op in ("<", "<=")
+    t = Step(b.type, b, up)
+    if sides(b) == sides(y):
+        alone, rest = x, Arith(a.type, "-", t, y) if plus else Arith(a.type, "+", y, t)
+    else:
+        alone, rest = y, Arith(a.type, "-", t, x) if plus else Arith(a.type, "-", x, t)
+        up = up if plus else not up
+    keys: dict[str, Key] = {side: _float_key(side, e, up)
+                            for e in (alone, Step(a.type, rest, up)) for side in sides(e)}
+    # ``alone <= rest`` or ``alone >= rest``, said of R and S.
+    below = up == (sides(alone) == {"r"})
+    return Compared(keys, (FloatOrder("<=" if below else ">="),))
 
 
 def _is_mixed_abs(e: Expr) -> bool:

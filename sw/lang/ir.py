@@ -18,7 +18,7 @@ from .types import Bool, Date, Decimal, Duration, Exact, String, Timestamp, Type
 __all__ = [
     "MIRRORED",
     "Abs", "And", "Arith", "ArithOp", "BitCount", "Case", "Cast", "Cmp", "CmpOp", "Col", "Expr", "Extreme", "IsNull",
-    "Isqrt", "Lit", "Neg", "Not", "Or", "StartsWith",
+    "Isqrt", "Lit", "Neg", "Not", "Or", "StartsWith", "Step",
     "columns", "denominator", "rebuilt", "sides", "text", "walk",
 ]
 
@@ -239,6 +239,18 @@ class Isqrt(Expr):
         return (self.a,)
 
 
+@dataclass(frozen=True)
+class Step(Expr):
+    """The next float above ``a`` (``up``) or below it; infinity of that sign for NaN. Made by passes only."""
+
+    a: Expr
+    up: bool
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+
 def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
     """``e`` with other operands, in the order of `Expr.children`."""
     match e:
@@ -248,7 +260,7 @@ def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
             return replace(e, args=tuple(children))
         case Case():
             return replace(e, when=tuple(children[:-1:2]), then=tuple(children[1::2]), otherwise=children[-1])
-        case Neg() | Abs() | Cast() | Not() | IsNull() | StartsWith() | BitCount() | Isqrt():
+        case Neg() | Abs() | Cast() | Not() | IsNull() | StartsWith() | BitCount() | Isqrt() | Step():
             return replace(e, a=children[0])
     return e
 
@@ -338,4 +350,6 @@ def text(e: Expr) -> str:
             return f"starts_with({text(e.a)}, {_literal(Lit(e.a.type, e.prefix))})"
         case BitCount() | Isqrt():
             return f"{'bit_count' if isinstance(e, BitCount) else 'isqrt'}({text(e.a)})"
+        case Step():
+            return f"{'above' if e.up else 'below'}({text(e.a)})"
     raise TypeError(f"not an IR node: {e!r}")

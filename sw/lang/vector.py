@@ -36,6 +36,7 @@ from .ir import (
     Not,
     Or,
     StartsWith,
+    Step,
     columns,
 )
 from .types import Binary, Bool, Decimal, Duration, Float, Int, Timestamp, is_text, plain, units_per
@@ -100,6 +101,9 @@ def evaluate_columns(e: Expr, table: Mapping[Col, Vector], n: int) -> Vector:
             return Vector(starts, args[0].valid)
         case BitCount():
             return _bit_count(e, args[0])
+        case Step():
+            end = args[0].values.dtype.type(np.inf if e.up else -np.inf)
+            return Vector(np.where(np.isnan(args[0].values), end, np.nextafter(args[0].values, end)), args[0].valid)
         case Isqrt():
             whole = args[0].values // args[0].denominator
             roots = [math.isqrt(v) if v >= 0 else -1 for v in whole.tolist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from splitjoin.device.circuit import configure
 from splitjoin.device.encode import Encoder, decode, pack, unpack
 from splitjoin.device.wire import Configuration, Record, item_record
 from splitjoin.golden import GoldenDevice, GoldenSession, compile_condition
+from splitjoin.lang.keys import UnitKey
 from splitjoin.lang.plan import Plan, make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -141,6 +143,34 @@ def test_shapes_of_floats_to_the_last_bit(on: str, decided: bool, wide: bool) ->
     some = pa.array([*map(float, AROUND), None], pa.float64() if wide else pa.float32())
     plan = check(pa.table({"y": some}), pa.table({"b": some}), on)
     assert (plan.residual is None) is decided, plan.reasons
+
+
+@pytest.mark.parametrize("on", [
+    "abs(r.y - s.b) <= s.u", "abs(r.y - s.b) <= r.t", "abs(s.b - r.y) > r.t", "r.y + s.b < s.u", "r.y + s.b >= r.t",
+    "r.y - s.b = r.t", "r.y - s.b <> s.u", "s.u <= r.y - s.b", "s.b - r.y >= s.u", "s.b + r.y <= r.t",
+    "NOT (s.b - r.y <= r.t)", "s.b - r.y <= s.u",
+])
+@pytest.mark.parametrize("wide", [False, True])
+def test_floats_within_a_tolerance_of_their_own(on: str, wide: bool) -> None:
+    type_, random = pa.float64() if wide else pa.float32(), Random(on)
+    pool = [*map(float, AROUND), 0.1, 1.5, None, *(v if wide else float(F32(v)) for v in (1e-40, 3.4e38, -3.4e38))]
+    columns = {name: pa.array(random.choices(pool, k=25), type_) for name in "ytbu"}
+    plan = check(pa.table({n: columns[n] for n in "yt"}), pa.table({n: columns[n] for n in "bu"}), on)
+    assert plan.residual is not None
+    assert not any(isinstance(slot.key, UnitKey) for slot in plan.slots_r)
+
+
+def test_a_tolerance_lets_few_candidates_through() -> None:
+    random = np.random.default_rng(1)
+    r = pa.table({"y": random.random(300).astype(F32)})
+    s = pa.table({"b": random.random(300).astype(F32), "u": (random.random(300) / 50).astype(F32)})
+    schemas = [Schema.from_table(side, t) for side, t in zip("rs", (r, s), strict=True)]
+    query = Query.make(*schemas, on="abs(r.y - s.b) <= s.u", window="ROWS 300")
+    plan, order = make_plan(query.predicate), arrivals(query, r, s)
+    config = configure(query, plan)
+    found = matches(plan, config, Encoder(plan, config, None).encode(order), order.stream)
+    near = int((abs(r["y"].to_numpy()[:, None] - s["b"].to_numpy()) <= s["u"].to_numpy()).sum())
+    assert 0 < near <= sum(a for a, _ in found.values()) <= near + 2
 
 
 X = "(r.x - s.a)"
