@@ -20,14 +20,14 @@ from numba.extending import intrinsic
 
 from .jit import compiled
 
-__all__ = ["BLOCK", "DONE", "FULL", "GROW_R", "GROW_S", "STATE", "lay_out", "prefetch", "search"]
+__all__ = ["BLOCK", "DONE", "FULL", "GROW", "STATE", "lay_out", "prefetch", "search"]
 
 #: Slots in a block.
 BLOCK = 64
-#: Why `search` came back: all is done, there is no room for candidates, or R's or S's grid is full.
-DONE, FULL, GROW_R, GROW_S = 0, 1, 2, 3
+#: Why `search` came back: all is done, there is no room for candidates, or the grid is full.
+DONE, FULL, GROW = 0, 1, 2
 #: How long the state of `search` is.
-STATE = 10
+STATE = 6
 #: How many probes ahead memory is asked for.
 _AHEAD = 8
 
@@ -154,15 +154,15 @@ def _insert(own: Any, n: Any, until: Any, first: Any, dead: Any, stride: Any, wo
 
 
 @compiled
-def _look(looked: Any, p: Any, until: Any, stride: Any, head: Any, rows: Any, pool: Any, count: Any, found: Any,
-          state: Any, at: Any) -> Any:
-    """Find the candidates of probes p to ``until``; returns the first for which ``found`` has no room."""
-    m = state[at]
+def _look(looked: Any, until: Any, stride: Any, head: Any, rows: Any, pool: Any, count: Any, found: Any,
+          state: Any) -> Any:
+    """Find the candidates of probes up to ``until``; False if ``found`` has no room for those of the next one."""
+    p, m = state[2], state[3]
     before, seen = m, np.int64(0)
     while p < until and len(found) - m >= len(rows):
         if p + _AHEAD < until:
             prefetch(head, ((np.int64(looked[p + _AHEAD, 0]) >> 8) * stride
-                             + (np.int64(looked[p + _AHEAD, 2]) >> 8)) * 4)
+                            + (np.int64(looked[p + _AHEAD, 2]) >> 8)) * 4)
             near = p + _AHEAD // 2
             soon = np.int64(head[(np.int64(looked[near, 0]) >> 8) * stride + (np.int64(looked[near, 2]) >> 8), 0]) * 2
             prefetch(pool, soon)
@@ -193,44 +193,32 @@ def _look(looked: Any, p: Any, until: Any, stride: Any, head: Any, rows: Any, po
         p += 1
     for j in range(before, m):  # only now, so that none waited for the row of the one before
         found[j] = rows[found[j]]
-    state[at] = m
-    state[7] += seen
-    return p
+    state[2], state[3] = p, m
+    state[4] += seen
+    return p >= until
 
 
 @compiled
-def search(bounds: Any, state: Any, worker: Any, workers: Any, first_r: Any, first_s: Any, start_r: Any, start_s: Any,
-           own_r: Any, own_s: Any, looked_r: Any, looked_s: Any, stride_r: Any, stride_s: Any, head_r: Any,
-           head_s: Any, rows_r: Any, rows_s: Any, pool_r: Any, pool_s: Any, used_r: Any, used_s: Any, count_r: Any,
-           count_s: Any, found_r: Any, found_s: Any) -> Any:
-    """Store a batch and find its candidates, some arrivals at a time: these are stored first, then all look.
+def search(bounds: Any, state: Any, worker: Any, workers: Any, first: Any, start: Any, own: Any, looked: Any,
+           stride: Any, head: Any, rows: Any, pool: Any, used: Any, count: Any, found: Any) -> Any:
+    """A region: store one stream's tuples of a batch, and find the candidates of the other stream's probes among what
+    is stored, some arrivals at a time: these are stored first, then all look.
 
-    ``bounds`` (parts, 4): R's and S's probes, and R's and S's tuples stored here, up to the end of each part. ``state``
-    (10,): the part; R's and S's tuples stored, probes done, candidates found; pairs looked at; R's and S's rows below
-    which all are dead. Of each stream: the position of the first tuple to store, the first row each probe sees, levels
-    stored (n, 2) and looked at (n, 4), its grid, and how many candidates each probe has, ``found`` one after the other.
-    Returns why it came back; call it again when that is mended.
+    ``bounds`` (parts, 2): tuples to store, and probes, up to the end of each part. ``state`` (6,): the part; tuples
+    stored, probes done, candidates found; pairs looked at; the row below which all are dead. ``first``: the position of
+    the first tuple to store. ``start`` (n,): the first row that each probe sees. ``own`` (m, 2), ``looked`` (n, 4):
+    levels. Then the grid; and how many candidates each probe has, ``found`` one after the other. Returns why it came
+    back; call it again when that is mended.
     """
     while state[0] < len(bounds):
         b = state[0]
-        # R's tuples are seen by S's probes, and the reverse.
-        if state[4] < len(start_s):
-            state[8] = start_s[state[4]]
-        if state[3] < len(start_r):
-            state[9] = start_r[state[3]]
-        state[1] = _insert(own_r, state[1], bounds[b, 2], first_r, state[8], stride_r, worker, workers, head_r, rows_r,
-                           pool_r, used_r)
-        if state[1] < bounds[b, 2]:
-            return GROW_R
-        state[2] = _insert(own_s, state[2], bounds[b, 3], first_s, state[9], stride_s, worker, workers, head_s,
-                           rows_s, pool_s, used_s)
-        if state[2] < bounds[b, 3]:
-            return GROW_S
-        state[3] = _look(looked_r, state[3], bounds[b, 0], stride_s, head_s, rows_s, pool_s, count_r, found_r, state, 5)
-        if state[3] < bounds[b, 0]:
-            return FULL
-        state[4] = _look(looked_s, state[4], bounds[b, 1], stride_r, head_r, rows_r, pool_r, count_s, found_s, state, 6)
-        if state[4] < bounds[b, 1]:
+        if state[2] < len(start):
+            state[5] = start[state[2]]
+        state[1] = _insert(own, state[1], bounds[b, 0], first, state[5], stride, worker, workers, head, rows, pool,
+                           used)
+        if state[1] < bounds[b, 0]:
+            return GROW
+        if not _look(looked, bounds[b, 1], stride, head, rows, pool, count, found, state):
             return FULL
         state[0] += 1
     return DONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
@@ -17,15 +17,16 @@ from ..lang.query import Query
 from .gather import gather
 from .search import EngineName, Search, make_search
 from .timeline import Timeline
-from .worker import Batch
+from .worker import Batch, in_turn
 
 __all__ = ["CpuDevice", "CpuSession"]
 
 A = TypeVar("A")
-B = TypeVar("B")
 
 #: Arrivals that are worked on at once: their results are in memory together.
 _BATCH = 1 << 15
+#: Fewer arrivals, or fewer pairs than so many squared, are not worth waking a thread.
+_FEW = 1 << 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,8 @@ class CpuDevice(Device):
     Attributes:
         engine: ``"index"`` looks stored tuples up by the keys of one or two conditions; ``"nested"`` compares every
             pair of a window, in vector code; ``"auto"`` takes what is cheaper for the selectivity it measures.
-        threads: Workers that share the window by SplitJoin's scheme, 1 to 256; all processors of this process by
-            default.
+        threads: 1 to 256; all processors of this process by default. Two of them are a worker, which has a region for
+            each stream's probes as a join core has; the workers share the windows by SplitJoin's scheme.
         prefilter: Whether nested loops may look at narrow copies of the keys first and verify what these suspect.
     """
 
@@ -57,16 +58,19 @@ class CpuDevice(Device):
 
     def open(self, query: Query) -> Session:
         """Make what ``query`` needs, and start. Raises `UnsupportedError` where an index is asked for in vain."""
-        return CpuSession(query, make_search(query, self.engine, self.prefilter, self.threads or _processors()))
+        threads = self.threads or _processors()
+        # A worker has two regions, one for each stream's probes, which are threads of their own.
+        return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-threads // 2)), threads)
 
 
 class CpuSession(Session):
     """A query on the CPU engine. All of a pushed stretch is done when `push` returns."""
 
-    def __init__(self, query: Query, search: Search):
+    def __init__(self, query: Query, search: Search, threads: int = 1):
         self._query, self._search = query, search
         self._timeline = Timeline(query)
-        self._pool = ThreadPoolExecutor(search.threads, "splitjoin") if search.threads > 1 else None
+        self._pool = ThreadPoolExecutor(search.threads, "splitjoin worker") if search.threads > 1 else None
+        self._regions = ThreadPoolExecutor(threads, "splitjoin region") if threads > 1 else None
         self._open = np.zeros(2, np.int64)  # probes since the last star
         self._last: int | None = None
         self._items: list[Items] = []
@@ -116,8 +120,9 @@ class CpuSession(Session):
 
     def close(self) -> None:
         """Stop the worker threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        for pool in (self._pool, self._regions):
+            if pool is not None:
+                pool.shutdown()
 
     def _check_times(self, arrivals: Arrivals) -> None:
         ts = arrivals.ts
@@ -133,23 +138,27 @@ class CpuSession(Session):
     def _batch(self, part: Arrivals) -> Items:
         """Every worker stores its share of the batch and probes it; what they find is gathered in order."""
         first = dict(self._timeline.ends)
-        encoded = dict(zip(("r", "s"), self._map(lambda side: self._search.encode(side, part.table(side)),
-                                                 ("r", "s")), strict=True))
+        both = self._both if len(part) >= _FEW else in_turn
+        encoded = both(lambda side: self._search.encode(side, part.table(side)))
         windows = self._timeline.windows(part)
+        pairs = sum(int((end - start).sum()) for start, end in windows.values())
         batch = Batch(part.stream, first, {side: e[0] for side, e in encoded.items()},
-                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts)
+                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
+                      in_turn if pairs < _FEW * _FEW else self._both)
         workers = self._search.workers(batch)
-        found = self._map(lambda worker: worker.process(batch), workers)
+        found = list((map if self._pool is None else self._pool.map)(lambda worker: worker.process(batch), workers))
         self._timeline.trim()
         order = self._query.order
         every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
         items, matches = gather(batch, found, every, order.n if order.kind == "inner" else 0, self._open)
         self._matches += matches
-        self._comparisons += sum(int((end - start).sum()) for start, end in windows.values())
+        self._comparisons += pairs
         return items
 
-    def _map(self, function: Callable[[A], B], over: Iterable[A]) -> list[B]:
-        return list(map(function, over)) if self._pool is None else list(self._pool.map(function, over))
+    def _both(self, function: Callable[[str], A]) -> dict[str, A]:
+        """``function`` of R and of S, at once if there are threads."""
+        return dict(zip(("r", "s"), (map if self._regions is None else self._regions.map)(function, ("r", "s")),
+                        strict=True))
 
 
 def _processors() -> int:

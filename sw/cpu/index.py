@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..lang.plan import Plan
-from .cells import DONE, FULL, GROW_R, STATE, lay_out, search
+from .cells import DONE, GROW, STATE, lay_out, search
 from .choice import Choice, Selectivity, levels_for
 from .jit import load
 from .levels import Levels, hashed, learn
@@ -28,6 +28,7 @@ __all__ = ["IndexWorker"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
+Levels2 = npt.NDArray[np.int32]
 
 #: Candidates that are found before they are handed over, beside those of one probe.
 _ROOM = 1 << 16
@@ -64,36 +65,32 @@ class IndexWorker(Worker):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        state = np.zeros(STATE, np.int64)
-        for n, side in enumerate(("r", "s")):
-            state[8 + n] = batch.starts[side]  # dead for the probes to come; those of the batch see more
-            seen = batch.windows["s" if side == "r" else "r"][0]
-            if len(seen):
-                state[8 + n] = seen[0]
-            if side not in self._grids:
-                self._build(side, int(state[8 + n]), self._ends[side])
-        counts = {side: np.zeros(len(batch.windows[side][0]), np.int64) for side in ("r", "s")}
-        bounds, located = self._parts(batch), self._located(batch)
-        found = self._rooms()
-        run: Any = search  # whose many arguments come in groups
-        parts: dict[str, list[Rows]] = {"r": [], "s": []}
+        found = batch.both(lambda side: self._region(batch, side, "s" if side == "r" else "r"))
+        self._ends = {side: store.end for side, store in self.stores.items()}
+        return found
+
+    def _region(self, batch: Batch, side: str, stored: str) -> Found:
+        """The matches of the probes of stream ``side`` among the tuples of ``stored``, which go into their grid."""
+        state, start = np.zeros(STATE, np.int64), batch.windows[side][0]
+        # Dead for the probes to come; those of the batch may see more.
+        state[5] = start[0] if len(start) else batch.starts[stored]
+        if stored not in self._grids:
+            self._build(stored, int(state[5]), self._ends[stored])
+        counts, bounds = np.zeros(len(start), np.int64), self._parts(batch, side)
+        parts: list[Rows] = []
+        grid, found, own, looked = self._prepared(batch, side, stored)
         while True:
-            r, s = self._grids["r"], self._grids["s"]
-            why = run(bounds, state, self.number, self.workers, self._ends["r"], self._ends["s"],
-                      batch.windows["r"][0], batch.windows["s"][0], *located, r.stride, s.stride, r.head, s.head,
-                      r.rows, s.rows, r.pool, s.pool, r.used, s.used, counts["r"], counts["s"], *found)
-            for n, side in enumerate(("r", "s")):
-                parts[side].append(found[n][: state[5 + n]].copy())
-                state[5 + n] = 0
+            why = search(bounds, state, self.number, self.workers, self._ends[stored], start, own, looked, grid.stride,
+                         grid.head, grid.rows, grid.pool, grid.used, counts, found)
+            parts.append(found[: state[3]].copy())
+            state[3] = 0
             if why == DONE:
                 break
-            if why != FULL:
-                side = "rs"[why - GROW_R]
-                self._build(side, int(state[8 + why - GROW_R]), self._ends[side] + int(state[1 + why - GROW_R]))
-                located, found = self._located(batch), self._rooms()
-        self.candidates += int(state[7])
-        self._ends = {side: store.end for side, store in self.stores.items()}
-        return {side: self._verified(batch, side, counts[side], np.concatenate(parts[side])) for side in ("r", "s")}
+            if why == GROW:
+                self._build(stored, int(state[5]), self._ends[stored] + int(state[1]))
+                grid, found, own, looked = self._prepared(batch, side, stored)
+        self.looked_at(int(state[4]))
+        return self._verified(batch, side, counts, np.concatenate(parts))
 
     def adopt(self, stores: dict[str, Store]) -> None:
         """Take over the keys that another engine's worker of the same number has stored."""
@@ -107,33 +104,26 @@ class IndexWorker(Worker):
     def _slot(self, side: str, test: int) -> int:
         return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
 
-    def _rooms(self) -> list[Rows]:
-        """Room for candidates: those of R's probes, which are in S's grid, and those of S's."""
-        return [np.empty(len(self._grids[side].rows) + _ROOM, np.int64) for side in ("s", "r")]
-
-    def _parts(self, batch: Batch) -> Rows:
-        """Up to the end of each part of the batch: R's and S's probes, and R's and S's tuples that are stored here."""
+    def _parts(self, batch: Batch, side: str) -> Rows:
+        """Up to the end of each part of the batch: the other stream's tuples that are stored here, and the probes."""
         live = max((int(end[-1] - start[-1]) for start, end in batch.windows.values() if len(end)), default=0)
         part = min(max(live // 8, _LEAST), _MOST)
         n = len(batch.stream)
         ends = np.minimum(np.arange(part, n + part, part), n)
         s = np.cumsum(batch.stream, dtype=np.int64)[ends - 1]
-        columns = [ends - s, s]
-        for side, count in zip(("r", "s"), (ends - s, s), strict=True):
-            before = self.local(batch.first[side])
-            columns.append((batch.first[side] + count - self.number + self.workers - 1) // self.workers - before)
-        return np.stack(columns, axis=1)
+        probing, stored, first = (ends - s, s, batch.first["s"]) if side == "r" else (s, ends - s, batch.first["r"])
+        mine = (first + stored - self.number + self.workers - 1) // self.workers - self.local(first)
+        return np.stack([mine, probing], axis=1)
 
-    def _located(self, batch: Batch) -> list[npt.NDArray[np.int32]]:
-        """Where the tuples that are stored here go, R's and S's, and where all probes look, R's and S's."""
-        tests, own, looked = len(self._plan.tests), [], []
-        for side, other in (("r", "s"), ("s", "r")):
-            store, lanes = self.stores[side], batch.probes[side]
-            new = slice(self._ends[side] - store.base, None)
-            own.append(owns(self._grids[side].levels, [store.arrays[self._slot(side, j)][new] for j in self._tests]))
-            looked.append(probes(self._grids[other].levels, [lanes[j] for j in self._tests],
-                                 [lanes[tests + j] for j in self._tests]))
-        return own + looked
+    def _prepared(self, batch: Batch, side: str, stored: str) -> tuple[_Grid, Rows, Levels2, Levels2]:
+        """The grid of stream ``stored``, room for candidates in it, where the batch's tuples that are stored here go,
+        and where the probes of stream ``side`` look.
+        """
+        grid, store, lanes, tests = self._grids[stored], self.stores[stored], batch.probes[side], len(self._plan.tests)
+        new = slice(self._ends[stored] - store.base, None)
+        own = owns(grid.levels, [store.arrays[self._slot(stored, j)][new] for j in self._tests])
+        looked = probes(grid.levels, [lanes[j] for j in self._tests], [lanes[tests + j] for j in self._tests])
+        return grid, np.empty(len(grid.rows) + _ROOM, np.int64), own, looked
 
     def _verified(self, batch: Batch, side: str, counts: Rows, rows: Rows) -> Found:
         """The matches among the candidates of the probes of stream ``side``."""

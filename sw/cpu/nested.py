@@ -49,7 +49,7 @@ class NestedWorker(Worker):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        return {side: self._find(batch, side) for side in ("r", "s")}
+        return batch.both(lambda side: self._find(batch, side))
 
     def _find(self, batch: Batch, side: str) -> Found:
         other = "s" if side == "r" else "r"
@@ -72,7 +72,7 @@ class NestedWorker(Worker):
             p, at = self._modules[other].find(p, start, end, store.base, counts, rows, flags, *keys, *lows, *highs,
                                               *narrow)
             parts.append(rows[:at] * self.workers + self.number)
-        self.candidates += int((end - start).sum())
+        self.looked_at(int((end - start).sum()))
         return counts, np.concatenate(parts)
 
     def adopt(self, stores: dict[str, Store]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +14,19 @@ import numpy.typing as npt
 from .store import Store
 from .timeline import Windows
 
-__all__ = ["Batch", "Found", "Worker"]
+__all__ = ["Batch", "Found", "Worker", "in_turn"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
+A = TypeVar("A")
 
 #: Matches of one stream's probes: how many each has (n,), and the row ids, one probe's after the other's.
 Found = tuple[Rows, Rows]
+
+
+def in_turn(function: Callable[[str], A]) -> dict[str, A]:
+    """``function`` of R, and then of S."""
+    return {side: function(side) for side in ("r", "s")}
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,8 @@ class Batch:
 
     ``stream``: 0 = R, 1 = S, by arrival. Per stream: the row id of its first tuple, the arrays its tuples are stored
     as, the arrays they probe with, and what they see. ``starts``: the first row that probes to come may see.
+    ``both`` does what a worker has to do for the probes of either stream, a join core's left and right region, which
+    may run at the same time.
     """
 
     stream: npt.NDArray[np.uint8]
@@ -35,6 +45,7 @@ class Batch:
     probes: dict[str, list[Array]]
     windows: Windows
     starts: dict[str, int]
+    both: Callable[[Callable[[str], Found]], dict[str, Found]] = in_turn
 
 
 class Worker(ABC):
@@ -44,6 +55,7 @@ class Worker(ABC):
         self.number, self.workers = number, workers
         self.stores = {side: Store() for side in ("r", "s")}
         self.candidates = 0
+        self._lock = Lock()
 
     def process(self, batch: Batch) -> dict[str, Found]:
         """Store the worker's share of the batch, find the matches in its share for every probe, and expire."""
@@ -63,6 +75,11 @@ class Worker(ABC):
     @abstractmethod
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
+
+    def looked_at(self, pairs: int) -> None:
+        """Count candidates; both regions do."""
+        with self._lock:
+            self.candidates += pairs
 
     def local(self, row: int) -> int:
         """How many of the rows below ``row`` are this worker's: the position of the first that is not."""

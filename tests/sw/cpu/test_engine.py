@@ -27,7 +27,7 @@ from tests.strategies import Scenario as RandomScenario, scenario
 WAYS = {"auto": CpuDevice(threads=1), "index": CpuDevice(engine="index", threads=1),
         "nested": CpuDevice(engine="nested", threads=1),
         "exact": CpuDevice(engine="nested", threads=1, prefilter=False),
-        "three workers": CpuDevice(threads=3), "three indexes": CpuDevice(engine="index", threads=3)}
+        "three workers": CpuDevice(threads=5), "three indexes": CpuDevice(engine="index", threads=5)}
 #: How results are put in order does not depend on how they were found: two ways go through all of them.
 ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
 
@@ -37,6 +37,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
     if request.param != "whole":
         monkeypatch.setattr(engine, "_BATCH", 7)
+        monkeypatch.setattr(engine, "_FEW", 1)
         monkeypatch.setattr(search, "_RETHINK", 5)
         monkeypatch.setattr(store, "_SLACK", 4)
         monkeypatch.setattr(nested, "_ROOM", 1)
@@ -110,7 +111,7 @@ def test_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(engine, "_BATCH", 128)
     r, s = tables(5_000)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 50")
-    with CpuDevice(threads=2).open(query) as session:
+    with CpuDevice(threads=4).open(query) as session:
         assert isinstance(session, engine.CpuSession)
         session.push(splitjoin.arrival.arrivals(query, r, s))
         for worker in session._search._workers:
