@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test lint types check bench soak clean
+.PHONY: help prerequisites setup run test lint types formal check bench soak clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ types: $(STAMP) ## Types, by mypy (strict).
 	@rm -rf build/types && mkdir -p build/types/splitjoin
 	@ln -s $(CURDIR)/sw/* $(CURDIR)/hw $(CURDIR)/sim $(CURDIR)/boards build/types/splitjoin/
 	MYPYPATH=build/types $(BIN)/mypy
+
+formal: $(STAMP) ## All formal proofs, each also with planted faults; the quick ones are among the tests too.
+	$(BIN)/python -m tests.formal
 
 check: lint types test ## What CI runs.
 

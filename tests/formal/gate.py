@@ -1,0 +1,220 @@
+"""Proofs of the gate: its inlets, its mergers, and the whole with two sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from splitjoin.device.wire import Configuration, Op
+from splitjoin.hw.gate.gate import ScaleGate
+from splitjoin.hw.gate.inlet import Inlet
+from splitjoin.hw.gate.merger import ReadyMerger
+from splitjoin.hw.network.buffer import Buffer
+
+from .harness import Harness
+from .monitors import Follower, assume_offers_stand, follow, offers_stand
+from .network import buffered
+from .proofs import Fault, Proof
+
+__all__ = ["PROOFS"]
+
+#: Records of 2 + 1 + 4 + 3 bits. Times wrap after 16 ticks.
+_CONFIG = Configuration(keys_r=(1,), keys_s=(1,), tests=((0, 0),), tree=0, time_bits=4)
+
+
+def _taken(port: Any) -> Value:
+    return port.valid & port.ready
+
+
+def _key(payload: Any) -> Value:
+    """Event time, then stream: what arrival order goes by before the source."""
+    return Cat(payload.stream, payload.ts)
+
+
+def inlet() -> Harness:
+    dut = Inlet(_CONFIG)
+    h = Harness(dut)
+    flush = dut.i.payload.op == Op.FLUSH
+    h.assume("a new round begins while nothing is taken", ~dut.again | dut.hold)
+    offers_stand(h, "o", dut.o)
+    level, holds, sound = buffered(h, "buffer")
+    h.prove("its buffer holds two at most, between its ends", sound)
+    f = Follower(h, "item", entered=_taken(dut.i) & ~flush, entering=dut.i.payload, port=dut.o, capacity=2)
+    follow(h, f)
+    h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
+    h.prove("the item picked is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
+    h.prove("no FLUSH passes", Cat((level <= n) | (Value.cast(holds(Const(n)))[:2] != Op.FLUSH) for n in (0, 1)).all())
+    was_open, was_flushed = h.past(dut.open, "was_open"), h.past(dut.flushed, "was_flushed")
+    h.prove("only what is open brings something", ~_taken(dut.i) | dut.open)
+    h.prove("a FLUSH closes", ~was_flushed | ~dut.open)
+    h.prove("what is closed stays so until a new round, or until it was removed",
+            ~h.started() | was_open | ~h.past(dut.active & ~dut.again, "stays") | ~dut.open)
+    h.prove("what is removed is not open", dut.active | ~dut.open)
+    return h
+
+
+def merger() -> Harness:
+    dut = ReadyMerger(_CONFIG)
+    h = Harness(dut)
+    m = h.m
+    top = _CONFIG.time_bits
+    assume_offers_stand(h, "i", *dut.i)
+    offers_stand(h, "o", dut.o)
+    level, holds, sound = buffered(h, "buffer")
+    h.prove("its buffer holds two at most, between its ends", sound)
+    last, last_input, known = h.inner("last"), h.inner("last_input"), h.inner("known")
+    keys = [_key(i.payload) for i in dut.i]
+
+    # All times under way lie in half the counter's range, from some time on that only moves forward.
+    floor = h.free("floor", top + 1)
+    ages = [(k - floor)[:top + 1] for k in keys]
+    last_age = (last - floor)[:top + 1]
+    for n, i in enumerate(dut.i):
+        h.assume(f"times at {n} lie in half the range", ~i.valid | ~ages[n][-1])
+    h.assume("so does the last one", ~known | ~last_age[-1])
+
+    def precedes(n: int, k: int) -> Value:
+        """Whether what input ``n`` shows precedes what ``k`` shows."""
+        return (ages[n] < ages[k]) | ((ages[n] == ages[k]) & Const(n < k))
+
+    late = [i.valid & known & ((ages[n] < last_age) | ((ages[n] == last_age) & (Const(n) < last_input)))
+            for n, i in enumerate(dut.i)]
+    handed = [_taken(i) & ~late[n] for n, i in enumerate(dut.i)]
+    f = Follower(h, "item", entered=handed[0] | handed[1], port=dut.o, capacity=2,
+                 entering=Mux(handed[0], Value.cast(dut.i[0].payload), Value.cast(dut.i[1].payload)))
+    follow(h, f)
+    h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
+    h.prove("the item picked is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
+    h.prove("one record at most is handed on in a cycle", ~(handed[0] & handed[1]))
+    h.prove("a record is handed on when none that precedes it can come", Cat(
+        ~handed[n] | Mux(dut.i[1 - n].valid, precedes(n, 1 - n) & ~late[1 - n], ~dut.i_open[1 - n])
+        for n in range(2)).all())
+    h.prove("a record that is ready does not wait", Cat(
+        ~dut.i[n].valid | late[n] | (level == 2) | handed[n]
+        | Mux(dut.i[1 - n].valid, precedes(1 - n, n) | late[1 - n], dut.i_open[1 - n]) for n in range(2)).all())
+    h.prove("what comes too late is refused at once, and nothing else is",
+            Cat(late[n] == (i.valid & i.ready & ~handed[n]) for n, i in enumerate(dut.i)).all())
+    h.prove("tuples that are refused are counted",
+            Cat(dut.refused[n] == (late[n] & (i.payload.op == Op.TUPLE)) for n, i in enumerate(dut.i)).all())
+
+    # What was handed on, in order: the harness's own memory of it.
+    before, some = Signal(top + 1), Signal()
+    chosen = Mux(handed[0], ages[0], ages[1])
+    with m.If(handed[0] | handed[1]):
+        m.d.sync += [before.eq(Mux(handed[0], keys[0], keys[1])), some.eq(1)]
+    with m.Elif(~known):
+        m.d.sync += some.eq(0)
+    h.prove("the last record is remembered while anything is open", ~known | (some & (before == last)))
+    h.prove("records are handed on in order",
+            ~(handed[0] | handed[1]) | ~known | (chosen >= (before - floor)[:top + 1]))
+    h.prove("a record inside is announced before it shows", (level == 0) | dut.o_open)
+    busy = h.past(dut.i_open.any() | Cat(i.valid for i in dut.i).any(), "busy")
+    h.prove("what is open below is open a cycle later", ~busy | dut.o_open)
+    return h
+
+
+def whole(sources: int) -> Harness:
+    """A gate whose sources are open from the start. Times do not wrap within the bound."""
+    dut = ScaleGate(_CONFIG, sources)
+    h = Harness(dut)
+    m = h.m
+    h.assume("all sources take part", dut.active.all())
+    assume_offers_stand(h, "i", *dut.i)
+    offers_stand(h, "o", dut.o)
+    out, key = dut.o.payload, _key(dut.o.payload)
+    flush = out.op == Op.FLUSH
+
+    # What still can come from a source: nothing that precedes its last record.
+    inside, behind, closed = Signal(6), [], []
+    entered = []
+    for n, i in enumerate(dut.i):
+        least, shut, any_ = Signal(len(key), name=f"least{n}"), Signal(name=f"shut{n}"), Signal(name=f"any{n}")
+        ends = i.payload.op == Op.FLUSH
+        h.assume(f"source {n} is in order", ~i.valid | ends | ~any_ | (_key(i.payload) >= least))
+        h.assume(f"times of {n} do not wrap", ~i.valid | ~i.payload.ts[-1])
+        with m.If(_taken(i)):
+            with m.If(ends):
+                m.d.sync += shut.eq(1)
+            with m.Else():
+                m.d.sync += [least.eq(_key(i.payload)), any_.eq(1)]
+        with m.If(_taken(dut.o) & flush):
+            m.d.sync += shut.eq(0)
+        entered.append(_taken(i) & ~ends)
+        behind.append((any_, least, shut))
+        closed.append(shut)
+    leaves = _taken(dut.o) & ~flush
+    m.d.sync += inside.eq(inside + sum(entered) - leaves)
+
+    last, some = Signal(len(key), name="last"), Signal(name="some")
+    with m.If(_taken(dut.o)):
+        m.d.sync += [last.eq(key), some.eq(~flush)]
+    h.prove("records leave in order", ~dut.o.valid | flush | ~some | (key >= last))
+    h.prove("what leaves, nothing precedes that can still come", Cat(
+        ~dut.o.valid | flush | shut | (any_ & (key <= least)) for any_, least, shut in behind).all())
+    h.prove("nothing leaves that did not enter", ~dut.o.valid | flush | (inside != 0))
+    h.prove("a FLUSH leaves when all have closed and all has left",
+            ~dut.o.valid | ~flush | ((inside == 0) & Cat(closed).all()))
+    h.prove("nothing is refused", dut.refused == 0)
+    return h
+
+
+_FOLLOWED = (
+    Fault("its buffer holds two at most, between its ends", Buffer, "level != 2", "level != 3"),
+    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(level != 0)", "self.o.valid.eq(1)"),
+    Fault("what is picked is inside", Buffer, "pop.eq(self.o.valid & self.o.ready)", "pop.eq(self.o.ready)"),
+    Fault("offers at o stand", Buffer, "self.o.payload.eq(Array(slots)[head])",
+          "self.o.payload.eq(Array(slots)[head ^ push])"),
+    Fault("the item picked is in its slot", Buffer, "tail == n", "head == n"),
+    Fault("items leave whole and in order", Buffer, "tail ^ push", "tail ^ pop"),
+)
+
+_INLET_FAULTS = (
+    *_FOLLOWED,
+    Fault("what is inside is counted, and offered", Inlet, "buffer.i.valid.eq(self.i.valid & taking & ~flush)",
+          "buffer.i.valid.eq(self.i.valid & ~flush)"),
+    Fault("no FLUSH passes", Inlet, "buffer.i.payload.eq(self.i.payload)",
+          "buffer.i.payload.eq(self.i.payload.as_value() | 2)"),
+    Fault("only what is open brings something", Inlet, "self.i.ready.eq(taking & buffer.i.ready)",
+          "self.i.ready.eq(buffer.i.ready)"),
+    Fault("a FLUSH closes", Inlet, "(closed | self.flushed)", "(closed | (self.flushed & ~self.o.valid))"),
+    Fault("what is closed stays so until a new round, or until it was removed", Inlet, "(closed | self.flushed)",
+          "self.flushed"),
+    Fault("what is removed is not open", Inlet, "self.open.eq(self.active & ~closed)", "self.open.eq(~closed)"),
+)
+
+_MERGER_FAULTS = (
+    *_FOLLOWED,
+    Fault("what is inside is counted, and offered", ReadyMerger, "buffer.i.valid.eq(take.any())",
+          "buffer.i.valid.eq(here.any())"),
+    Fault("one record at most is handed on in a cycle", ReadyMerger, "Mux(here[0], ~first, gone[0])",
+          "Mux(here[0], 1, gone[0])"),
+    Fault("a record is handed on when none that precedes it can come", ReadyMerger,
+          "gone[n].eq(~i.valid & ~self.i_open[n])", "gone[n].eq(~i.valid)"),
+    Fault("a record that is ready does not wait", ReadyMerger, "gone[n].eq(~i.valid & ~self.i_open[n])",
+          "gone[n].eq(0)"),
+    Fault("what comes too late is refused at once, and nothing else is", ReadyMerger,
+          "late[0].eq(known & (keys[0] - last - last_input)[top])", "late[0].eq(known & (keys[0] - last)[top])"),
+    Fault("tuples that are refused are counted", ReadyMerger, " & (i.payload.op == Op.TUPLE)", ""),
+    Fault("the last record is remembered while anything is open", ReadyMerger, "Mux(take[0], keys[0], keys[1])",
+          "Mux(take[1], keys[0], keys[1])"),
+    Fault("records are handed on in order", ReadyMerger, "late[1].eq(known & (keys[1] - last)[top])", "late[1].eq(0)"),
+    Fault("a record inside is announced before it shows", ReadyMerger, " | buffer.o.valid", ""),
+    Fault("what is open below is open a cycle later", ReadyMerger, "self.i_open.any() | ", ""),
+)
+
+_WHOLE_FAULTS = (
+    Fault("offers at o stand", Buffer, "self.o.payload.eq(Array(slots)[head])",
+          "self.o.payload.eq(Array(slots)[head ^ push])"),
+    Fault("records leave in order", ReadyMerger, "first.eq(~(keys[1] - keys[0])[top])", "first.eq(1)"),
+    Fault("what leaves, nothing precedes that can still come", ReadyMerger, "gone[n].eq(~i.valid & ~self.i_open[n])",
+          "gone[n].eq(~i.valid)"),
+    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(level != 0)", "self.o.valid.eq(1)"),
+    Fault("a FLUSH leaves when all have closed and all has left", ScaleGate, "flushed & quiet", "flushed"),
+    Fault("nothing is refused", ReadyMerger, "first.eq(~(keys[1] - keys[0])[top])", "first.eq(1)"),
+)
+
+PROOFS = (
+    Proof("gate inlet", inlet, 2, faults=_INLET_FAULTS, search=8),
+    Proof("gate merger", merger, 2, faults=_MERGER_FAULTS, search=8),
+    Proof("gate of 2 sources", lambda: whole(2), 7, inductive=False, faults=_WHOLE_FAULTS, search=7, quick=False),
+)

@@ -1,0 +1,128 @@
+# amaranth: UnusedElaboratable=no
+"""What a proof is made of: a circuit, assumptions about its surroundings, and named properties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Const, Elaboratable, Fragment, Instance, Module, Signal, Value
+from amaranth.hdl._mem import MemoryInstance
+
+__all__ = ["Harness"]
+
+
+class _Elaborated(Elaboratable):
+    """A fragment as a submodule."""
+
+    def __init__(self, fragment: Fragment):
+        self._fragment = fragment
+
+    def elaborate(self, platform):
+        return self._fragment
+
+
+class Harness:
+    """A component ``dut`` inside a module ``m`` that states properties about it.
+
+    The component's own signals can be looked up, so that invariants can speak of its state: induction needs these. The
+    clock domain has no reset: proofs begin in the power-up state.
+    """
+
+    def __init__(self, dut: Any):
+        self.m = Module()
+        self._domain = ClockDomain("sync", reset_less=True)
+        self.m.domains += self._domain
+        self.dut = dut
+        self._fragment = Fragment.get(dut, None)
+        self.m.submodules.dut = _Elaborated(self._fragment)
+        self._asserts: dict[str, Value] = {}
+        self._assumes: dict[str, Value] = {}
+        self._inputs: list[Value] = []
+
+    @property
+    def properties(self) -> list[str]:
+        """Names of all that is to be proved."""
+        return list(self._asserts)
+
+    def prove(self, name: str, holds: Any) -> None:
+        """State that ``holds`` is true in every cycle."""
+        assert name not in self._asserts, f"two properties are named {name!r}"
+        self._asserts[name] = Value.cast(holds)
+
+    def assume(self, name: str, holds: Any) -> None:
+        """Let the surroundings be such that ``holds`` is true in every cycle."""
+        assert name not in self._assumes, f"two assumptions are named {name!r}"
+        self._assumes[name] = Value.cast(holds)
+
+    def free(self, name: str, shape: Any = 1) -> Any:
+        """A signal that may have any value in any cycle."""
+        signal = Signal(shape, name=name)
+        self._inputs.append(Value.cast(signal))
+        return signal
+
+    def constant(self, name: str, shape: Any) -> Any:
+        """A signal that has one value for ever, which may be any."""
+        signal, before = self.free(name, shape), Signal(shape, name=f"{name}_before")
+        started = self.started()
+        self.m.d.sync += Value.cast(before).eq(Value.cast(signal))
+        self.assume(f"{name} stands", ~started | (Value.cast(signal) == Value.cast(before)))
+        return signal
+
+    def started(self) -> Value:
+        """False in the first cycle only."""
+        if not hasattr(self, "_started"):
+            self._started = Signal(name="started")
+            self.m.d.sync += self._started.eq(1)
+        return self._started
+
+    def past(self, value: Any, name: str) -> Any:
+        """``value`` in the cycle before; 0 in the first."""
+        before = Signal(Value.cast(value).shape(), name=name)
+        self.m.d.sync += before.eq(value)
+        return before
+
+    def inner(self, path: str) -> Signal:
+        """The signal ``a.b.c``: ``c`` in the component's submodule ``b`` of its submodule ``a``."""
+        *folders, name = path.split(".")
+        fragment = self._folder(folders)
+        found = {signal.name: signal for statements in fragment.statements.values() for statement in statements
+                 for signal in (*statement._lhs_signals(), *statement._rhs_signals())}
+        if name not in found:
+            raise LookupError(f"{'.'.join(folders) or 'the component'} has no signal {name!r}, but "
+                              f"{', '.join(sorted(found))}")
+        return found[name]
+
+    def look(self, path: str, address: Any) -> Signal:
+        """What the memory ``path`` holds at ``address`` now."""
+        fragment = self._folder(path.split("."))
+        while not isinstance(fragment, MemoryInstance):
+            (fragment, _, _), = fragment.subfragments
+        data = Signal(Value.cast(fragment._data[0]).shape(), name=f"look_{len(fragment._read_ports)}")
+        fragment.read_port(domain="comb", addr=address, data=data, en=Const(1), transparent_for=())
+        return data
+
+    def _folder(self, folders: list[str]) -> Fragment:
+        fragment = self._fragment
+        for folder in folders:
+            inside = {name: sub for sub, name, _ in fragment.subfragments}
+            if folder not in inside:
+                raise LookupError(f"there is no submodule {folder!r}, but {', '.join(map(str, inside))}")
+            fragment = inside[folder]
+        return fragment
+
+    def rtlil(self, only: str | None = None) -> str:
+        """The whole as RTLIL with the top ``proof``; ``only``: with one property instead of all."""
+        chosen = {name: value for name, value in self._asserts.items() if only in (None, name)}
+        assert chosen, f"there is no property {only!r}, but {', '.join(self._asserts)}"
+        for kind, cells in (("assert", chosen), ("assume", self._assumes)):
+            for name, value in cells.items():
+                # An Assert of Amaranth has no name, and which property broke is what one wants to know.
+                cell = Instance(f"formal_{kind}", i_A=value.bool(), i_EN=Const(1))
+                self.m.submodules[f"{kind}:{name.replace(' ', '.')}"] = cell
+        # The clock must be a port: it would stand still otherwise, and everything be proved.
+        ports = [self._domain.clk, *(Value.cast(port) for _, _, port in self.dut.signature.flatten(self.dut))]
+        text: str = rtlil.convert(self.m, name="proof", ports=[*ports, *self._inputs], emit_src=False)
+        for kind in ("assert", "assume"):
+            text = text.replace(f"cell \\formal_{kind} ", f"cell ${kind} ")
+        return text

@@ -1,0 +1,76 @@
+"""Properties that many circuits share: the stream contract, and that items pass whole and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Signal, Value
+
+from .harness import Harness
+
+__all__ = ["Follower", "assume_offers_stand", "follow", "offers_stand", "past_offer"]
+
+
+def past_offer(h: Harness, name: str, port: Any) -> tuple[Signal, Signal]:
+    """Whether ``port`` made an offer in the last cycle that was not taken, and its payload."""
+    name = name.replace(" ", "_")
+    return h.past(port.valid & ~port.ready, f"{name}_pending"), h.past(Value.cast(port.payload), f"{name}_offer")
+
+
+def _stands(h: Harness, name: str, port: Any) -> Value:
+    pending, offer = past_offer(h, name, port)
+    return ~pending | (port.valid & (Value.cast(port.payload) == offer))
+
+
+def _all_stand(h: Harness, name: str, ports: Sequence[Any]) -> Value:
+    return Cat(_stands(h, f"{name} {n}", port) for n, port in enumerate(ports)).all()
+
+
+def offers_stand(h: Harness, name: str, *ports: Any) -> None:
+    """The stream contract at outputs: an offer is neither withdrawn nor changed before it is taken."""
+    h.prove(f"offers at {name} stand", _all_stand(h, name, ports))
+
+
+def assume_offers_stand(h: Harness, name: str, *ports: Any) -> None:
+    """The stream contract at inputs."""
+    h.assume(f"offers at {name} stand", _all_stand(h, name, ports))
+
+
+class Follower:
+    """Follows items through a circuit that hands on what it takes, one at a time and in order.
+
+    The solver picks an item as it enters (``mark``), any one at any time. From then on ``ahead`` is how many others
+    must leave first, and ``token`` what it must look like. ``inside``: how many items there are. What is proved of the
+    item picked holds for all: none is lost, doubled, changed or overtaken.
+
+    To be proved: ``honest``, an item is offered only if one is inside; ``ordered``, the item picked is what is offered
+    when it is its turn; ``present``, it is inside until then.
+    """
+
+    def __init__(self, h: Harness, name: str, *, entered: Any, entering: Any, port: Any, capacity: int,
+                 left: Any = None, leaving: Any = None):
+        left = port.valid & port.ready if left is None else left
+        entering = Value.cast(entering)
+        leaving = Value.cast(port.payload if leaving is None else leaving)
+        mark = h.free(f"{name}_mark")
+        self.inside = Signal(range(capacity + 2), name=f"{name}_inside")
+        self.ahead = Signal(range(capacity + 2), name=f"{name}_ahead")
+        self.picked = Signal(name=f"{name}_picked")
+        self.token = Signal(len(entering), name=f"{name}_token")
+        m = h.m
+        m.d.sync += self.inside.eq(self.inside + entered - left)
+        with m.If(self.picked & left):
+            m.d.sync += [self.ahead.eq(self.ahead - 1), self.picked.eq(self.ahead != 0)]
+        with m.Elif(~self.picked & entered & mark):
+            m.d.sync += [self.picked.eq(1), self.ahead.eq(self.inside - left), self.token.eq(entering)]
+        self.honest = ~port.valid | (self.inside != 0)
+        self.ordered = ~(self.picked & (self.ahead == 0) & port.valid) | (leaving == self.token)
+        self.present = ~self.picked | (self.ahead < self.inside)
+
+
+def follow(h: Harness, *followers: Follower) -> None:
+    """State what is to be proved of each of ``followers``."""
+    h.prove("nothing leaves that did not enter", Cat(f.honest for f in followers).all())
+    h.prove("items leave whole and in order", Cat(f.ordered for f in followers).all())
+    h.prove("what is picked is inside", Cat(f.present for f in followers).all())

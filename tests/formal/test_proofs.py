@@ -1,0 +1,84 @@
+"""Every quick proof closes, and every property of every proof can break."""
+
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Signal
+from splitjoin.hw.network.buffer import Buffer
+
+from .__main__ import main
+from .harness import Harness
+from .proofs import Fault, Proof, check, find, planted
+from .solve import bounded, to_smt
+from .table import ALL, table
+
+QUICK = [proof for proof in ALL if proof.quick]
+DOCS = Path(__file__).parents[2] / "docs" / "formal.md"
+
+
+@pytest.mark.parametrize("proof", QUICK, ids=lambda p: p.name)
+def test_it_is_proved(proof, tmp_path):
+    assert check(proof, tmp_path) == []
+
+
+@pytest.mark.parametrize(("proof", "fault"), [(p, f) for p in QUICK for f in p.faults],
+                         ids=lambda x: getattr(x, "breaks", None) or x.name)
+def test_a_planted_fault_breaks_the_property(proof, fault, tmp_path):
+    assert find(proof, fault, tmp_path) == [fault.breaks]
+
+
+def test_every_property_has_a_fault():
+    """Circuits of one kind that differ in size share their faults."""
+    broken = {fault.breaks for proof in ALL for fault in proof.faults}
+    assert {name for proof in ALL for name in proof.make().properties} <= broken
+
+
+def test_the_page_has_the_table():
+    assert table() in DOCS.read_text(), f"{DOCS.name} lacks what `python -m tests.formal --table` prints"
+
+
+@pytest.mark.parametrize("proof", ALL, ids=lambda p: p.name)
+def test_assumptions_leave_the_circuit_alive(proof, tmp_path):
+    """Assumptions that contradict each other would prove anything, and so would a clock that stands still."""
+    h = proof.make()
+    output = h.dut.o if hasattr(h.dut.o, "valid") else h.dut.o[-1]
+    h.prove("nothing ever leaves", ~(output.valid & output.ready))
+    to_smt(h.rtlil(only="nothing ever leaves"), tmp_path)
+    assert bounded(tmp_path, 8) == ["nothing ever leaves"]
+
+
+def test_induction_alone_does_not_count(tmp_path):
+    """What holds in every step but not from power-up is refused, and so is the reverse: bounded is not for ever."""
+    def counter(start, limit):
+        def make():
+            h = Harness(Buffer(1))
+            count = Signal(8, init=start)
+            h.m.d.sync += count.eq(count + (count < 100))
+            h.prove("small", count < limit)
+            return h
+        return make
+
+    assert check(Proof("never", counter(60, 50), 2), tmp_path) == ["small"]
+    assert check(Proof("late", counter(0, 50), 2), tmp_path) == ["small"]
+    assert check(Proof("bounded", counter(0, 50), 20, inductive=False), tmp_path) == []
+    assert check(Proof("for ever", counter(0, 101), 2), tmp_path) == []
+
+
+def test_harness_wrong_names():
+    h = Harness(Buffer(1))
+    with pytest.raises(LookupError, match=r"^the component has no signal 'levle', but .*level"):
+        h.inner("levle")
+    with pytest.raises(LookupError, match=r"^there is no submodule 'fifo', but "):
+        h.inner("fifo.level")
+    with pytest.raises(AssertionError, match=r"^Buffer.elaborate has 0 times: levle"), planted(
+            Fault("", Buffer, "levle", "level")):
+        pass
+
+
+def test_command_line(capsys):
+    assert main(["buffer"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("proved") and lines[0].endswith("buffer")
+    assert len(lines) == 1 + len(ALL[0].faults)
+    assert main(["bufer"]) == 1
+    assert capsys.readouterr().err.startswith("there is no proof 'bufer'; there are: buffer; queue of 2")
