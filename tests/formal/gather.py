@@ -246,7 +246,7 @@ PROOFS = (
       for n in (2, 3)),
     *(Proof(f"merger of {n} in total order", lambda n=n: sorted_merger(n), 2, faults=_SORTED_FAULTS if n == 3 else (),
             search=6) for n in (2, 3)),
-    Proof("gather tree, 3 leaves, fan-in 2", lambda: tree(3, 2), 8, inductive=False, faults=_TREE_FAULTS, search=7,
+    Proof("gather tree, 3 leaves, fan-in 2", lambda: tree(3, 2), 7, inductive=False, faults=_TREE_FAULTS, search=7,
           quick=False),
     Proof("combiner", combiner, 2, faults=_COMBINER_FAULTS, search=6),
 )

