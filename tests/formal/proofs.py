@@ -18,12 +18,13 @@ __all__ = ["Fault", "Proof", "check", "find", "planted"]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that breaks ``breaks``, one of a proof's properties: ``old`` in ``part.elaborate`` reads ``new``."""
+    """A fault that breaks ``breaks``, one of a proof's properties: ``old`` in ``part.method`` reads ``new``."""
 
     breaks: str
     part: type
     old: str
     new: str
+    method: str = "elaborate"
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,15 @@ def find(proof: Proof, fault: Fault, folder: Path) -> Verdict:
 @contextmanager
 def planted(fault: Fault) -> Iterator[None]:
     """While it lasts, ``fault.part`` elaborates with the fault."""
-    part = fault.part
-    source = textwrap.dedent(inspect.getsource(part.elaborate))
-    assert source.count(fault.old) == 1, f"{part.__name__}.elaborate has {source.count(fault.old)} times: {fault.old}"
+    part, name = fault.part, fault.method
+    sound = getattr(part, name)
+    source = textwrap.dedent(inspect.getsource(sound))
+    assert source.count(fault.old) == 1, f"{part.__name__}.{name} has {source.count(fault.old)} times: {fault.old}"
     names: dict[str, object] = {}
     exec(compile(source.replace(fault.old, fault.new), f"<{part.__name__} with a fault>", "exec"),
          vars(sys.modules[part.__module__]), names)
-    sound = part.elaborate
-    part.elaborate = names["elaborate"]
+    setattr(part, name, names[name])
     try:
         yield
     finally:
-        part.elaborate = sound
+        setattr(part, name, sound)

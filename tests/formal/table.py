@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from . import gate, gather, network
+from . import gate, network
 from .proofs import Proof
 
 __all__ = ["ALL", "table"]
 
-ALL: tuple[Proof, ...] = (*network.PROOFS, *gather.PROOFS, *gate.PROOFS)
+ALL: tuple[Proof, ...] = (*network.PROOFS, *gate.PROOFS)
 
 
 def table() -> str:
