@@ -53,7 +53,7 @@ def no_jobs(spark: SparkSession) -> Iterator[None]:
     ({"select": 5}, SchemaError, r"select must be a list of column names, not 5"),
     ({"device": "fpga"}, DeviceError, r"there is no device 'fpga'"),
     ({"device_options": {"lanes": 3}}, DeviceError, r"device 'cpu' has no option 'lanes'; its options are engine"),
-    ({"device_options": {"cores": 0}}, DeviceError, r"cores must be a positive integer"),
+    ({"device_options": {"threads": 0}}, DeviceError, r"threads must be a number from 1 to 256"),
     ({"ties": "y"}, SchemaError, r"stream r has no column 'y'"),
     ({"ties": {"left": "x"}}, SchemaError, r"keys 'r' and 's', not \['left'\]"),
     ({"ties": 3}, SchemaError, r"ties must be column names.*not 3"),
