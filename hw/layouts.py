@@ -34,14 +34,18 @@ def result_layout() -> data.StructLayout:
 
 
 def window_layout(config: Configuration) -> data.StructLayout:
-    """Run-time settings of one region: its window, and the number of probes between stars (0: none).
+    """Run-time settings of one region: its window, and its punctuation.
 
-    ``rows`` all ones is no limit; ``timed`` says whether ``range`` limits.
+    ``rows`` all ones is no limit; ``timed`` says whether ``range`` limits. ``precision``: probes between stars, 0 for
+    no stars. ``slice``: tuples between the inner stars of a probe, 0 for none.
     """
     return data.StructLayout({"rows": unsigned(ROW_BITS), "range": unsigned(config.time_bits), "timed": unsigned(1),
-                              "precision": unsigned(32)})
+                              "precision": unsigned(32), "slice": unsigned(config.capacity.bit_length())})
 
 
 def settings_layout(config: Configuration) -> data.StructLayout:
-    """Run-time settings of the device."""
-    return data.StructLayout({"total": unsigned(1), "r": window_layout(config), "s": window_layout(config)})
+    """Run-time settings of the device. ``sorted``: each probe's results leave by the age of the stored tuple.
+    ``total``: and the probes of both streams in the order of their arrival.
+    """
+    return data.StructLayout({"sorted": unsigned(1), "total": unsigned(1), "r": window_layout(config),
+                              "s": window_layout(config)})

@@ -19,8 +19,9 @@ from .parts import Submodules
 
 __all__ = ["SplitJoin", "padded", "top_ports"]
 
-#: Tuples between the input and the combiner that total order can keep apart.
-_IN_FLIGHT = 64
+#: Tuples between the input and the combiner that total order can keep apart: batches of both sides that are collected,
+#: scanned and emitted, and what the trees hold.
+_IN_FLIGHT = 256
 
 
 def padded(record: Record) -> int:
@@ -76,7 +77,8 @@ class SplitJoin(wiring.Component):
             sequence.i.payload.eq(record.stream),
             sequence.i.valid.eq(self.i.valid & in_sequence & tree.i.ready),
             self.i.ready.eq(tree.i.ready & (~in_sequence | sequence.i.ready)),
-            left.total.eq(total), right.total.eq(total), combiner.total.eq(total),
+            left.total.eq(registers.settings.sorted), right.total.eq(registers.settings.sorted),
+            combiner.total.eq(total),
             self.o.payload.eq(combiner.o.payload.as_value()),
             self.o.valid.eq(combiner.o.valid),
             combiner.o.ready.eq(self.o.ready),
@@ -110,12 +112,9 @@ class SplitJoin(wiring.Component):
             "input_stalls": self.i.valid & ~self.i.ready,
             "output_stalls": self.o.valid & ~self.o.ready,
         }
-        for name, signals in (("comparisons", [c.compared for c in cores]), ("matches", [c.matched for c in cores])):
-            # A register before the sum and one behind it: the sum over all regions is the widest adder here.
-            pulses = Signal(2 * len(cores), name=f"{name}_pulses")
-            step = Signal(range(2 * len(cores) + 1), name=f"{name}_step")
-            m.d.sync += [pulses.eq(Cat(signals)), step.eq(_total(list(pulses)))]
-            steps[name] = step
+        for name, signals in (("comparisons", [c.compared[n] for c in cores for n in (0, 1)]),
+                              ("matches", [c.matched[n] for c in cores for n in (0, 1)])):
+            steps[name] = _total(m, signals, name)
         for name, step in steps.items():
             counter = Signal(register(name).bits, name=f"{name}_count")
             m.d.sync += counter.eq(counter + step)
@@ -148,9 +147,14 @@ class SplitJoin(wiring.Component):
         ]
 
 
-def _total(bits: list[Value]) -> Value:
-    """How many of ``bits`` are set, as a balanced tree of adders."""
-    if len(bits) == 1:
-        return bits[0]
-    half = len(bits) // 2
-    return _total(bits[:half]) + _total(bits[half:])
+def _total(m: Module, values: list[Value], name: str) -> Value:
+    """The sum of ``values`` some cycles ago: a tree of adders with a register behind each."""
+    level = 0
+    while True:
+        registers = [Signal(value.shape(), name=f"{name}_{level}_{n}") for n, value in enumerate(values)]
+        m.d.sync += [register.eq(value) for register, value in zip(registers, values, strict=True)]
+        if len(registers) == 1:
+            return registers[0]
+        values = [a + b for a, b in zip(registers[::2], registers[1::2], strict=False)]
+        values += registers[2 * len(values):]
+        level += 1

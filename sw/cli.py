@@ -138,11 +138,14 @@ def _circuit_options(parser: argparse.ArgumentParser) -> None:
                        help="tuples of one stream that a core holds, a power of two (what the windows need)")
     group.add_argument("--fanout", type=int, metavar="B", help="children of a distribution-tree node (2)")
     group.add_argument("--fanin", type=int, metavar="C", help="inputs of a merger (2)")
+    group.add_argument("--lanes", type=int, metavar="L", help="stored tuples that a core reads in a cycle, of each "
+                                                              "stream: 1, 2, 4 or 8 (1)")
+    group.add_argument("--probes", type=int, metavar="P", help="tuples that a core compares each of them with (1)")
 
 
 def _given(args: argparse.Namespace) -> dict[str, int]:
     """The circuit options that were given."""
-    return {name: getattr(args, name) for name in ("cores", "capacity", "fanout", "fanin")
+    return {name: getattr(args, name) for name in ("cores", "capacity", "fanout", "fanin", "lanes", "probes")
             if getattr(args, name) is not None}
 
 

@@ -18,7 +18,9 @@ from .lang.schema import Side
 
 __all__ = ["explain"]
 
-def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2) -> str:
+
+def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2,
+            lanes: int = 1, probes: int = 1) -> str:
     """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not."""
     lines = [f"condition   {text(query.predicate)}",
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
@@ -28,7 +30,8 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
     lines += _plan(plan)
     others = [f"cpu         yes: {_cpu(plan)}", "golden      yes"]
     try:
-        config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin)
+        config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
+                           lanes=lanes, probes=probes)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
@@ -139,6 +142,7 @@ def _circuit(config: Configuration) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
     yield (f"circuits    yes: {config.cores} cores of {config.capacity} tuples a stream (ROWS up to "
            f"{config.window_capacity}), fan-out {config.fanout}, fan-in {config.fanin}, "
-           f"{config.time_bits or 'no'} bits of time")
+           f"{config.time_bits or 'no'} bits of time; up to {2 * config.cores * config.lanes * config.probes} "
+           f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
-           f"{2 * len(config.tests)} comparators a region; ABI {config.abi_hash:016x}")
+           f"{2 * len(config.tests) * config.lanes * config.probes} comparators a region; ABI {config.abi_hash:016x}")

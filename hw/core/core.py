@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, settings_layout
-from ..network.queue import Queue
 from .region import Region
 
 __all__ = ["Core", "core_ports"]
-
-#: Records a region can fall behind its twin before the core takes no more.
-_INPUT = 16
 
 
 def core_ports(config: Configuration) -> dict[str, wiring.Member]:
@@ -30,7 +26,7 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
         "overflow_row_r": Out(ROW_BITS),
         "overflow_row_s": Out(ROW_BITS),
         "overflow_after_s": Out(ROW_BITS),
-        "compared": Out(2),
+        "compared": Out(range(config.capacity + 1)).array(2),
         "matched": Out(2),
     }
 
@@ -40,7 +36,7 @@ class Core(wiring.Component):
 
     Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``.
     ``overflow_r``, ``overflow_s`` and their rows; ``overflow_after_s``: R tuples before the S tuple that did not fit.
-    ``compared``, ``matched``: bit 0 left, bit 1 right.
+    ``compared``, ``matched``: left, right; comparisons that a probe just taken brings, and results that leave.
     """
 
     def __init__(self, config: Configuration):
@@ -56,13 +52,19 @@ class Core(wiring.Component):
         m = Module()
         m.submodules.left = left = Region(self._config, "s")
         m.submodules.right = right = Region(self._config, "r")
-        m.submodules.left_queue = left_queue = Queue(input_layout(self._config), _INPUT)
-        m.submodules.right_queue = right_queue = Queue(input_layout(self._config), _INPUT)
-        m.d.comb += self.i.ready.eq(left_queue.i.ready & right_queue.i.ready)
-        for queue, region in ((left_queue, left), (right_queue, right)):
-            m.d.comb += [queue.i.payload.eq(self.i.payload), queue.i.valid.eq(self.i.valid & self.i.ready),
-                         region.index.eq(self.index)]
-            wiring.connect(m, queue.o, region.i)
+        # One record at a time; the regions take it independently of each other. What they have still to do for records
+        # before it, probes to scan for and tuples to write, they keep themselves.
+        record = Signal(input_layout(self._config))
+        present = Signal(2)  # the regions that have not taken it yet
+        done = Signal(2)
+        m.d.comb += [self.i.ready.eq(~(present & ~done).any())]
+        with m.If(self.i.ready):
+            m.d.sync += [record.eq(self.i.payload), present.eq(Mux(self.i.valid, 3, 0))]
+        with m.Else():
+            m.d.sync += present.eq(present & ~done)
+        for n, region in enumerate((left, right)):
+            m.d.comb += [region.i.payload.eq(record), region.i.valid.eq(present[n]),
+                         done[n].eq(region.i.ready), region.index.eq(self.index)]
         wiring.connect(m, left.o, wiring.flipped(self.left))
         wiring.connect(m, right.o, wiring.flipped(self.right))
         m.d.comb += [

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, window_layout
+from .emitter import Emitter
 from .scanner import Scanner
 from .storage import Storage
 
@@ -17,7 +18,8 @@ __all__ = ["Region"]
 class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
-    Operations take effect in arrival order; storing and scanning overlap. See `Storage` and `Scanner` for the ports.
+    Operations take effect in arrival order; storing, scanning and emitting overlap. See `Storage`, `Scanner` and
+    `Emitter` for the ports.
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -32,7 +34,7 @@ class Region(wiring.Component):
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
             "overflow_after": Out(ROW_BITS),
-            "compared": Out(1),
+            "compared": Out(range(config.capacity + 1)),
             "matched": Out(1),
         })
 
@@ -50,21 +52,31 @@ class Region(wiring.Component):
         m = Module()
         m.submodules.storage = storage = Storage(self._config, self._side)
         m.submodules.scanner = scanner = Scanner(self._config, self._side)
+        m.submodules.emitter = emitter = Emitter(self._config, latency=Scanner.latency)
         wiring.connect(m, wiring.flipped(self.i), storage.i)
         wiring.connect(m, storage.task, scanner.task)
-        wiring.connect(m, scanner.o, wiring.flipped(self.o))
+        wiring.connect(m, scanner.batch, emitter.batch)
+        wiring.connect(m, emitter.o, wiring.flipped(self.o))
+        for lane in range(self._config.lanes):
+            m.d.comb += [storage.rows[lane].eq(scanner.rows[lane]), scanner.keys[lane].eq(storage.keys[lane])]
         m.d.comb += [
             storage.index.eq(self.index),
-            scanner.index.eq(self.index),
+            emitter.index.eq(self.index),
             storage.window.eq(self.window),
-            storage.slot.eq(scanner.slot),
-            scanner.keys.eq(storage.keys),
-            storage.busy.eq(scanner.busy),
-            storage.unread.eq(scanner.unread),
+            emitter.window.eq(self.window),
+            scanner.single.eq(self.window.slice != 0),
+            storage.scanning.eq(scanner.scanning),
+            storage.position.eq(scanner.position),
+            storage.waiting.eq(scanner.waiting),
+            storage.first.eq(scanner.first),
+            scanner.written.eq(storage.written),
+            emitter.found.eq(scanner.found),
+            emitter.found_valid.eq(scanner.found_valid),
+            scanner.room.eq(emitter.room),
             self.overflow.eq(storage.overflow),
             self.overflow_row.eq(storage.overflow_row),
             self.overflow_after.eq(storage.overflow_after),
             self.compared.eq(scanner.compared),
-            self.matched.eq(scanner.matched),
+            self.matched.eq(emitter.matched),
         ]
         return m

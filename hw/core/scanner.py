@@ -1,116 +1,194 @@
-"""The processing side of a region: scans the live slots for one probe, a stored tuple a cycle."""
+"""The processing side of a region: collects probes into batches, and reads the ring once for each batch."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
-from splitjoin.device.wire import ROW_BITS, Configuration, ItemKind
+from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..hls.matcher import Matcher
-from ..layouts import other, result_layout, struct
-from ..network.queue import Queue
-from .storage import task_layout
+from ..layouts import struct
+from ..tech.ram import Ram
+from .layouts import batch_layout, found_layout, groups_bits, position_bits, task_layout
 
 __all__ = ["Scanner"]
 
-#: Registers between issuing a slot and its keys: block RAM, and its output register.
-_READ_LATENCY = 2
-#: Results a region can hold while its merger is busy elsewhere.
-_RESULTS = 16
+#: Cycles from issuing a read to its keys.
+_READ_LATENCY = Ram.latency
 
 
 class Scanner(wiring.Component):
-    """Compares a probe with every live tuple of the sub-window, oldest first (SplitJoin, Algorithm 3).
+    """Compares a batch of probes with every live tuple of the sub-window, oldest first (SplitJoin, Algorithm 3).
 
-    One slot is issued a cycle, and the next task is taken in the cycle of the last slot of the one before: no cycle is
-    lost between probes, except one for a star. The pipeline never stalls; instead no slot is issued unless the result
-    queue has room for everything under way.
+    While a pass is under way, the probes that come are collected. When it ends they are the next batch, and its first
+    read follows the last one of the pass before in the next cycle. A pass reads the union of its probes' windows once,
+    a tuple from each lane a cycle, and starts with the oldest tuple of the oldest probe, wherever in the lanes that
+    lies. Each probe takes part from its own start to its own end: tuples that were stored after it, or expired before
+    it, are masked off.
 
-    Ports: ``task``: `task_layout`. ``slot``/``keys``: read port of the ring, two cycles. ``busy``/``unread``: slots
-    still to read, for the storage side. ``o``: results and stars, as `result_layout`. ``compared``, ``matched``: one
-    comparison, one match in this cycle.
+    Ports: ``task``: `task_layout`. ``single``: batches of one probe only. ``rows``/``keys``: read ports of the ring,
+    two cycles. ``scanning``, ``position``, ``waiting``, ``first``, ``written``: as of `Storage`. ``batch``: offered
+    when its pass begins. ``found``, ``found_valid``: the outcome of each read, in order. ``room``: no read is issued
+    without it; `latency` outcomes may still come. ``idle``: no pass is under way. ``compared``: a probe is taken, which
+    this many comparisons come of.
     """
+
+    #: Cycles from issuing a read to its outcome.
+    latency = _READ_LATENCY + Matcher.latency + 1
 
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
-        slot = unsigned(bits_for(config.capacity - 1))
+        position = position_bits(config)
         super().__init__({
             "task": In(stream.Signature(task_layout(config, side))),
-            "index": In(range(max(2, config.cores))),
-            "slot": Out(slot),
-            "keys": In(struct(config.keys(side))),
-            "busy": Out(1),
-            "unread": Out(slot),
-            "o": Out(stream.Signature(result_layout())),
-            "compared": Out(1),
-            "matched": Out(1),
+            "single": In(1),
+            "rows": Out(range(config.capacity // config.lanes)).array(config.lanes),
+            "keys": In(struct(config.keys(side))).array(config.lanes),
+            "scanning": Out(1),
+            "position": Out(position),
+            "waiting": Out(1),
+            "first": Out(position),
+            "written": In(position),
+            "batch": Out(stream.Signature(batch_layout(config))),
+            "found": Out(found_layout(config)),
+            "found_valid": Out(1),
+            "room": In(1),
+            "compared": Out(range(config.capacity + 1)),
         })
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        config, side = self._config, self._side
-        m.submodules.matcher = matcher = Matcher(config, side)
-        m.submodules.results = results = Queue(result_layout(), _RESULTS)
-        wiring.connect(m, results.o, wiring.flipped(self.o))
+        config = self._config
+        lanes, probes = config.lanes, config.probes
+        lane_bits = lanes.bit_length() - 1
+        m.submodules.matcher = matcher = Matcher(config, self._side)
+        m.d.comb += [matcher.keys[lane].eq(self.keys[lane]) for lane in range(lanes)]
 
-        task = Signal(task_layout(config, side))  # the task under way; start, count and row move with the scan
-        latency = _READ_LATENCY + Matcher.latency
-        room = Signal()
-        m.d.comb += room.eq(results.level < _RESULTS - latency)
+        # The batch being collected.
+        number = Signal(range(probes + 1))  # probes in it
+        flush = Signal()
+        row = Signal(ROW_BITS)
+        reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
+        take, taken = Signal(), Signal()  # it becomes the batch under way; it became so in the last cycle
+        task = self.task.payload
+        opening = Signal()  # the task is the first of its batch
+        accept = Signal()
+        start, end = Signal(position_bits(config)), Signal(position_bits(config))
+        m.d.comb += [
+            opening.eq(number == 0),
+            # For the bounds collected so far to reach their comparators, which lag behind by `_READ_LATENCY` cycles.
+            self.task.ready.eq(~take & ~taken & ~flush & (number != Mux(self.single, 1, probes))),
+            accept.eq(self.task.valid & self.task.ready),
+            start.eq(Mux(opening, 0, task.start - self.first)),
+            end.eq(start + task.count),
+            self.waiting.eq(~opening),
+            self.compared.eq(Mux(accept, task.count, 0)),
+            matcher.bounds.eq(task.bounds),
+            matcher.load.eq(Mux(accept, 1 << number, 0)),
+        ]
+        with m.If(accept):
+            m.d.sync += [number.eq(number + 1), flush.eq(task.flush)]
+            with m.If(opening | ~task.flush):
+                m.d.sync += reach.eq(end)
+            with m.If(opening):
+                m.d.sync += [self.first.eq(task.start), row.eq(task.row)]
+        with m.If(take):
+            m.d.sync += [number.eq(0), flush.eq(0)]
+        m.d.sync += taken.eq(take)
 
-        work = Cat(task.count != 0, task.star, task.end)
-        compare, star, end, last = Signal(), Signal(), Signal(), Signal()
+        # The pass under way.
+        left = Signal(position_bits(config))  # tuples it has still to read
+        ahead = Signal(position_bits(config))  # tuples written from its position on
+        upper, lower = (Signal(range(config.capacity // lanes), name=name) for name in ("upper", "lower"))
+        issue, last = Signal(), Signal()
         m.d.comb += [
-            compare.eq((task.count != 0) & room),
-            star.eq((task.count == 0) & task.star & room),
-            end.eq((task.count == 0) & ~task.star & task.end & room),
-            # The last item of the task is issued now, or there was none.
-            last.eq(Mux(work.any(),
-                        room & ((task.count == 1) & ~task.star & ~task.end
-                                | (task.count == 0) & (task.star ^ task.end)),
-                        1)),
-            self.task.ready.eq(last),
-            self.slot.eq(task.start),
-            self.unread.eq(task.start),
-            self.busy.eq(task.count != 0),
+            ahead.eq(self.written - self.position),
+            last.eq(left <= lanes),
+            issue.eq(self.scanning & self.room & ((ahead >= lanes) | (ahead >= left))),
+            take.eq(~opening & (~self.scanning | (issue & last)) & (~self.batch.valid | self.batch.ready)),
         ]
-        with m.If(compare):
-            m.d.sync += [task.start.eq(task.start + 1), task.count.eq(task.count - 1),
-                         task.row.eq(task.row + config.cores)]
-        with m.If(star):
-            m.d.sync += task.star.eq(0)
-        with m.If(end):
-            m.d.sync += task.end.eq(0)
-        with m.If(self.task.valid & self.task.ready):
-            m.d.sync += task.eq(self.task.payload)
+        with m.If(self.batch.ready):
+            m.d.sync += self.batch.valid.eq(0)
+        with m.If(issue):
+            m.d.sync += [self.position.eq(self.position + lanes), left.eq(left - lanes), lower.eq(upper),
+                         upper.eq(upper + 1), self.scanning.eq(~last)]
+        with m.If(take):
+            m.d.sync += [
+                self.scanning.eq(1), self.position.eq(self.first), left.eq(reach), lower.eq(self.first[lane_bits:]),
+                upper.eq(self.first[lane_bits:] + 1),
+                self.batch.valid.eq(1), self.batch.payload.row.eq(row), self.batch.payload.flush.eq(flush),
+                self.batch.payload.lane.eq(self.first[:lane_bits]), self.batch.payload.probes.eq(number - 1),
+                self.batch.payload.count.eq(reach),
+            ]
+        # A read may begin in any lane: those before it are one row further.
+        behind = [self.position[:lane_bits] > lane for lane in range(lanes)]
+        m.d.comb += [self.rows[lane].eq(Mux(behind[lane], upper, lower)) for lane in range(lanes)]
 
-        issued = data.StructLayout({"valid": 1, "compare": 1, "item": result_layout()})
-        stage = Signal(issued, name="stage0")
-        m.d.comb += [
-            stage.valid.eq(compare | star | end),
-            stage.compare.eq(compare),
-            stage.item.kind.eq(Mux(compare, ItemKind.PAIR, Mux(star, ItemKind.STAR, ItemKind.END))),
-            stage.item.probe.eq(task.probe),
-            stage.item.stored.eq(task.row),
-        ]
-        bounds = task.bounds
-        for n in range(1, latency + 1):
-            following = Signal(issued, name=f"stage{n}")
-            m.d.sync += following.eq(stage)
-            stage = following
-            if n <= _READ_LATENCY:
-                delayed = Signal(struct(config.bounds(other(side))), name=f"bounds{n}")
-                m.d.sync += delayed.eq(bounds)
-                bounds = delayed
-        m.d.comb += [
-            matcher.keys.eq(self.keys),
-            matcher.bounds.eq(bounds),
-            self.compared.eq(stage.valid & stage.compare),
-            self.matched.eq(stage.valid & stage.compare & matcher.match),
-            results.i.valid.eq(stage.valid & (~stage.compare | matcher.match)),
-            results.i.payload.eq(stage.item),
-            results.i.payload.stored.eq((stage.item.stored + self.index)[:ROW_BITS]),
-        ]
+        # Everything about the batch changes hands when the last keys of the one before are at the matcher.
+        swap = taken
+        for n in range(_READ_LATENCY - 1):
+            delayed = Signal(name=f"swap{n}")
+            m.d.sync += delayed.eq(swap)
+            swap = delayed
+        m.d.comb += matcher.swap.eq(swap)
+        token = Cat(issue, last)
+        for n in range(_READ_LATENCY):
+            delayed = Signal(2, name=f"token{n}")
+            m.d.sync += delayed.eq(token)
+            token = delayed
+        mask = self._mask(m, accept, start, end, number, swap, token)
+
+        for n in range(Matcher.latency):
+            later, later_mask = Signal(2, name=f"token_matched{n}"), Signal.like(mask, name=f"mask{n}")
+            m.d.sync += [later.eq(token), later_mask.eq(mask)]
+            token, mask = later, later_mask
+        m.d.sync += [self.found_valid.eq(token[0]), self.found.last.eq(token[1]),
+                     self.found.hits.eq(matcher.match & mask)]
         return m
+
+    def _mask(self, m: Module, accept, start, end, number, swap, token) -> Signal:
+        """Which probes take part in which lanes of the read whose keys are at the matcher.
+
+        A probe's window starts and ends with a read's number within the pass, found by equality, and the lanes of that
+        read from which on it is so.
+        """
+        config = self._config
+        lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
+        valid, last = token
+        group = Signal(groups_bits(config))
+        with m.If(valid):
+            m.d.sync += group.eq(Mux(last, 0, group + 1))
+        lane0 = Signal(lane_bits)  # where the reads of the batch being collected begin
+        m.d.comb += lane0.eq(Mux(number == 0, self.task.payload.start, self.first))
+        mask = Signal(config.probes * lanes)
+        for probe in range(config.probes):
+            load = Signal(name=f"load{probe}")
+            m.d.comb += load.eq(accept & (number == probe))
+            since = []  # per edge, the lanes that lie behind it
+            for name, edge in (("start", start), ("end", end)):
+                at = [Signal(groups_bits(config), name=f"{name}{probe}_{n}") for n in range(2)]
+                edges = [Signal(lanes, name=f"{name}_lanes{probe}_{n}") for n in range(2)]
+                passed, here = Signal(name=f"{name}_passed{probe}"), Signal(name=f"{name}_here{probe}")
+                with m.If(load):
+                    # Lane l is the (l − lane0) mod lanes-th tuple of a read.
+                    m.d.sync += [at[0].eq(edge[lane_bits:]),
+                                 edges[0].eq(Cat((lane - lane0)[:lane_bits] >= edge[:lane_bits]
+                                                 for lane in range(lanes)) if lanes > 1 else 1)]
+                with m.If(swap):
+                    m.d.sync += [at[1].eq(at[0]), edges[1].eq(edges[0])]
+                m.d.comb += here.eq(at[1] == group)
+                with m.If(valid):
+                    m.d.sync += passed.eq(~last & (passed | here))
+                since.append([passed | (here & edges[1][lane]) for lane in range(lanes)])
+            for lane in range(lanes):
+                # Beyond its window's end only the last batch member could be, in the rest of the last read.
+                m.d.comb += mask[probe * lanes + lane].eq(since[0][lane] & ~since[1][lane])
+        members = [Signal(config.probes, name=f"members{n}") for n in range(2)]
+        with m.If(accept):
+            m.d.sync += members[0].eq(Mux(number == 0, 1, members[0] | (1 << number)))
+        with m.If(swap):
+            m.d.sync += members[1].eq(members[0])
+        taking_part = Signal.like(mask)
+        m.d.comb += taking_part.eq(mask & Cat(members[1][n // lanes] for n in range(config.probes * lanes)))
+        return taking_part

@@ -2,64 +2,57 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
 from splitjoin.device.wire import ROW_BITS, Configuration, Op
 
 from ..layouts import STREAM_R, STREAM_S, input_layout, other, struct, window_layout
+from ..network.queue import Queue
+from ..tech.ram import Ram
+from .layouts import STORES, position_bits, task_layout
 
-__all__ = ["Storage", "task_layout"]
-
-
-def task_layout(config: Configuration, side: str) -> data.StructLayout:
-    """What the storage side hands to the processing side of the region that stores ``side``.
-
-    ``start`` and ``count``: ring slot of the oldest live tuple and how many are live; ``row``: its row id less the
-    core's index; ``probe``: the probe's row id; then whether a star and an END item follow; ``bounds``.
-    """
-    return data.StructLayout({
-        "start": unsigned(bits_for(config.capacity - 1)),
-        "count": unsigned(bits_for(config.capacity)),
-        "row": unsigned(ROW_BITS),
-        "probe": unsigned(ROW_BITS),
-        "star": unsigned(1),
-        "end": unsigned(1),
-        "bounds": struct(config.bounds(other(side))),
-    })
+__all__ = ["Storage"]
 
 
 class Storage(wiring.Component):
     """Applies operations in arrival order (SplitJoin, section 4, Algorithms 2 and 4).
 
     A tuple of the region's own stream is counted, and stored when it is this core's turn: row id mod cores = index. A
-    tuple of the other stream becomes a task for the processing side, with a snapshot of the live slots; storing goes on
-    meanwhile. Tuples expire on any arrival: by time, one per two cycles, before the operation takes effect; by count,
-    together with the store that pushes them out.
+    tuple of the other stream becomes a task for the processing side, with a snapshot of the live positions; storing
+    goes on meanwhile. Tuples expire on any arrival: by time, one per two cycles, before the operation takes effect; by
+    count, together with the store that pushes them out.
+
+    The ring is banked: position p lies in lane p mod lanes. A store counts at once, but is written only when no probe
+    has to read any more what its slot holds; up to `STORES` of them wait for that.
 
     Ports:
         ``i``: input records, in arrival order. ``task``: probes, as `task_layout`.
         ``index``: this core's number, 0 to cores − 1, constant. ``window``: settings, constant while tuples are in
         flight.
-        ``slot``, ``keys``: read port of the ring; ``keys`` belongs to the ``slot`` of two cycles ago.
-        ``busy``, ``unread``: whether the processing side still has to read slots, and the first of them.
+        ``rows``, ``keys``: read ports of the ring, one a lane; ``keys`` belong to the ``rows`` of two cycles ago.
+        ``scanning``, ``position``: whether a pass is under way, and the first position it has still to read.
+        ``waiting``, ``first``: whether probes wait for the next pass, and the first position that will read.
+        ``written``: the position up to which, exclusive, tuples are written.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
         ``overflow_after``: how many tuples of the other stream had arrived before it.
     """
 
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
-        slot = unsigned(bits_for(config.capacity - 1))
+        position = position_bits(config)
         super().__init__({
             "i": In(stream.Signature(input_layout(config))),
             "task": Out(stream.Signature(task_layout(config, side))),
             "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)),
-            "slot": In(slot),
-            "keys": Out(struct(config.keys(side))),
-            "busy": In(1),
-            "unread": In(slot),
+            "rows": In(range(config.capacity // config.lanes)).array(config.lanes),
+            "keys": Out(struct(config.keys(side))).array(config.lanes),
+            "scanning": In(1),
+            "position": In(position),
+            "waiting": In(1),
+            "first": In(position),
+            "written": Out(position),
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
             "overflow_after": Out(ROW_BITS),
@@ -72,26 +65,12 @@ class Storage(wiring.Component):
         own = STREAM_R if self._side == "r" else STREAM_S
 
         live = Signal(range(depth + 1))  # tuples in the sub-window
-        head = Signal(range(depth))  # slot of the oldest one
-        tail = Signal(range(depth))  # slot for the next one
+        head = Signal(position_bits(config))  # position of the oldest one
+        tail = Signal(position_bits(config))  # position for the next one
         head_row = Signal(ROW_BITS)  # row id of the oldest one, less index
         count = Signal(ROW_BITS)  # own tuples so far
         turn = Signal(range(max(2, config.cores)))  # count mod cores
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
-        since = Signal(32)  # probes since the last star
-
-        m.submodules.ring = ring = memory.Memory(shape=struct(config.keys(self._side)), depth=depth, init=[])
-        write, read = ring.write_port(), ring.read_port()
-        keys = Signal(struct(config.keys(self._side)))
-        # Two registers: block RAM without its output register is the slowest thing on the chip (ECP5: 5.6 ns).
-        m.d.sync += keys.eq(read.data)
-        body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
-        m.d.comb += [
-            read.addr.eq(self.slot),
-            self.keys.eq(keys),
-            write.addr.eq(tail),
-            *(write.data[name].eq(body[name]) for name, _ in config.keys(self._side).fields),
-        ]
 
         store, probe, flush = Signal(), Signal(), Signal()
         is_tuple = op.op == Op.TUPLE
@@ -111,15 +90,12 @@ class Storage(wiring.Component):
                         & ~self.window.rows.all()),
             live_left.eq(live - by_count),
         ]
-        # The slot at the tail may be expired and yet not read by the scan under way: then the store waits.
-        unread = Signal()
-        m.d.comb += unread.eq(self.busy & (self.unread == tail))
 
         settled = Const(1)  # whether it is known that the oldest tuple is not too old
         by_time = Const(0)
         full = Signal()
         m.d.comb += full.eq(store & mine & (live_left == depth))
-        written = Signal()
+        stored = Signal()
         advance = Signal()  # the oldest tuple leaves
         if config.time_bits:
             m.submodules.times = times = memory.Memory(shape=config.time_bits, depth=depth, init=[])
@@ -129,7 +105,7 @@ class Storage(wiring.Component):
             settled = Signal()
             age = Signal(config.time_bits)
             m.d.comb += [
-                t_write.addr.eq(tail), t_write.data.eq(op.ts), t_write.en.eq(written),
+                t_write.addr.eq(tail), t_write.data.eq(op.ts), t_write.en.eq(stored),
                 t_read.addr.eq(head),
                 age.eq(op.ts - t_read.data),
                 by_time.eq(self.i.valid & (live != 0) & fresh & self.window.timed & (op.op != Op.FLUSH)
@@ -137,20 +113,21 @@ class Storage(wiring.Component):
                 settled.eq((live == 0) | (op.op == Op.FLUSH) | ~self.window.timed | (fresh & ~by_time)),
             ]
             # A read sees the new head, or a tuple just written to it, one cycle later.
-            m.d.sync += fresh.eq(~(advance | (written & (live_left == 0))))
+            m.d.sync += fresh.eq(~(advance | (stored & (live_left == 0))))
 
+        m.submodules.stores = stores = Queue(struct(config.keys(self._side)), STORES)
         go = Signal()  # the operation takes effect
         m.d.comb += go.eq(self.i.valid & settled & (
-            (store & ~full & ~(mine & unread)) | ((probe | flush) & self.task.ready) | (op.op == Op.TICK)))
+            (store & ~full & (~mine | stores.i.ready)) | ((probe | flush) & self.task.ready) | (op.op == Op.TICK)))
         m.d.comb += [
             self.i.ready.eq(go),
-            written.eq(go & store & mine),
-            write.en.eq(written),
+            stored.eq(go & store & mine),
+            stores.i.valid.eq(stored),
             advance.eq(by_time | (go & store & by_count)),
         ]
         m.d.sync += [
-            live.eq(live + written - advance),
-            tail.eq(tail + written),
+            live.eq(live + stored - advance),
+            tail.eq(tail + stored),
             head.eq(head + advance),
         ]
         with m.If(advance):
@@ -161,22 +138,46 @@ class Storage(wiring.Component):
             m.d.sync += [self.overflow.eq(1), self.overflow_row.eq(count)]
         m.d.comb += self.overflow_after.eq(probes)  # stands still, as the input does
 
-        # Stars: every `precision` probes, and on flush if the open group is not empty.
-        star = Signal()
-        task = self.task.payload
         bounds_at = config.keys(other(self._side)).width
         bounds = op.body[bounds_at:bounds_at + config.bounds(other(self._side)).width]
+        task = self.task.payload
         m.d.comb += [
-            star.eq(Mux(flush, since != 0, (since + 1) == self.window.precision) & (self.window.precision != 0)),
             self.task.valid.eq((probe | flush) & settled),
             task.start.eq(head),
             task.count.eq(Mux(flush, 0, live)),
             task.row.eq(head_row),
-            task.probe.eq(probes - flush),
-            task.star.eq(star),
-            task.end.eq(flush),
+            task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
         ]
         with m.If(self.task.valid & self.task.ready):
-            m.d.sync += [probes.eq(probes + probe), since.eq(Mux(star | flush, 0, since + 1))]
+            m.d.sync += probes.eq(probes + probe)
+
+        body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
+        m.d.comb += [stores.i.payload[name].eq(body[name]) for name, _ in config.keys(self._side).fields]
+        self._ring(m, stores)
         return m
+
+    def _ring(self, m: Module, stores: Queue) -> None:
+        """The banks, and the write of the oldest store that waits."""
+        config = self._config
+        lane_bits = config.lanes.bit_length() - 1
+        # What the slot holds, `capacity` positions ago, must have been read: compared in modular arithmetic.
+        unread, promised = Signal(position_bits(config)), Signal(position_bits(config))
+        write = Signal()
+        m.d.comb += [
+            unread.eq(self.written - config.capacity - self.position),
+            promised.eq(self.written - config.capacity - self.first),
+            write.eq(stores.o.valid & ~(self.scanning & ~unread[-1]) & ~(self.waiting & ~promised[-1])),
+            stores.o.ready.eq(write),
+        ]
+        m.d.sync += self.written.eq(self.written + write)
+        for lane in range(config.lanes):
+            bank = Ram(struct(config.keys(self._side)), config.capacity // config.lanes)
+            m.submodules[f"bank{lane}"] = bank
+            m.d.comb += [
+                bank.r_addr.eq(self.rows[lane]),
+                self.keys[lane].eq(bank.r_data),
+                bank.w_addr.eq(self.written[lane_bits:]),
+                bank.w_data.eq(stores.o.payload),
+                bank.w_en.eq(write & (self.written[:lane_bits] == lane)),
+            ]

@@ -56,13 +56,15 @@ class Combiner(wiring.Component):
             self.left.ready.eq(buffer.i.ready & (end | (take & ~right))),
             self.right.ready.eq(buffer.i.ready & (end | (take & right))),
         ]
+        kind = Signal(ItemKind)
         item, left, right_item = buffer.i.payload, self.left.payload, self.right.payload
         m.d.comb += [
-            item.kind.eq(Mux(right, right_item.kind, left.kind)),
+            kind.eq(Mux(right, right_item.kind, left.kind)),
+            item.kind.eq(Mux(kind == ItemKind.SLICE, ItemKind.STAR, kind)),
             item.side.eq(right),
             item.r.eq(Mux(right, right_item.stored, left.probe)),
             item.s.eq(Mux(right, right_item.probe, left.stored)),
-            self.sequence.ready.eq(self.total & take & buffer.i.ready & (item.kind == ItemKind.STAR)),
+            self.sequence.ready.eq(self.total & take & buffer.i.ready & (kind == ItemKind.STAR)),
         ]
         with m.If(take & buffer.i.ready):
             m.d.sync += served.eq(right)

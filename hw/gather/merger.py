@@ -29,10 +29,12 @@ class Merger(wiring.Component):
     SplitJoin's Merger (section 5, Algorithm 5) visits its inputs in a fixed order. This one takes whichever input has a
     result, in turns, so that an empty or slow core does not hold up the others; with ``total`` it waits until every
     input shows a result or a star and takes the one with the oldest stored tuple, so that each probe's results leave
-    sorted. A star and an END are barriers alike: nothing passes it until all inputs have come to it.
+    sorted. A star and an END are barriers alike: nothing passes it until all inputs have come to it. The star between
+    two slices of a probe is one that inputs with fewer slices do without: it passes when the others have come to it or
+    to the probe's last star.
 
-    Ports: ``i``: ``inputs`` result streams. ``o``. ``total``: setting, constant while items are in flight. Registered:
-    latency 1 cycle, 1 item a cycle.
+    Ports: ``i``: ``inputs`` result streams. ``o``. ``total``: setting, constant while items are in flight: sorted.
+    Registered: latency 1 cycle, 1 item a cycle.
     """
 
     def __init__(self, inputs: int):
@@ -53,6 +55,7 @@ class Merger(wiring.Component):
         n = self._inputs
         valid = Cat(i.valid for i in self.i)
         pair = Cat(i.valid & (i.payload.kind == ItemKind.PAIR) for i in self.i)
+        part = Cat(i.valid & (i.payload.kind == ItemKind.SLICE) for i in self.i)
         index_bits = bits_for(max(1, n - 1))
 
         # The oldest stored tuple among the pairs: a tournament on row ids, modular as these wrap.
@@ -79,16 +82,20 @@ class Merger(wiring.Component):
         chosen = Signal(index_bits)
         barrier = Signal()
         take = Signal()
+        slice_ = Signal()  # the barrier is one between slices
         payloads = Array(i.payload for i in self.i)
         m.d.comb += [
             chosen.eq(Mux(self.total, oldest, in_turn)),
             barrier.eq(valid.all() & ~pair.any()),
             take.eq(pair.any() & (~self.total | valid.all())),
             buffer.i.valid.eq(barrier | take),
+            slice_.eq(part.any()),
             buffer.i.payload.eq(Mux(barrier, self.i[0].payload.as_value(), payloads[chosen].as_value())),
         ]
+        with m.If(barrier & slice_):
+            m.d.comb += buffer.i.payload.kind.eq(ItemKind.SLICE)
         for j, i in enumerate(self.i):
-            m.d.comb += i.ready.eq(buffer.i.ready & (barrier | (take & (chosen == j))))
+            m.d.comb += i.ready.eq(buffer.i.ready & (barrier & (part[j] | ~slice_) | (take & (chosen == j))))
         with m.If(take & buffer.i.ready):
             m.d.sync += served.eq(chosen)
         return m

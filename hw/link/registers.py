@@ -65,7 +65,9 @@ class RegisterBlock(wiring.Component):
                             with m.If(self.w_stb):
                                 m.d.sync += value[32:].eq(self.w_data)
 
-        m.d.comb += self.settings.total.eq(values["order"] == OrderMode.TOTAL)
+        order = values["order"]
+        m.d.comb += [self.settings.total.eq(order == OrderMode.TOTAL),
+                     self.settings.sorted.eq((order == OrderMode.TOTAL) | (order == OrderMode.INNER))]
         for side in ("r", "s"):
             window, limit = self.settings[side], values[f"range_{side}"]
             m.d.comb += [
@@ -73,5 +75,6 @@ class RegisterBlock(wiring.Component):
                 window.range.eq(limit[:config.time_bits]),
                 window.timed.eq(~limit.all()),
                 window.precision.eq(values["precision"]),
+                window.slice.eq(values["slice"]),
             ]
         return m

@@ -23,7 +23,8 @@ _WINDOWS = {
 
 
 @cocotb.test()
-@cocotb.parametrize(window=list(_WINDOWS), order=["none", "outer(1)", "outer(7)", "total"], stalls=list(MATRIX))
+@cocotb.parametrize(window=list(_WINDOWS), order=["none", "outer(1)", "outer(7)", "inner(1)", "inner(3)", "total"],
+                    stalls=list(MATRIX))
 async def same_answer_as_the_golden_model(dut: Any, window: str, order: str, stalls: str) -> None:
     job = case(_CONFIG, random.Random(random.getrandbits(32)), window=_WINDOWS[window], order=order)
     tb = CocotbTestbench(dut)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 from splitjoin.device.wire import Configuration, ItemKind, item_record
@@ -54,7 +55,11 @@ async def merge(tb: Testbench, streams: Sequence[Sequence[Item]], stalls: Stalls
         tb.source(f"{name}i__{n}", map(packed_item, items), stalls.source(n))
     sink = tb.sink(f"{name}o", stalls.sink())
     pairs = sum(i.kind == ItemKind.PAIR for items in streams for i in items)
-    expected = pairs + len(streams[0]) - sum(i.kind == ItemKind.PAIR for i in streams[0])
+    stars = sum(i.kind in (ItemKind.STAR, ItemKind.END) for i in streams[0])
+    slices = Counter[int]()
+    for items in streams:
+        slices |= Counter(i.probe for i in items if i.kind == ItemKind.SLICE)
+    expected = pairs + stars + slices.total()
     await tb.run(lambda: len(sink.items) >= expected, limit=_limit(sum(map(len, streams))))
     await tb.steps(_QUIET)
     check_merged(streams, [item_of(p) for p in sink.items], total=total)

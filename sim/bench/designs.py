@@ -35,15 +35,18 @@ TREES = {f"b{b}k{k}": (b, k) for b in (2, 3, 4) for k in range(1, 10)}
 GATES = {f"n{n}": n for n in (1, 2, 3, 5, 8)}
 #: Name → (fan-in, leaves); one merger where they are equal.
 MERGERS = {f"c{c}k{k}": (c, k) for c, k in ((2, 2), (3, 3), (4, 4), (2, 5), (3, 9))}
-#: Name → (configuration, side). The results of 32 tuples are more than a region can hold, so that scans stall midway.
+#: Name → (configuration, side).
 REGIONS = {
-    f"{side}{cores}x{capacity}t{time_bits}": (
+    f"{side}{cores}x{capacity}t{time_bits}l{lanes}p{probes}": (
         Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("or", 0, 1), cores=cores,
-                      capacity=capacity, time_bits=time_bits), side)
-    for side in ("r", "s") for cores, capacity, time_bits in ((1, 4, 0), (3, 2, 9), (2, 8, 12), (1, 32, 12))
+                      capacity=capacity, time_bits=time_bits, lanes=lanes, probes=probes), side)
+    for side, cores, capacity, time_bits, lanes, probes in (
+        ("r", 1, 4, 0, 1, 1), ("s", 3, 2, 9, 1, 3), ("r", 2, 8, 12, 4, 2), ("s", 1, 32, 12, 1, 8), ("s", 2, 8, 0, 2, 4),
+        ("r", 3, 32, 12, 4, 8))
 }
 #: Name → configuration.
-TOPS = {f"k{k}b{b}c{c}": top_configuration(cores=k, fanout=b, fanin=c) for k, b, c in ((1, 2, 2), (5, 2, 3))}
+TOPS = {f"k{k}b{b}c{c}l{lanes}p{probes}": top_configuration(k, b, c, 4 * lanes, lanes, probes)
+        for k, b, c, lanes, probes in ((1, 2, 2, 1, 1), (5, 2, 3, 2, 3))}
 
 
 def _side_by_side(parts: Mapping[str, Any]) -> tuple[Module, list[Value]]:

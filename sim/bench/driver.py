@@ -70,10 +70,12 @@ class Case:
     comparisons: int
 
 
-def top_configuration(cores: int, fanout: int, fanin: int, capacity: int = 4) -> Configuration:
+def top_configuration(cores: int, fanout: int, fanin: int, capacity: int = 4, lanes: int = 1, probes: int = 1,
+                      ) -> Configuration:
     """The circuit that `case` runs on."""
     query = Query.make(*_schemas(), on=_ON, window="RANGE 9", time="ts")
-    return configure(query, make_plan(query.predicate), cores=cores, capacity=capacity, fanout=fanout, fanin=fanin)
+    return configure(query, make_plan(query.predicate), cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
+                     lanes=lanes, probes=probes)
 
 
 def case(config: Configuration, rng: random.Random, *, window: tuple[str, str], order: str, count: int = 50,
@@ -92,7 +94,7 @@ def case(config: Configuration, rng: random.Random, *, window: tuple[str, str], 
     lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
     encoder = Encoder(make_plan(query.predicate), config, max(lengths))
     records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush())]
-    with device("golden").open(query) as session:
+    with device("golden", cores=config.cores).open(query) as session:
         session.push(incoming)
         wanted, counters = _plain(session.flush()), session.counters()
     assert incoming.ts is not None

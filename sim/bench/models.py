@@ -43,11 +43,14 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """Run-time settings of a region. ``length`` None: no RANGE. ``precision``: probes between stars, 0 for none."""
+    """Run-time settings of a region. ``length`` None: no RANGE. ``precision``: probes between stars, 0 for none.
+    ``slice``: stored tuples between the inner stars of a probe, 0 for none.
+    """
 
     rows: int = NO_LIMIT
     length: int | None = None
     precision: int = 1
+    slice: int = 0
 
 
 def pack(record: Record, values: Mapping[str, int]) -> int:
@@ -69,7 +72,7 @@ def packed_window(config: Configuration, window: Window) -> int:
     """``window`` as the region's settings port takes it."""
     bits: int = window_layout(config).const({
         "rows": window.rows, "range": window.length or 0, "timed": window.length is not None,
-        "precision": window.precision}).as_bits()
+        "precision": window.precision, "slice": window.slice}).as_bits()
     return bits
 
 
@@ -160,7 +163,9 @@ class RegionModel:
 
     def _probe(self, op: Operation) -> list[Item]:
         out = []
-        for row, _, keys in self._live:
+        for n, (row, _, keys) in enumerate(self._live):
+            if self.window.slice and n and n % self.window.slice == 0:
+                out.append(Item(ItemKind.SLICE, self._probes))
             self.compared += 1
             tests = [low <= keys[r if self.side == "r" else s] <= high
                      for (low, high), (r, s) in zip(op.bounds, self.config.tests, strict=True)]
@@ -195,25 +200,43 @@ def groups(items: Iterable[Item]) -> Iterator[tuple[list[Item], Item | None]]:
 def check_merged(inputs: Sequence[Sequence[Item]], out: Sequence[Item], *, total: bool) -> None:
     """Fail unless ``out`` is a merge of ``inputs``: group by group the same pairs, then one star or END.
 
-    With ``total`` each group is sorted by stored row id; else each input's pairs keep their order.
+    A group has as many slices as that input has which has most. With ``total`` each slice is sorted by stored row id;
+    else each input's pairs keep their order.
     """
-    wanted = [list(groups(i)) for i in inputs]
-    found = list(groups(out))
+    wanted = [list(_sliced(i)) for i in inputs]
+    found = list(_sliced(out))
     assert len(found) == len(wanted[0]), f"{len(found)} groups instead of {len(wanted[0])}"
-    for n, (pairs, barrier) in enumerate(found):
-        parts = [w[n][0] for w in wanted]
+    for n, (slices, barrier) in enumerate(found):
         assert barrier is not None
         assert barrier.essence() == wanted[0][n][1], f"group {n} ends with {barrier}, not {wanted[0][n][1]}"
-        everything = [pair for part in parts for pair in part]
-        assert Counter(pairs) == Counter(everything), f"group {n} is {pairs}, not a merge of {parts}"
-        if total:
-            # Row ids are 32 bits that wrap around; a window is far smaller than half their range.
-            ages = [(pair.stored - everything[0].stored + 2**31) % 2**32 for pair in pairs]
-            assert ages == sorted(ages), f"group {n} is out of order: {pairs}"
-        else:
-            for part in parts:
-                kept = [p for p in pairs if p in part]
-                assert kept == part, f"group {n} has {part} in another order: {kept}"
+        count = max(len(w[n][0]) for w in wanted)
+        assert len(slices) == count, f"group {n} has {len(slices)} slices, not {count}"
+        for at, pairs in enumerate(slices):
+            _check_slice(pairs, [w[n][0][at] for w in wanted if at < len(w[n][0])], total, f"slice {at} of group {n}")
+
+
+def _check_slice(pairs: Sequence[Item], parts: Sequence[Sequence[Item]], total: bool, name: str) -> None:
+    everything = [pair for part in parts for pair in part]
+    assert Counter(pairs) == Counter(everything), f"{name} is {pairs}, not a merge of {parts}"
+    if total:
+        # Row ids are 32 bits that wrap around; a window is far smaller than half their range.
+        ages = [(pair.stored - everything[0].stored + 2**31) % 2**32 for pair in pairs]
+        assert ages == sorted(ages), f"{name} is out of order: {pairs}"
+    else:
+        for part in parts:
+            kept = [p for p in pairs if p in part]
+            assert kept == part, f"{name} has {part} in another order: {kept}"
+
+
+def _sliced(items: Iterable[Item]) -> Iterator[tuple[list[list[Item]], Item | None]]:
+    """Like `groups`, with each group cut into its slices."""
+    slices: list[list[Item]] = []
+    for pairs, barrier in groups(items):
+        slices.append(pairs)
+        if barrier is None or barrier.kind != ItemKind.SLICE:
+            yield slices, barrier
+            slices = []
+    assert not slices, "a slice ends the items"
 
 
 def check_combined(left: Sequence[Item], right: Sequence[Item], out: Sequence[tuple[int, Item]],

@@ -17,7 +17,8 @@ def random_window(rng: random.Random, config: Configuration, kind: str) -> Windo
     rows = rng.choice([1, rng.randint(1, largest), largest, max(1, largest - rng.randint(1, config.cores))])
     length = rng.choice([0, 1, rng.randint(2, 12), rng.randint(8, 60)])
     precision = rng.choice([0, 1, 1, 2, 5])
-    return Window(NO_LIMIT if kind == "range" else rows, None if kind == "rows" else length, precision)
+    return Window(NO_LIMIT if kind == "range" else rows, None if kind == "rows" else length, precision,
+                  rng.choice([0, 0, 1, 3]))
 
 
 def random_operations(rng: random.Random, config: Configuration, count: int, *, flush: bool = True) -> list[Operation]:
@@ -54,16 +55,20 @@ def _tuple(rng: random.Random, config: Configuration, stream: int, now: int) -> 
     return Operation(Op.TUPLE, stream, now, keys, tuple(bounds))
 
 
-def random_groups(rng: random.Random, inputs: int, count: int) -> list[list[Item]]:
+def random_groups(rng: random.Random, inputs: int, count: int, *, sliced: bool = False) -> list[list[Item]]:
     """What ``inputs`` cores send to a merger: ``count`` groups, many of them empty on some or all inputs, then END.
 
-    Row ids are dealt out in turn, as round-robin storage does.
+    Row ids are dealt out in turn, as round-robin storage does. ``sliced``: groups have slices, some inputs fewer.
     """
     streams: list[list[Item]] = [[] for _ in range(inputs)]
     for probe in range(count):
         oldest = rng.choice([0, rng.randrange(2**32 - 100), 1000])
         density = rng.choice([0, 0.2, 0.9])
-        for row in range(oldest, oldest + rng.choice([0, 3, 20])):
+        size = rng.choice([1, 2, 5]) * inputs
+        for n, row in enumerate(range(oldest, oldest + rng.choice([0, 3, 20]))):
+            # An input begins a slice with its first tuple in it, whether that is a result or not.
+            if sliced and n and n % size < inputs and n >= size:
+                streams[row % inputs].append(Item(ItemKind.SLICE, probe))
             if rng.random() < density:
                 streams[row % inputs].append(Item(ItemKind.PAIR, probe, row))
         for stream in streams:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrival import Arrivals
-from ..errors import CapacityError, DeviceError, OrderError, WindowOverflow
+from ..errors import CapacityError, DeviceError, WindowOverflow
 from ..lang.order import Order
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
@@ -65,15 +65,19 @@ class CircuitDevice(Device):
         capacity: Tuples of one stream that a core can hold, a power of two; None for what the ROWS windows need, and
             1024 for RANGE windows alone.
         fanout, fanin: Children of a distribution-tree node, inputs of a merger.
+        lanes, probes: Stored tuples that a region reads in a cycle, and probes that it compares each of them with.
     """
 
     cores: int = 4
     capacity: int | None = None
     fanout: int = 2
     fanin: int = 2
+    lanes: int = 1
+    probes: int = 1
 
     def __post_init__(self) -> None:
-        _check_options(self.cores, self.capacity, self.fanout, self.fanin)
+        _check_options(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
+                       lanes=self.lanes, probes=self.probes)
 
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
@@ -90,7 +94,7 @@ class CircuitDevice(Device):
     def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
         """The configuration that ``query`` needs on this device."""
         return configure(query, plan or make_plan(query.predicate), cores=self.cores, capacity=self.capacity,
-                         fanout=self.fanout, fanin=self.fanin)
+                         fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes)
 
     @abstractmethod
     def _connect(self, config: Configuration) -> Transport:
@@ -98,9 +102,9 @@ class CircuitDevice(Device):
 
 
 def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
-              fanin: int = 2) -> Configuration:
+              fanin: int = 2, lanes: int = 1, probes: int = 1) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``."""
-    _check_options(cores, capacity, fanout, fanin)
+    _check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes)
     windows = (query.window_r, query.window_s)
     if capacity is None:
         # A power of two from 64 on, so that few circuits serve all windows.
@@ -112,12 +116,12 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
     return Configuration(
         keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
-        fanin=fanin, time_bits=0 if longest is None else _time_bits(longest))
+        fanin=fanin, lanes=lanes, probes=probes, time_bits=0 if longest is None else _time_bits(longest))
 
 
-def _check_options(cores: int, capacity: int | None, fanout: int, fanin: int) -> None:
+def _check_options(*, capacity: int | None, **others: int) -> None:
     # Where the capacity is left to the windows, `configure` chooses one that is right.
-    check_parameters(cores=cores, capacity=64 if capacity is None else capacity, fanout=fanout, fanin=fanin)
+    check_parameters(capacity=64 if capacity is None else capacity, **others)
 
 
 def _longest(query: Query) -> int | None:
@@ -142,10 +146,11 @@ def settings(query: Query, config: Configuration, *, verified: bool = False) -> 
     order = query.order
     if verified and order.kind == "none":
         order = _STARRED
-    if order.kind == "inner":
-        raise OrderError(f"order '{order}' is not available on circuits yet; they have 'none', 'outer(N)' and 'total'")
-    modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL}
-    out = {"order": int(modes[order.kind]), "precision": 0 if order.kind == "none" else order.n}
+    modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL, "inner": OrderMode.INNER}
+    precision = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
+    # No sub-window holds more than the capacity, so that a longer slice is the whole of it.
+    slice_ = min(order.n, config.capacity) if order.kind == "inner" else 0
+    out = {"order": int(modes[order.kind]), "precision": precision, "slice": slice_}
     for side in ("r", "s"):
         window = query.window(side)
         if window.rows is not None and window.rows > config.window_capacity:

@@ -38,8 +38,9 @@ def _layout(*rows: tuple[str, int, Literal["r", "rw"], str, str]) -> tuple[Regis
 REGISTERS = _layout(
     ("id", 32, "r", "", "the constant 'SJ01'"),
     ("abi", 64, "r", "", "the ABI hash of the configuration"),
-    ("order", 32, "rw", "", "0 none, 1 outer, 2 total"),
+    ("order", 32, "rw", "", "0 none, 1 outer, 2 total, 3 inner"),
     ("precision", 32, "rw", "probes", "a star after this many probes of a stream; 0 for no stars"),
+    ("slice", 32, "rw", "tuples", "order inner: a star after this many tuples of each sub-window; 0 for none"),
     ("rows_r", 32, "rw", "tuples", "ROWS of R's window; all ones for no limit"),
     ("rows_s", 32, "rw", "tuples", "ROWS of S's window; all ones for no limit"),
     ("range_r", 64, "rw", "ticks", "RANGE of R's window; all ones for no limit"),

@@ -46,6 +46,8 @@ class ItemKind(IntEnum):
     PAIR = 0
     STAR = 1
     END = 2
+    #: Within the circuit only: a star between the slices of one probe (order ``inner``).
+    SLICE = 3
 
 
 class OrderMode(IntEnum):
@@ -54,6 +56,7 @@ class OrderMode(IntEnum):
     NONE = 0
     OUTER = 1
     TOTAL = 2
+    INNER = 3
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ class Configuration:
         capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536.
         fanout: Children of a distribution-tree node (b), 2 to 16.
         fanin: Inputs of a merger (c), 2 to 16.
+        lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; a core's capacity is at least twice that.
+        probes: Probes that a region compares each of them with (B), 1 to 16.
         time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
     """
 
@@ -105,10 +110,13 @@ class Configuration:
     capacity: int = 1024
     fanout: int = 2
     fanin: int = 2
+    lanes: int = 1
+    probes: int = 1
     time_bits: int = 0
 
     def __post_init__(self) -> None:
-        check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin)
+        check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
+                         lanes=self.lanes, probes=self.probes)
         _check("time_bits", self.time_bits, _within(self.time_bits, 0, 64) and self.time_bits != 1, "0, or 2 to 64")
         for name, widths in (("keys_r", self.keys_r), ("keys_s", self.keys_s)):
             for width in widths:
@@ -172,13 +180,18 @@ def item_record() -> Record:
     return Record((("kind", 2), ("side", 1), ("r", ROW_BITS), ("s", ROW_BITS)))
 
 
-def check_parameters(*, cores: object, capacity: object, fanout: object, fanin: object) -> None:
+def check_parameters(*, cores: object, capacity: object, fanout: object, fanin: object, lanes: object = 1,
+                     probes: object = 1) -> None:
     """Raise `UnsupportedError` unless a circuit can have these parameters, whatever the query."""
     _check("cores", cores, _within(cores, 1, 1024), "1 to 1024")
     _check("capacity", capacity, any(_within(capacity, 2**n, 2**n) for n in range(1, 17)),
            "a power of two from 2 to 65536")
     _check("fanout", fanout, _within(fanout, 2, 16), "2 to 16")
     _check("fanin", fanin, _within(fanin, 2, 16), "2 to 16")
+    _check("lanes", lanes, any(_within(lanes, n, n) for n in (1, 2, 4, 8)), "1, 2, 4 or 8")
+    _check("probes", probes, _within(probes, 1, 16), "1 to 16")
+    assert isinstance(lanes, int)
+    _check(f"capacity with {lanes} lanes", capacity, _within(capacity, 2 * lanes, 65536), f"{2 * lanes} or more")
 
 
 def _within(value: object, low: int, high: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 from splitjoin.device.wire import Configuration, ItemKind, Op
 from splitjoin.sim.bench.models import NO_LIMIT, Item, Operation, Window
@@ -23,23 +25,29 @@ def cells() -> st.SearchStrategy[Stalls]:
 def configurations(*, time: bool | None = None) -> st.SearchStrategy[Configuration]:
     """Small circuits, with more than one test in the predicate. ``time``: with event times or not; None: either."""
     bits = st.sampled_from({None: [0, 7, 9], True: [7, 9], False: [0]}[time])
+    shapes = [(lanes, capacity) for lanes in (1, 2, 4) for capacity in (2, 4, 8, 16) if capacity >= 2 * lanes]
+
+    def make(shape: tuple[int, int], **others: Any) -> Configuration:
+        return Configuration(keys_r=(2, 3), keys_s=(3,), tests=((0, 0), (1, 0)), lanes=shape[0], capacity=shape[1],
+                             **others)
+
     return st.builds(
-        Configuration, keys_r=st.just((2, 3)), keys_s=st.just((3,)), tests=st.just(((0, 0), (1, 0))),
+        make, st.sampled_from(shapes), probes=st.sampled_from([1, 2, 3, 8]),
         tree=st.sampled_from([("or", 0, 1), ("and", 0, 1), ("or", 1, ("and", 0, 1)), 0]), cores=st.integers(1, 4),
-        capacity=st.sampled_from([2, 4, 8]), fanout=st.integers(2, 4), fanin=st.integers(2, 4), time_bits=bits)
+        fanout=st.integers(2, 4), fanin=st.integers(2, 4), time_bits=bits)
 
 
 def windows(config: Configuration) -> st.SearchStrategy[Window]:
     """Windows of ROWS, of RANGE, and of both; ROWS alone fit the circuit, and often fill it exactly."""
     largest = config.window_capacity
     rows = st.one_of(st.just(largest), st.integers(1, largest))
-    precision = st.integers(0, 4)
+    marks = (st.integers(0, 4), st.one_of(st.just(0), st.integers(1, config.capacity)))
     if not config.time_bits:
-        return st.builds(Window, rows, st.none(), precision)
+        return st.builds(Window, rows, st.none(), *marks)
     length = st.integers(0, 12)
-    return st.one_of(st.builds(Window, rows, st.none(), precision),
-                     st.builds(Window, st.just(NO_LIMIT), length, precision),
-                     st.builds(Window, st.one_of(rows, st.just(largest + 1)), length, precision))
+    return st.one_of(st.builds(Window, rows, st.none(), *marks),
+                     st.builds(Window, st.just(NO_LIMIT), length, *marks),
+                     st.builds(Window, st.one_of(rows, st.just(largest + 1)), length, *marks))
 
 
 @st.composite
@@ -74,7 +82,12 @@ def merger_inputs(draw: st.DrawFn, inputs: int) -> list[list[Item]]:
     streams: list[list[Item]] = [[] for _ in range(inputs)]
     for probe in range(draw(st.integers(0, 6))):
         first = draw(st.sampled_from([0, 7, 2**31 - 2, 2**32 - 3]))  # row ids wrap around
+        sliced = draw(st.sampled_from([100, 1, 2])) * inputs
+        known = [0] * inputs
         for n in sorted(draw(st.sets(st.integers(0, 8)))):
+            while known[n % inputs] < n // sliced:
+                streams[n % inputs].append(Item(ItemKind.SLICE, probe))
+                known[n % inputs] += 1
             streams[n % inputs].append(Item(ItemKind.PAIR, probe, (first - first % inputs + n) % 2**32))
         for stream in streams:
             stream.append(Item(ItemKind.STAR, probe))

@@ -13,16 +13,17 @@ from splitjoin.sim.bench.pauses import MATRIX, Stalls
 from .stimuli import cells
 
 
-@given(st.data(), st.integers(1, 5), st.integers(2, 3), st.integers(2, 3), st.sampled_from([2, 4, 8]), cells(),
+@given(st.data(), st.integers(1, 5), st.integers(2, 3), st.integers(2, 3),
+       st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.sampled_from([1, 2, 5, 8]), cells(),
        st.integers(0, 10**6))
 @settings(max_examples=15)
-def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, capacity, stalls, seed):
-    config = top_configuration(cores, fanout, fanin, capacity)
+def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, ring, probes, stalls, seed):
+    config = top_configuration(cores, fanout, fanin, *ring, probes)
     largest = config.window_capacity
     rows = st.one_of(st.just(largest), st.integers(1, largest))
     both = st.builds("ROWS {} RANGE {}".format, rows, st.integers(0, 30))
     window = (data.draw(st.one_of(both, st.builds("ROWS {}".format, rows))), data.draw(both))
-    order = data.draw(st.sampled_from(["none", "outer(1)", "outer(3)", "outer(100)", "total"]))
+    order = data.draw(st.sampled_from(["none", "outer(1)", "outer(3)", "outer(100)", "inner(1)", "inner(3)", "total"]))
     job = case(config, random.Random(seed), window=window, order=order, count=data.draw(st.integers(0, 50)))
 
     async def body(tb):
@@ -46,15 +47,15 @@ def test_overflow_names_the_first_tuple_in_arrival_order(order, seed):
 def test_total_order_keeps_more_tuples_in_flight_than_it_can_tell_apart():
     """Results are not taken at first, so that tuples pile up at the input until the sequence queue is full."""
     config = top_configuration(2, 2, 2)
-    job = case(config, random.Random(3), window=("ROWS 1 RANGE 1", "ROWS 1 RANGE 1"), order="total", count=200)
+    job = case(config, random.Random(3), window=("ROWS 1 RANGE 1", "ROWS 1 RANGE 1"), order="total", count=600)
 
     async def body(tb):
         class Late(Stalls):
             def sink(self, port=0):
-                return iter([True] * 400 + [False] * 100_000)
+                return iter([True] * 900 + [False] * 100_000)
 
         _, sink = await answer(tb, job, Late(False, False))
-        assert sink.cycles[0] > 400
+        assert sink.cycles[0] > 900
 
     simulate(SplitJoin(config), body)
 

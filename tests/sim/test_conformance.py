@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from splitjoin.device.api import Device
 from splitjoin.device.circuit import CircuitDevice
 from splitjoin.golden import GoldenDevice
 from splitjoin.sim.device import SimDevice
@@ -12,30 +11,32 @@ from splitjoin.sim.pysim import PysimDevice
 from ..conformance import assert_conforms, run
 from ..scenarios import SCENARIOS, Scenario
 
-ORDERS = ("total", "none", "outer(1)", "outer(3)")
+ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
 STALLS = {"stall_in": 0.3, "stall_out": 0.3}
 #: Scenarios that between them have ROWS, RANGE, both, and different windows per stream: run at every number of cores.
 EVERY_WINDOW = [s for s in SCENARIOS if s.name in ("band-rows-17", "band-range", "band-rows-and-range")]
 
 
-def conforms(device: Device, scenario: Scenario, order: str) -> None:
+def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
     query = scenario.query(order)
     cuts = [len(scenario.r) // 2, len(scenario.r)]
     assert_conforms(run(device, query, scenario.r, scenario.s, cuts),
-                    run(GoldenDevice(), query, scenario.r, scenario.s), order)
+                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_pysim(scenario: Scenario) -> None:
     number = SCENARIOS.index(scenario)
-    for n in (number, number + 1):  # two of the four orders each: it is slow
-        conforms(PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, seed=n, **STALLS), scenario, ORDERS[n % 4])
+    for n in (number, number + 1):  # two of the orders each: it is slow
+        device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=(1, 2, 4)[n % 3], probes=n % 5 + 1, seed=n,
+                             **STALLS)
+        conforms(device, scenario, ORDERS[n % len(ORDERS)])
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_sim(scenario: Scenario) -> None:
     for seed, order in enumerate(ORDERS):
-        conforms(SimDevice(cores=3, capacity=64, fanin=3, seed=seed, **STALLS), scenario, order)
+        conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, seed=seed, **STALLS), scenario, order)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4, 8])
@@ -47,8 +48,19 @@ def test_number_of_cores(make: type[CircuitDevice], cores: int) -> None:
         conforms(make(cores=cores, capacity=64), scenario, "total")
 
 
+@pytest.mark.parametrize("probes", [1, 2, 4, 8])
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_lanes_and_probes(lanes: int, probes: int) -> None:
+    """The same items, whatever the number of lanes and probes; in windows that fill the ring and in others."""
+    for n, scenario in enumerate(EVERY_WINDOW):
+        device = SimDevice(cores=n % 2 + 1, capacity=64, lanes=lanes, probes=probes, stall_out=0.4 * (n % 2))
+        for order in ("total", "inner(2)"):
+            conforms(device, scenario, order)
+
+
 @pytest.mark.parametrize("stall_in", [0.0, 0.9])
 @pytest.mark.parametrize("stall_out", [0.0, 0.9])
 def test_stalls(stall_in: float, stall_out: float) -> None:
     for order in ORDERS:
-        conforms(SimDevice(cores=3, capacity=64, fanin=3, stall_in=stall_in, stall_out=stall_out), SCENARIOS[0], order)
+        conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, stall_in=stall_in, stall_out=stall_out),
+                 SCENARIOS[0], order)

@@ -19,10 +19,11 @@ from splitjoin.sim.pysim import PysimDevice
 
 from ..conformance import assert_conforms, run
 
-#: cores, capacity, fan-out, fan-in; whether there are event times. Rings of 2 are full nearly always;
-#: results of rings of 32 are more than a region can hold, so that scans stall midway.
-CIRCUITS = [((1, 4, 2, 2), True), ((3, 2, 2, 2), True), ((5, 4, 3, 2), True), ((2, 32, 2, 2), True),
-            ((1, 2, 2, 2), False), ((4, 2, 2, 4), False)]
+#: A sample of the matrix: cores, capacity, fan-out, fan-in, lanes, probes; whether there are event times. Rings of 2
+#: are full nearly always.
+CIRCUITS = [((1, 4, 2, 2, 1, 1), True), ((3, 2, 2, 2, 1, 8), True), ((5, 4, 3, 2, 2, 2), True),
+            ((2, 32, 2, 2, 1, 4), True), ((2, 32, 2, 2, 4, 8), True), ((1, 2, 2, 2, 1, 3), False),
+            ((4, 8, 2, 4, 4, 4), False)]
 ON = "abs(r.x - s.a) <= 2"
 SCHEMAS = {side: pa.schema([pa.field("ts", pa.int64(), nullable=False), pa.field(name, pa.int16(), nullable=False)])
            for side, name in (("r", "x"), ("s", "a"))}
@@ -56,7 +57,7 @@ class Join:
 
 @st.composite
 def joins(draw, circuit, *, timed, max_rows):
-    cores, capacity, _, _ = circuit
+    cores, capacity, *_ = circuit
     largest = cores * capacity
     rows = st.one_of(st.just(largest), st.integers(max(1, largest - cores), largest), st.integers(1, largest))
     windows = {}
@@ -80,7 +81,8 @@ def joins(draw, circuit, *, timed, max_rows):
             columns[side][0].append(now)
             columns[side][1].append(rng.randrange(span))
     tables = [pa.table(list(columns[side]), schema=SCHEMAS[side]) for side in "rs"]
-    order = draw(st.sampled_from(["none", "outer(1)", "outer(3)", "outer(1000)", "total", "total"]))
+    order = draw(st.sampled_from(["none", "outer(1)", "outer(3)", "outer(1000)", "inner(1)", "inner(2)",
+                                  "total", "total"]))
     cuts = tuple(draw(st.lists(st.integers(0, size), max_size=2)))
     stalls = draw(st.tuples(st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from([0.0, 0.5, 0.9]), st.integers(0, 999)))
     return Join(*tables, windows, timed, order, cuts, stalls)
@@ -88,10 +90,10 @@ def joins(draw, circuit, *, timed, max_rows):
 
 def check(circuit, make, join):
     """The golden model's answer, or the overflow that it must come to."""
-    cores, capacity, fanout, fanin = circuit
+    cores, capacity, fanout, fanin, lanes, probes = circuit
     stall_in, stall_out, seed = join.stalls
-    engine = make(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, stall_in=stall_in, stall_out=stall_out,
-                  seed=seed)
+    engine = make(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes,
+                  stall_in=stall_in, stall_out=stall_out, seed=seed)
     query = join.query()
     overflow = first_without_room(join.arrivals(), engine.configuration(query), join.windows) if join.timed else None
     if overflow is not None:
@@ -99,8 +101,8 @@ def check(circuit, make, join):
             run(engine, query, join.r, join.s, join.cuts)
         assert (caught.value.stream, caught.value.row) == overflow
         return
-    assert_conforms(run(engine, query, join.r, join.s, join.cuts), run(device("golden"), query, join.r, join.s),
-                    join.order)
+    golden = run(device("golden", cores=cores), query, join.r, join.s)
+    assert_conforms(run(engine, query, join.r, join.s, join.cuts), golden, join.order)
 
 
 @pytest.mark.parametrize(("circuit", "timed"), CIRCUITS, ids=str)
@@ -113,10 +115,12 @@ def test_compiled_circuit(circuit, timed):
     same_answer()
 
 
-@given(st.data(), st.integers(1, 6), st.sampled_from([2, 4, 8]), st.integers(2, 4), st.integers(2, 4), st.booleans())
+@given(st.data(), st.integers(1, 6), st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.integers(2, 4),
+       st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans())
 @settings(max_examples=20)
-def test_any_circuit_on_the_slow_simulator(data, cores, capacity, fanout, fanin, timed):
-    circuit = (cores, capacity, fanout, fanin)
+def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, probes, timed):
+    capacity, lanes = ring
+    circuit = (cores, capacity, fanout, fanin, lanes, probes)
     check(circuit, PysimDevice, data.draw(joins(circuit, timed=timed, max_rows=25)))
 
 

@@ -9,7 +9,7 @@ from splitjoin.sim.bench.on_amaranth import simulate
 
 from ..stimuli import cells, configurations, operations, windows
 
-SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64)
+SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, probes=2)
 
 
 def packed_settings(config, window_r, window_s):
@@ -33,12 +33,12 @@ def test_both_regions_do_their_part(data, config, stalls):
         tb.source("i", [packed_operation(config, op) for op in ops], stalls.source())
         sinks = [tb.sink("left", stalls.sink(0)), tb.sink("right", stalls.sink(1))]
         pins = {name: tb.watch(name) for name in ("overflow_r", "overflow_s", "overflow_row_r", "overflow_row_s",
-                                                   "compared", "matched")}
+                                                   "compared__0", "compared__1", "matched")}
         counts = [[0, 0], [0, 0]]
-        for _ in range(200 + 40 * len(ops) + 12 * sum(map(len, wanted))):
+        for _ in range(300 + 60 * len(ops) + 12 * sum(map(len, wanted))):
             await tb.step()
             for side in (0, 1):
-                counts[side][0] += pins["compared"]() >> side & 1
+                counts[side][0] += pins[f"compared__{side}"]()
                 counts[side][1] += pins["matched"]() >> side & 1
         for n, (model, sink, items) in enumerate(zip((left, right), sinks, wanted, strict=True)):
             found = [item_of(p) for p in sink.items]
@@ -58,9 +58,8 @@ def test_both_regions_do_their_part(data, config, stalls):
 
 @pytest.mark.parametrize("behind", [0, 60])
 def test_a_region_may_fall_behind_its_twin(behind):
-    """While the left region scans 64 tuples for each R probe, the right one goes on with what the queue holds.
-
-    When the left one's queue is full, the core takes no more, for neither.
+    """While the left region scans 64 tuples for R probes, the right one goes on as long as the left one can hold what
+    comes: a batch of probes, and stores whose slots are still to be read. Then the core takes no more, for neither.
     """
     def tuple_(stream):
         return Operation(Op.TUPLE, stream, 0, (1,), ((1, 1),))

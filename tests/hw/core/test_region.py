@@ -59,7 +59,9 @@ def star_cycles(window, ops, matches):
 @pytest.mark.parametrize("stores", [0, 1, 5])
 @pytest.mark.parametrize("window", [Window(rows=DEPTH), Window(rows=NO_LIMIT, length=DEPTH - 1)], ids=["rows", "range"])
 def test_a_stored_tuple_a_cycle_whether_tuples_are_stored_or_not(window, stores, matches):
-    """Probes back to back take one cycle per stored tuple and one for the star, also with stores between them."""
+    """Probes back to back take one cycle per stored tuple, also with stores between them. A star costs nothing: only
+    where every tuple matches is the output the limit, with its star and a few cycles for the next probe's first result.
+    """
     ops = [stored(ts) for ts in range(DEPTH)]
     now = DEPTH - 1
     for _ in range(6):
@@ -68,14 +70,15 @@ def test_a_stored_tuple_a_cycle_whether_tuples_are_stored_or_not(window, stores,
             now += 1
             ops.append(stored(now))
     cycles = star_cycles(window, ops, matches)
-    assert [b - a for a, b in pairwise(cycles)] == [DEPTH + 1] * 5
+    steps = [b - a for a, b in pairwise(cycles)]
+    assert all(DEPTH < n <= DEPTH + 8 for n in steps) if matches else steps == [DEPTH] * 5
 
 
 def test_latency_of_a_probe():
-    """From the cycle in which the probe is taken: 256 slots, two cycles of memory, two of comparison, queue, star."""
+    """From the cycle in which the probe is taken: 256 slots, two cycles of memory, two of comparison, list, star."""
     ops = [stored(0) for _ in range(DEPTH)] + [probe(0, 0)]
     (cycle,) = star_cycles(Window(rows=DEPTH), ops, 0)
-    assert cycle - DEPTH == DEPTH + 6
+    assert cycle - DEPTH == DEPTH + 12
 
 
 @pytest.mark.parametrize("side", ["x", "", None, 0])

@@ -2,109 +2,189 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration, ItemKind
+from splitjoin.device.wire import Configuration
+from splitjoin.hw.core.layouts import batch_layout, found_layout, position_bits, task_layout
 from splitjoin.hw.core.scanner import Scanner
-from splitjoin.hw.core.storage import task_layout
-from splitjoin.sim.bench.models import Item, item_of
 from splitjoin.sim.bench.on_amaranth import simulate
 
 from ..stimuli import pauses
 
-CONFIG = Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, cores=3, capacity=32)
-INDEX = 2
+CAPACITY = 32
+
+
+def configuration(lanes, probes):
+    return Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, cores=3, capacity=CAPACITY, lanes=lanes,
+                         probes=probes)
 
 
 class Ring:
-    """A memory behind the read port: ``keys`` follow ``slot`` two cycles later. Remembers what was unread."""
+    """Memories behind the read ports, two cycles away, of a ring whose position p holds ``contents[p]``."""
 
-    def __init__(self, tb, contents):
-        self._tb, self._contents = tb, contents
-        self._slot, self._busy, self._unread = tb.watch("slot"), tb.watch("busy"), tb.watch("unread")
-        self._pipeline = [0, 0]
-        self.busy = []
-        self.unread = []
+    def __init__(self, tb, config, contents):
+        self._tb, self._contents, self._lanes = tb, contents, config.lanes
+        self._rows = [tb.watch(f"rows__{n}") for n in range(config.lanes)]
+        self._pipeline = [[0] * config.lanes] * 2
 
     def drive(self):
-        self._tb.set("keys", self._contents[self._pipeline.pop(0)])
+        for lane, key in enumerate(self._pipeline.pop(0)):
+            self._tb.set(f"keys__{lane}", key)
 
     def observe(self, cycle):
-        self._pipeline.append(self._slot())
-        self.busy.append(self._busy())
-        self.unread.append(self._unread())
+        slots = [row() * self._lanes + lane for lane, row in enumerate(self._rows)]
+        self._pipeline.append([self._contents[slot] for slot in slots])
 
 
-def task(start=0, count=0, row=0, probe=0, star=0, end=0, low=0, high=15):
-    return task_layout(CONFIG, "r").const({
-        "start": start, "count": count, "row": row, "probe": probe, "star": star, "end": end,
-        "bounds": {"lo0": low, "hi0": high}}).as_bits()
+class Outcomes:
+    """What the scanner found, pass by pass: a list of hits per read."""
+
+    def __init__(self, tb, config):
+        self._layout = found_layout(config)
+        self._valid, self._found = tb.watch("found_valid"), tb.watch("found")
+        self.passes = [[]]
+        self.cycles = []
+
+    def drive(self):
+        pass
+
+    def observe(self, cycle):
+        if self._valid():
+            found = self._layout.from_bits(self._found())
+            self.passes[-1].append(found.hits)
+            self.cycles.append(cycle)
+            if found.last:
+                self.passes.append([])
 
 
-def scan(contents, start, count, row, probe, star, end, low, high):
-    """The items of one task."""
+def prepare(tb, config, contents, tasks, idle=None):
+    tb.attach(Ring(tb, config, contents))
+    outcomes = Outcomes(tb, config)
+    tb.attach(outcomes)
+    tb.set("room", 1)
+    layout = task_layout(config, "r")
+    bits = position_bits(config)
+    source = tb.source("task", [
+        layout.const({"start": start % 2**bits, "count": end - start, "row": 3 * start, "flush": flush,
+                      "bounds": {"lo0": low, "hi0": high}}).as_bits()
+        for start, end, low, high, flush in tasks], idle)
+    # All that any window needs is written; the ring goes round several times.
+    tb.set("written", max(task[1] for task in tasks) % 2**bits)
+    return source, outcomes
+
+
+@st.composite
+def windows(draw):
+    """Windows as they come: neither start nor end ever falls, and no union of them exceeds the ring."""
+    start = draw(st.integers(0, 40))
+    end = start + draw(st.integers(0, 8))
     out = []
-    for n in range(count):
-        if low <= contents[(start + n) % CONFIG.capacity] <= high:
-            out.append(Item(ItemKind.PAIR, probe, row + n * CONFIG.cores + INDEX))
-    return out + [Item(ItemKind.STAR, probe)] * star + [Item(ItemKind.END)] * end
+    for more, gone in draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9)):
+        end += more
+        start = min(start + gone, end)
+        low, high = draw(st.integers(0, 15)), draw(st.integers(0, 15))
+        out.append((start, end, low, high, False))
+    return [*out, (start, start, 0, 15, True)]
 
 
-@given(st.lists(st.integers(0, 15), min_size=32, max_size=32),
-       st.lists(st.tuples(st.integers(0, 31), st.one_of(st.integers(0, 3), st.integers(0, 32)), st.integers(0, 100),
-                          st.integers(0, 100), st.integers(0, 1), st.integers(0, 1), st.integers(0, 15),
-                          st.integers(0, 15)), max_size=8), pauses(), pauses())
-@settings(max_examples=40)
-def test_items_of_every_task_in_order(contents, tasks, idle, backpressure):
+@given(st.data(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), windows(), pauses(), pauses(),
+       st.booleans())
+@settings(max_examples=60)
+def test_every_probe_finds_what_its_window_holds(data, lanes, probes, tasks, idle, backpressure, single):
+    config = configuration(lanes, probes)
+    contents = data.draw(st.lists(st.integers(0, 15), min_size=CAPACITY, max_size=CAPACITY))
+
     async def body(tb):
-        tb.set("index", INDEX)
-        tb.attach(Ring(tb, contents))
-        source = tb.source("task", [task(*t) for t in tasks], idle)
-        sink = tb.sink("o", backpressure)
-        wanted = [item for t in tasks for item in scan(contents, *t)]
-        await tb.run(lambda: not source.queue and len(sink.items) >= len(wanted), limit=800)
-        await tb.steps(50)
-        assert [item_of(p) for p in sink.items] == wanted
+        tb.set("single", single)
+        source, outcomes = prepare(tb, config, contents, tasks, idle)
+        sink = tb.sink("batch", backpressure)
+        await tb.run(lambda: not source.queue and sum(batch_layout(config).from_bits(p).probes + 1 for p in sink.items)
+                     == len(tasks), limit=900)
+        await tb.steps(60)
+        batches = [batch_layout(config).from_bits(p) for p in sink.items]
+        assert len(outcomes.passes) == len(batches) + 1
+        assert [b.flush for b in batches] == [0] * (len(batches) - 1) + [1]
+        at = 0
+        for batch, reads in zip(batches, outcomes.passes, strict=False):
+            members = tasks[at:at + batch.probes + 1]
+            at += len(members)
+            assert not single or len(members) == 1
+            first = members[0][0]
+            assert (batch.row, batch.lane) == (3 * first, first % lanes)
+            wanted = []
+            for number in range(max(1, -(-(max(m[1] for m in members) - first) // lanes))):
+                word = 0
+                for p, (start, end, low, high, _) in enumerate(members):
+                    for position in range(first + number * lanes, first + (number + 1) * lanes):
+                        if start <= position < end and low <= contents[position % CAPACITY] <= high:
+                            word |= 1 << p * lanes + position % lanes
+                wanted.append(word)
+            assert reads == wanted
 
-    simulate(Scanner(CONFIG, "r"), body)
+    simulate(Scanner(config, "r"), body)
 
 
-@pytest.mark.parametrize("star", [0, 1])
-@pytest.mark.parametrize("count", [0, 1, 2, 7, 32])
-@pytest.mark.parametrize("high", [15, 0], ids=["all match", "none matches"])
-def test_a_slot_a_cycle_and_one_for_the_star(count, star, high):
+@pytest.mark.parametrize(("lanes", "probes"), [(1, 1), (1, 4), (2, 8), (4, 2), (4, 8)])
+@pytest.mark.parametrize("start", [0, 5])
+def test_a_read_a_cycle_with_no_cycle_between_passes(lanes, probes, start):
+    """Windows of the whole ring, that begin in any lane, for four full batches."""
+    config = configuration(lanes, probes)
+    passes = 4 if probes * 2 <= CAPACITY // lanes else 2
+
     async def body(tb):
-        tb.set("index", INDEX)
-        ring = Ring(tb, [1] * 32)
-        tb.attach(ring)
-        compared, matched = tb.watch("compared"), tb.watch("matched")
-        source = tb.source("task", [task(count=count, probe=n, star=star, high=high) for n in range(6)])
-        tb.sink("o")
-        counts = [0, 0]
-        for _ in range(6 * 33 + 20):
+        tasks = [(start, start + CAPACITY, 0, 15, False)] * (probes * passes)
+        _, outcomes = prepare(tb, config, [1] * CAPACITY, tasks)
+        tb.sink("batch")
+        compared = tb.watch("compared")
+        total = 0
+        for _ in range(passes * CAPACITY + 60):
             await tb.step()
-            counts = [counts[0] + compared(), counts[1] + matched()]
-        steps = {b - a for a, b in pairwise(source.cycles)}
-        assert steps == {max(1, count + star)}
-        assert counts == [6 * count, 6 * count if high else 0]
-        assert sum(ring.busy) == 6 * count
+            total += compared()
+        assert total == CAPACITY * probes * passes
+        # The first probe finds nobody scanning and starts alone; so the last batch is one short.
+        sizes = [len(reads) for reads in outcomes.passes[:-1]]
+        assert set(sizes) == {CAPACITY // lanes}
+        assert {b - a for a, b in pairwise(outcomes.cycles)} == {1}
+        # A pass must be long enough for all of the next batch to come meanwhile.
+        assert (outcomes.passes[1][0] == (1 << probes * lanes) - 1) == (probes < CAPACITY // lanes - 1)
 
-    simulate(Scanner(CONFIG, "r"), body)
+    simulate(Scanner(config, "r"), body)
 
 
-def test_unread_is_the_next_slot_and_stands_while_results_wait():
+def test_no_read_without_room_nor_beyond_what_is_written():
+    config = configuration(2, 2)
+
     async def body(tb):
-        tb.set("index", INDEX)
-        ring = Ring(tb, [1] * 32)
-        tb.attach(ring)
-        tb.source("task", [task(start=30, count=32)])
-        sink = tb.sink("o", iter([True] * 60 + [False] * 400))
-        await tb.steps(60)
-        slots = [u for u, busy in zip(ring.unread, ring.busy, strict=True) if busy]
-        assert slots[:3] == [30, 31, 0]
-        assert len(set(slots[-30:])) == 1, "no slot is issued while the results have nowhere to go"
-        assert ring.busy[-1]
-        await tb.steps(60)
-        slots = [u for u, busy in zip(ring.unread, ring.busy, strict=True) if busy]
-        assert list(dict.fromkeys(slots)) == [*range(30, 32), *range(30)]
-        assert len(sink.items) == 32
+        _, outcomes = prepare(tb, config, [1] * CAPACITY, [(0, 12, 0, 15, False)])
+        tb.sink("batch")
+        tb.set("written", 5)
+        scanning, position = tb.watch("scanning"), tb.watch("position")
+        await tb.steps(30)
+        assert (scanning(), position(), len(outcomes.passes[0])) == (1, 4, 2)
+        tb.set("written", 12)
+        tb.set("room", 0)
+        await tb.steps(30)
+        assert (position(), len(outcomes.passes[0])) == (4, 2)
+        tb.set("room", 1)
+        await tb.steps(30)
+        assert (scanning(), len(outcomes.passes[0])) == (0, 6)
 
-    simulate(Scanner(CONFIG, "r"), body)
+    simulate(Scanner(config, "r"), body)
+
+
+def test_probes_that_wait_protect_their_windows():
+    config = configuration(1, 2)
+
+    async def body(tb):
+        tasks = [(start, start + 20, 0, 15, False) for start in (3, 7, 9, 11)]
+        prepare(tb, config, [1] * CAPACITY, tasks)
+        waiting, first, scanning, position = (tb.watch(n) for n in ("waiting", "first", "scanning", "position"))
+        tb.sink("batch")
+        await tb.steps(9)
+        assert (scanning(), waiting(), first()) == (1, 1, 7)
+        # The second batch, of the probes from 7 and 9 on, begins only after the first one's pass.
+        assert 3 < position() < 23
+        await tb.steps(23)
+        assert (scanning(), waiting(), first()) == (1, 1, 11)
+        await tb.steps(60)
+        assert (scanning(), waiting()) == (0, 0)
+
+    simulate(Scanner(config, "r"), body)

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration, ItemKind, Op
-from splitjoin.hw.core.storage import Storage, task_layout
+from splitjoin.device.wire import Configuration, Op
+from splitjoin.hw.core.layouts import STORES, task_layout
+from splitjoin.hw.core.storage import Storage
 from splitjoin.sim.bench.models import Operation, RegionModel, Window, packed_operation, packed_window
 from splitjoin.sim.bench.on_amaranth import simulate
 
@@ -35,16 +38,14 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
     model = RegionModel(config, side, index, window)
     wanted = []
     for op in ops:
-        items = model.apply(op)
-        kinds = [item.kind for item in items]
+        model.apply(op)
         if model.overflow is not None:
             break
         if op.op == Op.FLUSH:
-            wanted.append((0, None, None, ItemKind.STAR in kinds, True, None))
+            wanted.append((0, None, True, None))
         elif op.op == Op.TUPLE and "rs"[op.stream] != side:
             rows = model.live
-            probe = sum(w[4] is False for w in wanted)
-            wanted.append((len(rows), rows[0] if rows else None, probe, ItemKind.STAR in kinds, False, op.bounds))
+            wanted.append((len(rows), rows[0] if rows else None, False, op.bounds))
 
     async def body(tb):
         source = prepare(tb, config, window, ops, index)
@@ -57,27 +58,36 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
         for payload in sink.items:
             task = task_layout(config, side).from_bits(payload)
             bounds = tuple((task.bounds[f"lo{j}"], task.bounds[f"hi{j}"]) for j in range(len(config.tests)))
-            found.append((task.count, task.row + index if task.count else None, None if task.end else task.probe,
-                          bool(task.star), bool(task.end), None if task.end else bounds))
+            found.append((task.count, task.row + index if task.count else None, bool(task.flush),
+                          None if task.flush else bounds))
         assert found == wanted
         assert overflow() == (model.overflow is not None)
 
     simulate(Storage(config, side), body)
 
 
-def test_keys_belong_to_the_slot_of_two_cycles_ago():
-    async def body(tb):
-        source = prepare(tb, PLAIN, Window(), [r(key) for key in (11, 22, 33, 44)])
-        keys = tb.watch("keys")
-        await tb.run(lambda: not source.queue, limit=20)
-        seen = []
-        for slot in (2, 0, 3, 1, 1, 1):
-            tb.set("slot", slot)
-            await tb.step()
-            seen.append(keys())
-        assert seen[2:] == [33, 11, 44, 22]
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_keys_belong_to_the_rows_of_two_cycles_ago(lanes):
+    """Position p lies in lane p mod lanes, row p div lanes, and the ring begins anew."""
+    config = replace(PLAIN, lanes=lanes, capacity=8)
 
-    simulate(Storage(PLAIN, "r"), body)
+    async def body(tb):
+        source = prepare(tb, config, Window(rows=8), [r(key) for key in range(10, 21)])
+        keys = [tb.watch(f"keys__{lane}") for lane in range(lanes)]
+        await tb.run(lambda: not source.queue, limit=30)
+        await tb.steps(2)
+        ring = [18, 19, 20, *range(13, 18)]
+        wanted = []
+        for n in range(9):
+            rows = [(3 * n + lane) % (8 // lanes) for lane in range(lanes)]
+            for lane, row in enumerate(rows):
+                tb.set(f"rows__{lane}", row)
+            wanted.append([ring[row * lanes + lane] for lane, row in enumerate(rows)])
+            await tb.step()
+            if n >= 2:
+                assert [key() for key in keys] == wanted[n - 2]
+
+    simulate(Storage(config, "r"), body)
 
 
 def test_a_store_takes_a_cycle_and_pushes_out_the_oldest():
@@ -92,56 +102,58 @@ def test_a_store_takes_a_cycle_and_pushes_out_the_oldest():
     simulate(Storage(PLAIN, "r"), body)
 
 
+@pytest.mark.parametrize("guard", ["scanning", "waiting"])
 @pytest.mark.parametrize("unread", range(4))
-def test_a_store_waits_for_the_slot_that_is_still_to_be_read(unread):
-    """The ring is full; the scan under way still has to read from slot ``unread`` on; the store wants slot 0."""
+def test_a_store_counts_at_once_and_is_written_when_its_slot_is_read(unread, guard):
+    """The ring is full; slots from ``unread`` on have still to be read; three stores want slots 0, 1 and 2."""
     async def body(tb):
         source = prepare(tb, PLAIN, Window(rows=4), [r(n) for n in range(4)])
+        sink = tb.sink("task")
         await tb.run(lambda: not source.queue, limit=10)
-        tb.set("busy", 1)
-        tb.set("unread", unread)
-        source.queue.extend([packed_operation(PLAIN, r(9))])
-        await tb.steps(10)
-        assert len(source.queue) == (1 if unread == 0 else 0)
-        tb.set("unread", 1)
+        written, keys = tb.watch("written"), tb.watch("keys__0")
         await tb.steps(2)
-        assert not source.queue
-
-    simulate(Storage(PLAIN, "r"), body)
-
-
-def test_a_store_does_not_wait_when_no_scan_is_under_way():
-    async def body(tb):
-        tb.set("busy", 0)
-        tb.set("unread", 0)
-        source = prepare(tb, PLAIN, Window(rows=4), [r(n) for n in range(9)])
-        await tb.run(lambda: not source.queue, limit=9)
-
-    simulate(Storage(PLAIN, "r"), body)
-
-
-def test_expired_slots_are_not_overwritten_before_they_are_read():
-    """All tuples expire by time while a scan is about to read them: new ones wait until it has."""
-    async def body(tb):
-        source = prepare(tb, TIMED, Window(length=5), [r(n, ts=0) for n in range(4)] + [s(ts=5)])
-        tb.sink("task")
-        await tb.run(lambda: not source.queue, limit=20)
-        tb.set("busy", 1)
-        tb.set("unread", 0)
-        source.queue.extend(packed_operation(TIMED, r(50 + n, ts=1000)) for n in range(3))
-        await tb.steps(30)
-        assert len(source.queue) == 3
-        keys = tb.watch("keys")
-        read = []
+        tb.set(guard, 1)
+        tb.set("position" if guard == "scanning" else "first", unread)
+        source.queue.extend(packed_operation(PLAIN, op) for op in (r(50), r(51), r(52), s()))
+        await tb.run(lambda: not source.queue, limit=8)
+        task = task_layout(PLAIN, "r").from_bits(sink.items[0])
+        assert (task.start, task.count, task.row) == (3, 4, 3)
+        await tb.steps(10)
+        assert written() == 4 + min(unread, 3)
+        held = []
         for slot in (0, 1, 2, 3, 3, 3):
-            tb.set("slot", slot)
-            tb.set("unread", slot)
+            tb.set("rows__0", slot)
             await tb.step()
-            read.append(keys())
-        assert read[2:] == [0, 1, 2, 3]
-        assert not source.queue
+            held.append(keys())
+        assert held[2:] == [*range(50, 50 + min(unread, 3)), *range(min(unread, 3), 4)]
+        tb.set(guard, 0)
+        await tb.steps(6)
+        assert written() == 7
 
-    simulate(Storage(TIMED, "r"), body)
+    simulate(Storage(PLAIN, "r"), body)
+
+
+def test_so_many_stores_wait_and_no_more():
+    """All tuples expire by time while a pass is about to read them, and as many come again."""
+    async def body(tb):
+        config = replace(TIMED, capacity=32)
+        source = prepare(tb, config, Window(length=5), [r(n, ts=0) for n in range(32)] + [s(ts=5)])
+        tb.sink("task")
+        await tb.run(lambda: not source.queue, limit=80)
+        tb.set("scanning", 1)
+        tb.set("position", 0)
+        source.queue.extend(packed_operation(config, r(50 + n, ts=1000)) for n in range(STORES + 3))
+        await tb.steps(200)
+        assert len(source.queue) == 3
+        written = tb.watch("written")
+        tb.set("position", 2)
+        await tb.steps(20)
+        assert (len(source.queue), written()) == (1, 34)
+        tb.set("scanning", 0)
+        await tb.steps(40)
+        assert (len(source.queue), written()) == (0, 32 + STORES + 3)
+
+    simulate(Storage(replace(TIMED, capacity=32), "r"), body)
 
 
 @pytest.mark.parametrize("last", [Operation(Op.TICK, 0, 1000), s(ts=1000), r(ts=1000)])

@@ -43,11 +43,13 @@ def test_what_was_written_is_read_and_reaches_the_settings(values):
             assert await registers.read(name) == value
         found = settings_layout(CONFIG).from_bits(word())
         assert found.total == (values["order"] == OrderMode.TOTAL)
+        assert found.sorted == (values["order"] in (OrderMode.TOTAL, OrderMode.INNER))
         for side in "rs":
             assert found[side].rows == values[f"rows_{side}"]
             assert found[side].range == values[f"range_{side}"] % 2**CONFIG.time_bits
             assert found[side].timed == (values[f"range_{side}"] != 2**64 - 1)
             assert found[side].precision == values["precision"]
+            assert found[side].slice == values["slice"] % 2**CONFIG.capacity.bit_length()
 
     simulate(RegisterBlock(CONFIG), body)
 
@@ -59,7 +61,9 @@ def test_order(order):
         word = tb.watch("settings")
         await registers.write("order", order)
         await tb.step()
-        assert settings_layout(CONFIG).from_bits(word()).total == (order == OrderMode.TOTAL)
+        found = settings_layout(CONFIG).from_bits(word())
+        assert found.total == (order == OrderMode.TOTAL)
+        assert found.sorted == (order in (OrderMode.TOTAL, OrderMode.INNER))
 
     simulate(RegisterBlock(CONFIG), body)
 

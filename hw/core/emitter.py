@@ -1,0 +1,210 @@
+"""The output side of a region: what a pass found, probe by probe, with stars between them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import ROW_BITS, Configuration, ItemKind
+
+from ..layouts import result_layout, window_layout
+from ..network.queue import Queue
+from ..tech.ram import Ram
+from .layouts import STORES, batch_layout, found_layout, groups_bits
+
+__all__ = ["Emitter"]
+
+#: Items between the list and the output.
+_ITEMS = 16
+
+
+class Emitter(wiring.Component):
+    """Lists the reads of a pass that found something, and goes through the list once for each probe of the batch.
+
+    A pass of the whole ring fits into the list, so that no scan ever waits for its own results: only for those of the
+    batch before, which the host has not read. The oldest probe's results leave while its pass is under way; a probe
+    without any takes one cycle.
+
+    Ports:
+        ``batch``: a batch, when its pass begins. ``found``, ``found_valid``: the outcome of each read of its pass.
+        ``room``: the list takes as many outcomes as are under way, and one more.
+        ``index``: the core's number. ``window``: settings; ``precision`` is probes between stars, and ``slice``, if not
+        0, tuples between the inner stars of a probe. ``o``: results and stars, as `result_layout`. ``matched``: a
+        result leaves.
+    """
+
+    def __init__(self, config: Configuration, *, latency: int):
+        """``latency``: cycles from a read, which is issued where there is room, to its outcome."""
+        self._config, self._latency = config, latency
+        super().__init__({
+            "batch": In(stream.Signature(batch_layout(config))),
+            "found": In(found_layout(config)),
+            "found_valid": In(1),
+            "room": Out(1),
+            "index": In(range(max(2, config.cores))),
+            "window": In(window_layout(config)),
+            "o": Out(stream.Signature(result_layout())),
+            "matched": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config = self._config
+        item = data.StructLayout({"end": 1, "flush": 1, "group": groups_bits(config), "lanes": config.lanes})
+        m.submodules.items = items = Queue(item, _ITEMS)
+        batch = Signal(batch_layout(config))
+        accept = Signal()
+        m.d.comb += accept.eq(self.batch.valid & self.batch.ready)
+        with m.If(accept):
+            m.d.sync += batch.eq(self.batch.payload)
+        self._walk(m, items, batch, accept)
+        self._express(m, items, batch, accept)
+        return m
+
+    def _walk(self, m: Module, items: Queue, batch, accept) -> None:
+        """The list, and the way through it."""
+        config = self._config
+        probes, lanes = config.probes, config.lanes
+        # As many reads as the longest pass has, and those under way on top, are less than this.
+        depth = 64
+        while depth < 2 * (config.capacity // lanes):
+            depth *= 2
+        assert depth > (config.capacity + STORES) // lanes + self._latency + 4
+        pointer = range(2 * depth)
+        entry = data.StructLayout({"group": groups_bits(config), "hits": probes * lanes})
+        m.submodules.list = found_list = Ram(entry, depth)
+
+        top, begin = Signal(pointer), Signal(pointer)  # end of the list; its first entry of the batch that leaves
+        level = Signal(pointer)
+        m.d.comb += level.eq(top - begin)
+        m.d.sync += self.room.eq(level < depth - self._latency - 3)
+
+        group = Signal(groups_bits(config))
+        hits = self.found.hits
+        write = Signal()
+        some = Signal(probes)  # probes that this read found something for
+        so_far = Signal(probes)
+        m.d.comb += [
+            some.eq(Cat(hits[n * lanes:(n + 1) * lanes].any() for n in range(probes))),
+            found_list.w_addr.eq(top[:-1]), found_list.w_data.group.eq(group), found_list.w_data.hits.eq(hits),
+            found_list.w_en.eq(write),
+            write.eq(self.found_valid & hits.any()),
+        ]
+        # A pass that has ended: up to where its entries go, and which probes have any.
+        past = Signal(data.StructLayout({"valid": 1, "end": top.shape(), "some": probes}))
+        leaving = Signal.like(past)  # the same for the batch that leaves
+        m.d.sync += top.eq(top + write)
+        with m.If(self.found_valid):
+            m.d.sync += [group.eq(Mux(self.found.last, 0, group + 1)),
+                         so_far.eq(Mux(self.found.last, 0, so_far | some))]
+
+        active = Signal()
+        cursor = Signal(pointer)
+        probe = Signal(range(max(2, probes)))
+        room, finished, finish, look = Signal(), Signal(), Signal(), Signal()
+        last = Signal()
+        m.d.comb += [
+            room.eq(items.level < _ITEMS - 3),
+            finished.eq(leaving.valid & ((cursor == leaving.end) | ~leaving.some[0])),
+            finish.eq(active & room & finished),
+            look.eq(active & room & ~finished & (leaving.valid | (cursor != top))),
+            last.eq(probe == batch.probes),
+            found_list.r_addr.eq(cursor[:-1]),
+        ]
+        with m.If(active & ~leaving.valid & past.valid):
+            m.d.sync += [leaving.eq(past), past.valid.eq(0)]
+        with m.If(self.found_valid & self.found.last):
+            m.d.sync += [past.valid.eq(1), past.end.eq(top + write), past.some.eq(so_far | some)]
+        with m.If(look):
+            m.d.sync += cursor.eq(cursor + 1)
+        with m.If(finish):
+            m.d.sync += [cursor.eq(Mux(last, leaving.end, begin)), probe.eq(Mux(last, 0, probe + 1)),
+                         leaving.some.eq(leaving.some >> 1)]
+            with m.If(last):
+                m.d.sync += [active.eq(0), leaving.valid.eq(0), begin.eq(leaving.end)]
+        with m.If(accept):
+            m.d.sync += active.eq(1)
+
+        token = Cat(look, finish, last & batch.flush, probe)
+        under_way = Signal.like(token)
+        looked = Signal.like(token)
+        m.d.sync += [under_way.eq(token), looked.eq(under_way)]
+        token = looked
+        entry_read = found_list.r_data
+        mine = Signal(lanes)
+        m.d.comb += [
+            mine.eq(Array(entry_read.hits[n * lanes:(n + 1) * lanes] for n in range(probes))[token[3:]]),
+            items.i.payload.end.eq(token[1]), items.i.payload.flush.eq(token[2]),
+            items.i.payload.group.eq(entry_read.group), items.i.payload.lanes.eq(mine),
+            items.i.valid.eq((token[0] & mine.any()) | token[1]),
+        ]
+        # A batch follows when nothing of the one before is left, as results are made from what is known of it.
+        m.d.comb += self.batch.ready.eq(~active & ~under_way[:2].any() & ~items.i.valid & ~items.o.valid)
+
+    def _express(self, m: Module, items: Queue, batch, accept) -> None:
+        """Items into results and stars."""
+        config = self._config
+        lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
+        item, window = items.o.payload, self.window
+        probe = Signal(ROW_BITS)  # row id of the probe whose results leave
+        since = Signal(32)  # probes since the last star
+        starred = Signal()  # the star of a flush has left
+        offset_bits = groups_bits(config) + lane_bits
+
+        # Lanes in the order of their tuples' age: the batch tells in which one a read begins.
+        due, done = Signal(lanes), Signal(lanes)
+        nth = Signal(lane_bits)
+        for n in range(lanes):
+            m.d.comb += due[n].eq(Array(item.lanes[(n + first) % lanes] for first in range(lanes))[batch.lane]
+                                  & ~done[n])
+        for n in reversed(range(1, lanes)):
+            with m.If(due[n]):
+                m.d.comb += nth.eq(n)
+        if lanes > 1:
+            with m.If(due[0]):
+                m.d.comb += nth.eq(0)
+        lone = Signal()
+        m.d.comb += lone.eq((due & (due - 1)[:lanes]) == 0)
+        offset = Signal(offset_bits)
+        m.d.comb += offset.eq(Cat(nth, item.group))
+
+        border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
+        kind = Signal(ItemKind)
+        make, pop, free = Signal(), Signal(), Signal()
+        slice_, star = Signal(), Signal()
+        m.d.comb += [
+            free.eq(~self.o.valid | self.o.ready),
+            slice_.eq((window.slice != 0) & Mux(item.end, ~item.flush & (border < batch.count), offset >= border)),
+            star.eq((window.precision != 0) & ~starred
+                    & Mux(item.flush, since != 0, (since + 1) == window.precision)),
+            items.o.ready.eq(pop),
+        ]
+        with m.If(items.o.valid & free):
+            m.d.comb += make.eq(1)
+            with m.If(slice_):
+                m.d.comb += kind.eq(ItemKind.SLICE)
+                m.d.sync += border.eq(border + window.slice)
+            with m.Elif(~item.end):
+                m.d.comb += [kind.eq(ItemKind.PAIR), pop.eq(lone), self.matched.eq(1)]
+                m.d.sync += done.eq(Mux(lone, 0, done | (1 << nth)))
+            with m.Elif(item.flush):
+                m.d.comb += [kind.eq(Mux(star, ItemKind.STAR, ItemKind.END)), pop.eq(~star)]
+                m.d.sync += [starred.eq(star), since.eq(0)]
+            with m.Else():
+                m.d.comb += [kind.eq(ItemKind.STAR), make.eq(star), pop.eq(1)]
+                m.d.sync += [probe.eq(probe + 1), since.eq(Mux(star, 0, since + 1))]
+        with m.If(accept):
+            m.d.sync += border.eq(window.slice)
+
+        # Row id less the batch's first: a multiple of the number of cores, and the index.
+        if config.cores & (config.cores - 1):
+            row = offset * config.cores + self.index
+        else:
+            row = Cat(self.index[:config.cores.bit_length() - 1], offset)
+        with m.If(free):
+            m.d.sync += [
+                self.o.valid.eq(make),
+                self.o.payload.kind.eq(kind),
+                self.o.payload.probe.eq(probe - (item.end & item.flush)),
+                self.o.payload.stored.eq(batch.row + row),
+            ]

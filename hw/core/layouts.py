@@ -1,0 +1,62 @@
+"""What the parts of a region hand to each other."""
+
+from __future__ import annotations
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data
+from splitjoin.device.wire import ROW_BITS, Configuration
+
+from ..layouts import other, struct
+
+__all__ = ["STORES", "batch_layout", "found_layout", "groups_bits", "position_bits", "task_layout"]
+
+#: Tuples that a region can hold that are stored already but whose slot has still to be read for an earlier probe.
+STORES = 16
+
+
+def position_bits(config: Configuration) -> int:
+    """Width of ring positions. They go on where slots begin anew: slot = position mod capacity.
+
+    What is compared lies within the ring, or at most `STORES` positions and two reads ahead of it: two bits more than
+    either needs keep signed differences right.
+    """
+    return max(config.capacity, STORES, 2 * config.lanes).bit_length() + 1
+
+
+def groups_bits(config: Configuration) -> int:
+    """Width of the number of a read within a pass; a read takes a tuple from each lane."""
+    return position_bits(config) - (config.lanes.bit_length() - 1)
+
+
+def task_layout(config: Configuration, side: str) -> data.StructLayout:
+    """What the storage side hands to the processing side of the region that stores ``side``: a probe and its window.
+
+    ``start`` and ``count``: position of the oldest live tuple and how many are live; ``row``: its row id less the
+    core's index; ``bounds``: the probe's. With ``flush`` there is no probe: the input ends here.
+    """
+    return data.StructLayout({
+        "start": unsigned(position_bits(config)),
+        "count": unsigned(config.capacity.bit_length()),
+        "row": unsigned(ROW_BITS),
+        "flush": unsigned(1),
+        "bounds": struct(config.bounds(other(side))),
+    })
+
+
+def batch_layout(config: Configuration) -> data.StructLayout:
+    """What the emitter must know of a batch: ``row``: row id, less the index, of the first tuple that is read;
+    ``lane``: the lane it lies in; ``probes``: how many, less one; whether the last of them is no probe but a ``flush``;
+    and, in order ``inner``, where a batch is one probe, the ``count`` of tuples in its window.
+    """
+    return data.StructLayout({
+        "row": unsigned(ROW_BITS),
+        "lane": unsigned(config.lanes.bit_length() - 1),
+        "probes": unsigned((config.probes - 1).bit_length()),
+        "flush": unsigned(1),
+        "count": unsigned(config.capacity.bit_length()),
+    })
+
+
+def found_layout(config: Configuration) -> data.StructLayout:
+    """The outcome of one read: ``hits`` has bit ``probe · lanes + lane``; ``last``: it ends the batch's pass."""
+    return data.StructLayout({"hits": unsigned(config.probes * config.lanes), "last": unsigned(1)})
