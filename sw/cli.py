@@ -85,6 +85,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
     engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
     _circuit_options(join)
+    join.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no part: "
+                                                      "the pairs stored in them are lost (none)")
     join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
 
     verilog = _command(commands, "verilog", "write the circuit as Verilog, with a JSON sidecar", _verilog)
@@ -174,15 +176,20 @@ def _join(args: argparse.Namespace) -> None:
     if mine and args.device != "cpu":
         raise DeviceError(f"the device {args.device!r} has no {', '.join(f'--{name}' for name in mine)}; leave it out, "
                           f"or choose --device cpu")
-    # The golden model takes a number of cores, which order inner(n) depends on.
-    if args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner":
-        raise DeviceError("the device 'golden' uses --cores for the order inner(n) only; leave it out, or choose "
-                          "--device sim or pysim")
+    # The golden model takes a number of cores, which order inner(n) and masks depend on.
+    if (args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner"
+            and args.mask is None):
+        raise DeviceError("the device 'golden' uses --cores for the order inner(n) and --mask only; leave it out, or "
+                          "choose --device sim or pysim")
     extra = [f"--{name}" for name in options if args.device == "cpu" or (args.device == "golden" and name != "cores")]
     if extra:
         raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
                           f"sim or pysim")
     options |= mine
+    if args.mask is not None:
+        if args.device == "cpu":
+            raise DeviceError("the device 'cpu' has no cores to mask; choose --device sim or pysim")
+        options["masked"] = _numbers(args.mask)
     if args.device == "sim":
         options["progress"] = True
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
@@ -201,6 +208,15 @@ def _join(args: argparse.Namespace) -> None:
         print(f"pairs looked at        {counters['candidates']:,}")
     if counters.get("cycles"):
         print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """``"0,3"`` as numbers."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise DeviceError(f"--mask must be numbers of cores with commas between them, such as 0,3, not "
+                          f"{text!r}") from None
 
 
 def _query(args: argparse.Namespace) -> tuple[Query, dict[str, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrival import Arrivals, R
-from .device.api import ITEM, PAIR, STAR, Device, Items, Session
+from .device.api import ITEM, PAIR, STAR, Device, Items, Session, check_masked
 from .errors import DeviceError, InputError
 from .lang.ir import (
     Abs,
@@ -60,16 +60,17 @@ _SIDES: tuple[Side, Side] = ("r", "s")
 class GoldenDevice(Device):
     """Runs any query in plain Python.
 
-    ``cores`` (from 1) matters to order ``inner(n)`` only: how many sub-windows share the n comparisons of a slice.
+    ``cores`` (from 1) matters to order ``inner(n)``, as so many sub-windows share the n comparisons of a slice, and to
+    ``masked``: the numbers of cores that are masked from the start, as by `Session.mask`.
     """
 
     name: ClassVar[str] = "golden"
     immediate: ClassVar[bool] = True
 
-    def __init__(self, *, cores: int = 1):
+    def __init__(self, *, cores: int = 1, masked: Collection[int] = ()):
         if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
             raise DeviceError(f"cores must be a positive integer, not {cores!r}")
-        self._cores = cores
+        self._cores, self._masked = cores, check_masked(masked, cores)
 
     @property
     def cores(self) -> int:
@@ -78,7 +79,7 @@ class GoldenDevice(Device):
 
     def open(self, query: Query) -> GoldenSession:
         """Start ``query``; nothing is refused."""
-        return GoldenSession(query, self._cores)
+        return GoldenSession(query, self._cores, self._masked)
 
 
 @dataclass
@@ -94,9 +95,10 @@ class _Stream:
 class GoldenSession(Session):
     """A query running on the golden model. All of a pushed stretch is done when `push` returns."""
 
-    def __init__(self, query: Query, cores: int = 1):
+    def __init__(self, query: Query, cores: int = 1, masked: Collection[int] = ()):
         self._query = query
         self._cores = cores
+        self._masked = frozenset(masked)
         self._condition = compile_condition(query.predicate)
         self._streams = {side: _Stream(query.window(side)) for side in _SIDES}
         self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in _SIDES}
@@ -135,6 +137,10 @@ class GoldenSession(Session):
                     self._star(side)
         return self.poll()
 
+    def mask(self, cores: Collection[int]) -> None:
+        """Leave out what is stored in ``cores``, and nothing else, from the next tuple on."""
+        self._masked = check_masked(cores, self._cores)
+
     def counters(self) -> dict[str, int]:
         """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs on which the condition was evaluated), ``matches``."""
         return {"tuples_r": self._streams["r"].tuples, "tuples_s": self._streams["s"].tuples,
@@ -158,6 +164,8 @@ class GoldenSession(Session):
             # k sub-windows filled in turn: n comparisons of each are n·k tuples from the oldest on.
             if order.kind == "inner" and i > 0 and i % (order.n * self._cores) == 0:
                 self._star(side)
+            if stored % self._cores in self._masked:
+                continue
             r, s = ((probe, row), (stored, other)) if side == "r" else ((stored, other), (probe, row))
             self._comparisons += 1
             if self._condition(r[1], s[1]) is True:

@@ -32,12 +32,14 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
     """What the storage side hands to the processing side of the region that stores ``side``: a probe and its window.
 
     ``start`` and ``count``: position of the oldest live tuple and how many are live; ``row``: its row id less the
-    core's index; ``bounds``: the probe's. With ``flush`` there is no probe: the input ends here.
+    core's index; ``masked``: none of them is to be found; ``bounds``: the probe's. With ``flush`` there is no
+    probe: the input ends here.
     """
     return data.StructLayout({
         "start": unsigned(position_bits(config)),
         "count": unsigned(config.capacity.bit_length()),
         "row": unsigned(ROW_BITS),
+        "masked": unsigned(1),
         "flush": unsigned(1),
         "bounds": struct(config.bounds(other(side))),
     })

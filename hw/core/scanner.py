@@ -83,7 +83,7 @@ class Scanner(wiring.Component):
             start.eq(Mux(opening, 0, task.start - self.first)),
             end.eq(start + task.count),
             self.waiting.eq(~opening),
-            self.compared.eq(Mux(accept, task.count, 0)),
+            self.compared.eq(Mux(accept & ~task.masked, task.count, 0)),
             matcher.bounds.eq(task.bounds),
             matcher.load.eq(Mux(accept, 1 << number, 0)),
         ]
@@ -186,7 +186,8 @@ class Scanner(wiring.Component):
                 m.d.comb += mask[probe * lanes + lane].eq(since[0][lane] & ~since[1][lane])
         members = [Signal(config.probes, name=f"members{n}") for n in range(2)]
         with m.If(accept):
-            m.d.sync += members[0].eq(Mux(number == 0, 1, members[0] | (1 << number)))
+            part = ~self.task.payload.masked
+            m.d.sync += members[0].eq(Mux(number == 0, part, members[0] | (part << number)))
         with m.If(swap):
             m.d.sync += members[1].eq(members[0])
         taking_part = Signal.like(mask)

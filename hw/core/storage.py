@@ -73,12 +73,17 @@ class Storage(wiring.Component):
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
 
         store, probe, flush = Signal(), Signal(), Signal()
+        timed = Signal()  # the operation has an event time
+        masked = Signal()
         is_tuple = op.op == Op.TUPLE
         m.d.comb += [
             store.eq(self.i.valid & is_tuple & (op.stream == own)),
             probe.eq(self.i.valid & is_tuple & (op.stream != own)),
             flush.eq(self.i.valid & (op.op == Op.FLUSH)),
+            timed.eq((op.op != Op.FLUSH) & (op.op != Op.MASK)),
         ]
+        with m.If(self.i.valid & (op.op == Op.MASK) & (op.body[:len(self.index)] == self.index)):
+            m.d.sync += masked.eq(op.stream)
 
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
         mine = Signal()
@@ -108,9 +113,9 @@ class Storage(wiring.Component):
                 t_write.addr.eq(tail), t_write.data.eq(op.ts), t_write.en.eq(stored),
                 t_read.addr.eq(head),
                 age.eq(op.ts - t_read.data),
-                by_time.eq(self.i.valid & (live != 0) & fresh & self.window.timed & (op.op != Op.FLUSH)
+                by_time.eq(self.i.valid & (live != 0) & fresh & self.window.timed & timed
                            & (age > self.window.range)),
-                settled.eq((live == 0) | (op.op == Op.FLUSH) | ~self.window.timed | (fresh & ~by_time)),
+                settled.eq((live == 0) | ~timed | ~self.window.timed | (fresh & ~by_time)),
             ]
             # A read sees the new head, or a tuple just written to it, one cycle later.
             m.d.sync += fresh.eq(~(advance | (stored & (live_left == 0))))
@@ -118,7 +123,8 @@ class Storage(wiring.Component):
         m.submodules.stores = stores = Queue(struct(config.keys(self._side)), STORES)
         go = Signal()  # the operation takes effect
         m.d.comb += go.eq(self.i.valid & settled & (
-            (store & ~full & (~mine | stores.i.ready)) | ((probe | flush) & self.task.ready) | (op.op == Op.TICK)))
+            (store & ~full & (~mine | stores.i.ready)) | ((probe | flush) & self.task.ready)
+            | (op.op == Op.TICK) | (op.op == Op.MASK)))
         m.d.comb += [
             self.i.ready.eq(go),
             stored.eq(go & store & mine),
@@ -146,6 +152,7 @@ class Storage(wiring.Component):
             task.start.eq(head),
             task.count.eq(Mux(flush, 0, live)),
             task.row.eq(head_row),
+            task.masked.eq(masked),
             task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
         ]

@@ -32,13 +32,17 @@ class Item(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """An input record. ``keys`` and ``bounds`` (per test a closed interval) are those of its stream."""
+    """An input record. ``keys`` and ``bounds`` (per test a closed interval) are those of its stream.
+
+    Of a MASK, ``stream`` tells whether the core ``core`` is masked from here on.
+    """
 
     op: Op
     stream: int = 0
     ts: int = 0
     keys: tuple[int, ...] = ()
     bounds: tuple[tuple[int, int], ...] = ()
+    core: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,8 @@ def packed_operation(config: Configuration, op: Operation) -> int:
     for n, (low, high) in enumerate(op.bounds):
         body |= {f"lo{n}": low, f"hi{n}": high}
     time = {"ts": op.ts % 2**config.time_bits} if config.time_bits else {}
-    return pack(config.input_record, {
-        "op": op.op, "stream": op.stream, **time, "body": pack(config.body("rs"[op.stream]), body)})
+    packed = op.core if op.op == Op.MASK else pack(config.body("rs"[op.stream]), body)
+    return pack(config.input_record, {"op": op.op, "stream": op.stream, **time, "body": packed})
 
 
 def packed_window(config: Configuration, window: Window) -> int:
@@ -121,6 +125,7 @@ class RegionModel:
     _stored: int = 0
     _probes: int = 0
     _since: int = 0
+    _masked: bool = False
 
     def apply(self, op: Operation) -> list[Item]:
         """The items that ``op`` yields."""
@@ -128,6 +133,10 @@ class RegionModel:
             return []
         if op.op == Op.FLUSH:
             return self._flush()
+        if op.op == Op.MASK:
+            if op.core == self.index:
+                self._masked = bool(op.stream)
+            return []
         self._expire(op.ts)
         if op.op == Op.TICK:
             return []
@@ -166,6 +175,8 @@ class RegionModel:
         for n, (row, _, keys) in enumerate(self._live):
             if self.window.slice and n and n % self.window.slice == 0:
                 out.append(Item(ItemKind.SLICE, self._probes))
+            if self._masked:
+                continue
             self.compared += 1
             tests = [low <= keys[r if self.side == "r" else s] <= high
                      for (low, high), (r, s) in zip(op.bounds, self.config.tests, strict=True)]

@@ -22,7 +22,7 @@ def random_window(rng: random.Random, config: Configuration, kind: str) -> Windo
 
 
 def random_operations(rng: random.Random, config: Configuration, count: int, *, flush: bool = True) -> list[Operation]:
-    """``count`` tuples and ticks in bursts of one stream, with ties and gaps in event time, then a FLUSH.
+    """``count`` tuples, ticks and masks in bursts of one stream, with ties and gaps in event time, then a FLUSH.
 
     About half of the comparisons are true.
     """
@@ -39,6 +39,8 @@ def random_operations(rng: random.Random, config: Configuration, count: int, *, 
                 now += rng.randint(0, now_limit - 80)
             if rng.random() < 0.05:
                 out.append(Operation(Op.TICK, 0, now))
+            if rng.random() < 0.05:
+                out.append(Operation(Op.MASK, rng.randrange(2), core=rng.randrange(config.cores)))
             out.append(_tuple(rng, config, stream, now))
     return [*out[:count], *([Operation(Op.FLUSH)] if flush else [])]
 

@@ -7,6 +7,7 @@ both streams at any time and gives back result items in the query's order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from types import TracebackType
 from typing import ClassVar
 
@@ -14,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrival import Arrivals
+from ..errors import DeviceError
 from ..lang.query import Query
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "pairs"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_masked", "pairs"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -46,6 +48,15 @@ class Session(ABC):
     @abstractmethod
     def flush(self) -> Items:
         """Close every open group with a last star, wait until all is done, and return the remaining items."""
+
+    def mask(self, cores: Collection[int]) -> None:
+        """Isolate faults: from the next tuple on, no result has its stored tuple in one of ``cores``; all others do.
+
+        Tuples go on being stored in turn, in masked cores too, so the answer loses exactly those pairs and keeps its
+        order and its stars; a core that is masked no more has what it stored meanwhile (semantics, section 6).
+        Raises `DeviceError` for a core that the device does not have, or where there are none.
+        """
+        raise DeviceError(f"a session of {type(self).__name__} has no cores to mask; use a circuit, or device='golden'")
 
     def counters(self) -> dict[str, int]:
         """Named counters of the session so far, for example ``cycles`` and ``comparisons``."""
@@ -82,6 +93,14 @@ class Device(ABC):
     @abstractmethod
     def open(self, query: Query) -> Session:
         """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""
+
+
+def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:
+    """``masked`` as a set. Raises `DeviceError` unless all are numbers of the ``cores`` that there are."""
+    for core in masked:
+        if isinstance(core, bool) or not isinstance(core, int) or not 0 <= core < cores:
+            raise DeviceError(f"masked cores must be numbers from 0 to {cores - 1}, not {core!r}")
+    return frozenset(masked)
 
 
 def pairs(items: Items) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

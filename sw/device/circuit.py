@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +11,15 @@ import numpy.typing as npt
 
 from ..arrival import Arrivals
 from ..errors import CapacityError, DeviceError, WindowOverflow
+from ..lang.keys import Codes
 from ..lang.order import Order
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
-from .api import ITEM, PAIR, Device, Items, Session
-from .encode import Encoder, Words, decode
+from .api import ITEM, PAIR, Device, Items, Session, check_masked
+from .encode import Encoder, Words, decode, pack
 from .registers import MAGIC, REGISTERS, register
 from .verify import Verifier
-from .wire import ROW_BITS, Configuration, ItemKind, OrderMode, check_parameters
+from .wire import ROW_BITS, Configuration, ItemKind, Op, OrderMode, check_parameters
 
 __all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "configure", "settings"]
 
@@ -66,6 +68,7 @@ class CircuitDevice(Device):
             1024 for RANGE windows alone.
         fanout, fanin: Children of a distribution-tree node, inputs of a merger.
         lanes, probes: Stored tuples that a region reads in a cycle, and probes that it compares each of them with.
+        masked: Numbers of cores that are masked from the start, as by `Session.mask`.
     """
 
     cores: int = 4
@@ -74,10 +77,12 @@ class CircuitDevice(Device):
     fanin: int = 2
     lanes: int = 1
     probes: int = 1
+    masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
         _check_options(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
                        lanes=self.lanes, probes=self.probes)
+        check_masked(self.masked, self.cores)
 
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
@@ -86,7 +91,9 @@ class CircuitDevice(Device):
         words = settings(query, config, verified=plan.residual is not None)
         transport = self._connect(config)
         try:
-            return CircuitSession(query, plan, config, words, transport)
+            session = CircuitSession(query, plan, config, words, transport)
+            session.mask(self.masked)
+            return session
         except BaseException:
             transport.close()
             raise
@@ -178,6 +185,7 @@ class CircuitSession(Session):
         self._ready: list[Items] = []
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
+        self._masked: frozenset[int] = frozenset()
         self._check_abi()
         for name, value in words.items():
             self._write(name, value)
@@ -209,6 +217,19 @@ class CircuitSession(Session):
             self._flushed = True
             self._receive(self._encoder.flush(), until_end=True)
         return self.poll()
+
+    def mask(self, cores: Collection[int]) -> None:
+        masked = check_masked(cores, self._config.cores)
+        if self._flushed:
+            raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
+        # Records like tuples: so every core knows between which two it happened, whatever the timing.
+        changed = sorted(masked ^ self._masked)
+        fields: dict[str, Codes | int] = {
+            "op": Op.MASK, "stream": np.array([core in masked for core in changed], np.uint64),
+            "body": np.array(changed, np.uint64)}
+        if changed:
+            self._receive(pack(self._config.input_record, fields, len(changed)), until_end=False)
+        self._masked = masked
 
     def counters(self) -> dict[str, int]:
         others = {"id", "abi", "overflow", "overflow_row_r", "overflow_row_s"}

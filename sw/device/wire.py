@@ -24,7 +24,7 @@ WORD_BITS = 32
 #: Width of row ids on the wire.
 ROW_BITS = 32
 #: Raised whenever the meaning of a record or register changes without its layout doing so.
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 #: A positive Boolean combination of tests: an index, or ("and" | "or", operands…).
 Tree = Union[int, tuple[Any, ...]]
@@ -38,6 +38,8 @@ class Op(IntEnum):
     TICK = 1
     #: End of input: a last star closes every open group, then an END item follows.
     FLUSH = 2
+    #: From here on the tuples stored in core number ``body`` take part (``stream`` 0) or do not (1).
+    MASK = 3
 
 
 class ItemKind(IntEnum):
@@ -149,9 +151,9 @@ class Configuration:
 
     @cached_property
     def input_record(self) -> Record:
-        """Host → device. ``body`` is `body` of the record's stream, zero-extended."""
+        """Host → device. ``body`` is `body` of the record's stream, or a core's number, zero-extended."""
         time = (("ts", self.time_bits),) if self.time_bits else ()
-        body = max(self.body("r").width, self.body("s").width)
+        body = max(self.body("r").width, self.body("s").width, (self.cores - 1).bit_length())
         return Record((("op", 2), ("stream", 1), *time, ("body", body)))
 
     def describe(self) -> dict[str, Any]:

@@ -52,14 +52,17 @@ def windows(config: Configuration) -> st.SearchStrategy[Window]:
 
 @st.composite
 def operations(draw: st.DrawFn, config: Configuration, *, max_size: int = 60) -> list[Operation]:
-    """Tuples of both streams, ticks and flushes, in the order of event time."""
+    """Tuples of both streams, ticks, masks and flushes, in the order of event time."""
     out = []
     now = 0
-    for kind, gap in draw(st.lists(st.tuples(st.sampled_from("rrrsssrrrssst!"), st.integers(0, 3)), max_size=max_size)):
+    steps = st.tuples(st.sampled_from("rrrsssrrrssstm!"), st.integers(0, 3))
+    for kind, gap in draw(st.lists(steps, max_size=max_size)):
         # Rarely a long gap, which expires everything; half the counter's range is what modular ages allow.
         now += gap if gap < 3 or not config.time_bits else draw(st.integers(1, 2 ** (config.time_bits - 1) - 13))
         if kind == "!":
             out.append(Operation(Op.FLUSH))
+        elif kind == "m":
+            out.append(Operation(Op.MASK, draw(st.integers(0, 1)), core=draw(st.integers(0, config.cores - 1))))
         elif kind == "t":
             out.append(Operation(Op.TICK, 0, now))
         else:

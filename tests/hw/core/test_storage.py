@@ -37,15 +37,18 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
     ops = data.draw(operations(config))
     model = RegionModel(config, side, index, window)
     wanted = []
+    masked = False
     for op in ops:
+        if op.op == Op.MASK and op.core == index:
+            masked = bool(op.stream)
         model.apply(op)
         if model.overflow is not None:
             break
         if op.op == Op.FLUSH:
-            wanted.append((0, None, True, None))
+            wanted.append((0, None, True, None, None))
         elif op.op == Op.TUPLE and "rs"[op.stream] != side:
             rows = model.live
-            wanted.append((len(rows), rows[0] if rows else None, False, op.bounds))
+            wanted.append((len(rows), rows[0] if rows else None, False, masked, op.bounds))
 
     async def body(tb):
         source = prepare(tb, config, window, ops, index)
@@ -59,7 +62,7 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
             task = task_layout(config, side).from_bits(payload)
             bounds = tuple((task.bounds[f"lo{j}"], task.bounds[f"hi{j}"]) for j in range(len(config.tests)))
             found.append((task.count, task.row + index if task.count else None, bool(task.flush),
-                          None if task.flush else bounds))
+                          None if task.flush else bool(task.masked), None if task.flush else bounds))
         assert found == wanted
         assert overflow() == (model.overflow is not None)
 
