@@ -1,74 +1,162 @@
-"""The circuit in cycles: how well the scan uses its memory ports, and how long a probe takes.
+"""The circuit in cycles: how well the scan uses its comparators, how long a probe takes, and seconds to build it.
 
 Run: python bench/circuits.py
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import splitjoin
 from band import ON, streams
 from record import Recorder, arguments
+from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.device.circuit import configure
 from splitjoin.hw.network.tree import levels
 from splitjoin.hw.verilog import to_verilog
 from splitjoin.lang.plan import make_plan
+from splitjoin.sim.build import library
 from splitjoin.sim.device import SimDevice
 
-
-def scan_efficiency(out: Recorder, cores: int, window: int, order: str) -> None:
-    """Comparisons per cycle over its peak (one per region and cycle), both streams saturated and alternating."""
-    r, s = streams(cores * window + 1500)
-    device = SimDevice(cores=cores, capacity=window)
-    # The window fills first; what counts is from there on.
-    fill = splitjoin.execute(r[: cores * window], s[: cores * window], on=ON, window=f"ROWS {cores * window}",
-                             order=order, device=device).counters
-    full = splitjoin.execute(r, s, on=ON, window=f"ROWS {cores * window}", order=order, device=device).counters
-    comparisons = full["comparisons"] - fill["comparisons"]
-    cycles = full["cycles"] - fill["cycles"]
-    out.add("scan_efficiency", comparisons / (cycles * 2 * cores), "of peak",
-            {"cores": cores, "sub_window": window, "order": order, "lanes": 1, "probes": 1},
-            "simulation: comparisons / (cycles × 2 × cores) after the windows are full, alternating input")
+#: Shapes of input: stream of the n-th arrival, once the windows are full.
+PATTERNS: dict[str, Callable[[int], int]] = {
+    "alternating": lambda n: n % 2,
+    "bursts of 32": lambda n: n // 32 % 2,
+    "R only": lambda n: 0,
+}
 
 
-def latency(out: Recorder, cores: int, window: int) -> None:
+def scan_efficiency(out: Recorder, cores: int, window: int, order: str, lanes: int = 1, probes: int = 1,
+                    pattern: str = "alternating") -> None:
+    """Comparisons per cycle over their peak, input saturated, in one session from full windows on."""
+    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes)
+    full, count = cores * window, 600
+    query, before, after = _input(full, count, order, pattern)
+    with device.open(query) as session:
+        session.push(before)
+        start = session.counters()
+        session.push(after)
+        end = session.counters()
+        session.flush()
+    comparisons, cycles = (end[name] - start[name] for name in ("comparisons", "cycles"))
+    # With one stream alone only the regions that store the other one have work.
+    sides = 1 if pattern == "R only" else 2
+    out.add("scan_efficiency", comparisons / (cycles * sides * cores * lanes * probes), "of peak",
+            {"cores": cores, "sub_window": window, "order": order, "lanes": lanes, "probes": probes, "input": pattern},
+            "simulation: comparisons / (cycles × streams that probe × cores × lanes × probes), windows full throughout")
+
+
+def _input(full: int, count: int, order: str, pattern: str) -> tuple[splitjoin.Query, Arrivals, Arrivals]:
+    """A query with windows of ``full`` tuples, the arrivals that fill them, and twice ``count`` more."""
+    stream = np.concatenate([np.arange(2 * full) % 2, [PATTERNS[pattern](n) for n in range(2 * count)]])
+    tables = streams(full + 2 * count)
+    timed = [t.slice(0, int((stream == side).sum())).append_column("ts", pa.array(np.flatnonzero(stream == side)))
+             for side, t in enumerate(tables)]
+    r, s = (splitjoin.Schema.from_table(side, t) for side, t in zip("rs", timed, strict=True))
+    query = splitjoin.Query.make(r, s, on=ON, window=f"ROWS {full}", time="ts", order=order)
+    whole = arrivals(query, *timed)
+    at = 2 * full
+
+    def part(a: int, b: int) -> Arrivals:
+        first, size = ([int((whole.stream[low:high] == side).sum()) for side in (0, 1)]
+                       for low, high in ((0, a), (a, b)))
+        assert whole.ts is not None
+        return Arrivals(whole.stream[a:b], whole.ts[a:b], whole.r.slice(first[0], size[0]),
+                        whole.s.slice(first[1], size[1]))
+
+    return query, part(0, at), part(at, at + 2 * count)
+
+
+def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int = 1) -> None:
     """Cycles from accepting a probe to its star, less the trees' levels and the scan, on an idle device."""
-    r, s = streams(cores * window + 20)
-    device = SimDevice(cores=cores, capacity=window, stall_in=1 - 1 / (8 * window + 400))
-    result = splitjoin.execute(r, s, on=ON, window=f"ROWS {cores * window}", device=device)
-    assert result.latencies is not None
+    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes,
+                       stall_in=1 - 1 / (8 * window + 200))
+    query, before, after = _input(cores * window, 20, "total", "alternating")
+    with device.open(query) as session:
+        session.push(before)
+        session.push(after)
+        session.flush()
+        latencies = session.latencies()
+    assert latencies is not None
     depth = levels(cores, 2)
-    measured = sorted(result.latencies[-20:].tolist())[10]
-    out.add("latency_constant_cycles", measured - window - 2 * depth, "cycles",
-            {"cores": cores, "sub_window": window, "fanout": 2, "fanin": 2, "latency": measured},
-            "simulation: median latency of 20 probes, input mostly idle, less sub-window and both trees' levels")
+    measured = sorted(latencies[-20:].tolist())[10]
+    out.add("latency_constant_cycles", measured - window // lanes - 2 * depth, "cycles",
+            {"cores": cores, "sub_window": window, "lanes": lanes, "probes": probes, "fanout": 2, "fanin": 2,
+             "latency": measured},
+            "simulation: median latency of 20 probes, input mostly idle, less sub-window / lanes and both trees' depth")
 
 
-def build(out: Recorder, cores: int) -> None:
-    """Seconds and lines of Verilog."""
+def _configuration(**options: Any) -> Any:
     r, s = (splitjoin.Schema.from_table(side, t) for side, t in zip("rs", streams(1), strict=True))
     query = splitjoin.Query.make(r, s, on=ON, window="ROWS 1")
-    config = configure(query, make_plan(query.predicate), cores=cores, capacity=512)
+    return configure(query, make_plan(query.predicate), capacity=512, **options)
+
+
+def verilog(out: Recorder, cores: int, lanes: int = 1, probes: int = 1) -> None:
+    """Seconds and lines of Verilog."""
+    config = _configuration(cores=cores, lanes=lanes, probes=probes)
     to_verilog.cache_clear()
     start = time.perf_counter()
     text = to_verilog(config)
-    out.add("verilog_seconds", time.perf_counter() - start, "s", {"cores": cores}, "wall clock of to_verilog, one run")
-    out.add("verilog_lines", text.count("\n"), "lines", {"cores": cores}, "lines of Verilog")
+    shape = {"cores": cores, "lanes": lanes, "probes": probes}
+    out.add("verilog_seconds", time.perf_counter() - start, "s", shape, "wall clock of to_verilog, one run")
+    out.add("verilog_lines", text.count("\n"), "lines", shape, "lines of Verilog")
+
+
+def build(out: Recorder, cores: int, lanes: int = 1, probes: int = 1) -> None:
+    """Seconds from Verilog to a compiled model."""
+    small, large = (_configuration(cores=k, lanes=lanes, probes=probes) for k in (1, cores))
+    with tempfile.TemporaryDirectory() as folder:
+        cache, os.environ["SPLITJOIN_CACHE"] = os.environ.get("SPLITJOIN_CACHE"), folder
+        try:
+            library(small)
+            to_verilog(large)
+            start = time.perf_counter()
+            library(large)
+            seconds = time.perf_counter() - start
+        finally:
+            del os.environ["SPLITJOIN_CACHE"]
+            if cache is not None:
+                os.environ["SPLITJOIN_CACHE"] = cache
+    out.add("verilator_build_seconds", seconds, "s", {"cores": cores, "lanes": lanes, "probes": probes},
+            "wall clock: Verilator and C++ compiler, an empty cache but for Verilator's own library, one run")
 
 
 def main() -> None:
     """All figures."""
     options = arguments(__doc__ or "")
     out = Recorder("circuits", quick=options.quick)
-    for cores in (1, 4) if options.quick else (1, 2, 4, 8, 16):
-        for window in (128,) if options.quick else (128, 512):
-            for order in ("total",) if options.quick else ("total", "outer(1)", "none"):
-                scan_efficiency(out, cores, window, order)
-    for cores in (1, 4) if options.quick else (1, 2, 4, 8, 16):
-        latency(out, cores, 64)
-    for cores in (1, 8) if options.quick else (1, 8, 64):
-        build(out, cores)
+    if options.quick:
+        scan_efficiency(out, 4, 128, "total", 2, 4)
+        latency(out, 4, 64)
+        verilog(out, 8)
+        build(out, 8)
+        print(out.write())
+        return
+    for lanes in (1, 2, 4):
+        for probes in (1, 2, 4, 8):
+            for order in ("total", "outer(1)", "none"):
+                scan_efficiency(out, 4, 512, order, lanes, probes)
+            for pattern in ("bursts of 32", "R only"):
+                scan_efficiency(out, 4, 512, "total", lanes, probes, pattern)
+    for lanes, probes in ((1, 1), (1, 8), (2, 4), (4, 8)):
+        for order in ("total", "outer(1)", "none"):
+            scan_efficiency(out, 4, 128, order, lanes, probes)
+    for cores in (1, 2, 8, 16):
+        scan_efficiency(out, cores, 512, "total", 2, 4)
+    for cores in (1, 2, 4, 8, 16, 32, 64):
+        latency(out, cores, 16)
+    latency(out, 4, 64, 4, 8)
+    for cores in (1, 8, 64, 256):
+        verilog(out, cores)
+    verilog(out, 256, 2, 4)
+    build(out, 64)
     print(out.write())
 
 

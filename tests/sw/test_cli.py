@@ -92,7 +92,9 @@ WRONG = {
     "rows zero": (USAGE, {"window": "ROWS 0"}, "at least 1"),
     "range without time": (USAGE, {"window": "RANGE 5"}, "time column"),
     "order": (USAGE, {"more": ("--order", "sorted")}, "'total'"),
-    "inner on a circuit": (USAGE, {"more": ("--order", "inner(2)", "--device", "sim")}, "not available on circuits"),
+    "mask without cores": (FAILURE, {"more": ("--mask", "1", "--device", "cpu")}, "has no cores to mask"),
+    "mask of no core": (FAILURE, {"more": ("--mask", "7", "--device", "sim")}, "numbers from 0 to 3, not 7"),
+    "mask in words": (FAILURE, {"more": ("--mask", "one")}, "such as 0,3, not 'one'"),
     "time column": (USAGE, {"more": ("--time", "when")}, "no column 'when'"),
     "unsorted": (FAILURE, {"r": "R-unsorted.parquet", "more": ("--time", "ts")}, "must not decrease"),
     "too large": (FAILURE, {"window": "ROWS 9999", "more": ("--device", "sim", "--capacity", "64")}, "ROWS 256"),
@@ -181,14 +183,14 @@ def test_verilog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = Path("v/splitjoin.v").read_text()
     assert sidecar["configuration"]["cores"] == 3
     assert sidecar["configuration"]["keys_s"] == [33]
-    assert sidecar["settings"] == {"order": 2, "precision": 1, "rows_r": 3072, "rows_s": 3072, "range_r": 2**64 - 1,
-                                   "range_s": 2**64 - 1}
+    assert sidecar["settings"] == {"order": 2, "precision": 1, "slice": 0, "rows_r": 3072, "rows_s": 3072,
+                                   "range_r": 2**64 - 1, "range_s": 2**64 - 1}
     assert text.count("\nmodule splitjoin_core(") == 1
     assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin.json"]
 
 
 @pytest.mark.parametrize(("code", "options"), [
-    (FAILURE, ("--window", "ROWS 1000000", "--cores", "1", "--capacity", "64")), (USAGE, ("--order", "inner(3)"))])
+    (FAILURE, ("--window", "ROWS 1000000", "--cores", "1", "--capacity", "64")), (FAILURE, ("--lanes", "3"))])
 def test_verilog_that_could_not_run_the_query_is_not_written(folder: Path, code: int, options: tuple[str, ...]) -> None:
     assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32", "-o", "v", *options]) == code
     assert not Path("v").exists()
