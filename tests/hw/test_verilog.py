@@ -14,7 +14,7 @@ CORES = (1, 2, 8)
 
 def configuration(cores):
     return Configuration(keys_r=(16, 8), keys_s=(16,), tests=((0, 0), (1, 0)), tree=("and", 0, 1), cores=cores,
-                         capacity=16, time_bits=32)
+                         capacity=16, time_bits=32, lanes=2, probes=3)
 
 
 def module(text, name):
@@ -89,9 +89,9 @@ def test_sidecar_tells_records_registers_and_parameters():
     assert found["output_record"] == [list(f) for f in item_record().fields]
     assert [(r["name"], r["address"], r["bits"], r["access"]) for r in found["registers"]] == [
         (r.name, r.address, r.bits, r.access) for r in REGISTERS]
-    assert found["opcodes"] == {"TUPLE": 0, "TICK": 1, "FLUSH": 2}
-    assert found["item_kinds"] == {"PAIR": 0, "STAR": 1, "END": 2}
-    assert found["orders"] == {"NONE": 0, "OUTER": 1, "TOTAL": 2}
+    assert found["opcodes"] == {"TUPLE": 0, "TICK": 1, "FLUSH": 2, "MASK": 3}
+    assert found["item_kinds"] == {"PAIR": 0, "STAR": 1, "END": 2, "SLICE": 3}
+    assert found["orders"] == {"NONE": 0, "OUTER": 1, "TOTAL": 2, "INNER": 3}
 
 
 def test_sidecar_is_a_function_of_the_configuration():

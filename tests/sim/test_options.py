@@ -18,11 +18,18 @@ DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
 @DEVICES
 @pytest.mark.parametrize("options", [
     {"cores": "4"}, {"cores": None}, {"cores": 2.5}, {"cores": True}, {"cores": 0}, {"capacity": "64"},
-    {"capacity": 64.0}, {"capacity": 48}, {"fanin": 2.0}, {"fanout": 17}], ids=str)
+    {"capacity": 64.0}, {"capacity": 48}, {"fanin": 2.0}, {"fanout": 17}, {"lanes": 3}, {"lanes": 1.0}, {"probes": 0},
+    {"probes": 17}, {"probes": True}], ids=str)
 def test_parameters(device: Any, options: dict[str, Any]) -> None:
     (name, value), = options.items()
     with pytest.raises(UnsupportedError, match=f"^{name} must be .*, not {value!r}$"):
         device(**options)
+
+
+@DEVICES
+def test_lanes_need_two_rows_each(device: Any) -> None:
+    with pytest.raises(UnsupportedError, match="^capacity with 4 lanes must be 8 or more, not 4$"):
+        device(lanes=4, capacity=4)
 
 
 @DEVICES
