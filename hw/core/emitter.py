@@ -153,7 +153,7 @@ class Emitter(wiring.Component):
 
         # Lanes in the order of their tuples' age: the batch tells in which one a read begins.
         due, done = Signal(lanes), Signal(lanes)
-        nth = Signal(lane_bits)
+        nth = Signal(range(max(2, lanes)))
         for n in range(lanes):
             m.d.comb += due[n].eq(Array(item.lanes[(n + first) % lanes] for first in range(lanes))[batch.lane]
                                   & ~done[n])
@@ -166,7 +166,7 @@ class Emitter(wiring.Component):
         lone = Signal()
         m.d.comb += lone.eq((due & (due - 1)[:lanes]) == 0)
         offset = Signal(offset_bits)
-        m.d.comb += offset.eq(Cat(nth, item.group))
+        m.d.comb += offset.eq(Cat(nth[:lane_bits], item.group))
 
         border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
         kind = Signal(ItemKind)

@@ -52,8 +52,8 @@ def batch_layout(config: Configuration) -> data.StructLayout:
     """
     return data.StructLayout({
         "row": unsigned(ROW_BITS),
-        "lane": unsigned(config.lanes.bit_length() - 1),
-        "probes": unsigned((config.probes - 1).bit_length()),
+        "lane": range(max(2, config.lanes)),
+        "probes": range(max(2, config.probes)),
         "flush": unsigned(1),
         "count": unsigned(config.capacity.bit_length()),
     })

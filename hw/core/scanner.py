@@ -122,8 +122,9 @@ class Scanner(wiring.Component):
                 self.batch.payload.count.eq(reach),
             ]
         # A read may begin in any lane: those before it are one row further.
-        behind = [self.position[:lane_bits] > lane for lane in range(lanes)]
-        m.d.comb += [self.rows[lane].eq(Mux(behind[lane], upper, lower)) for lane in range(lanes)]
+        for lane in range(lanes - 1):
+            m.d.comb += self.rows[lane].eq(Mux(self.position[:lane_bits] > lane, upper, lower))
+        m.d.comb += self.rows[lanes - 1].eq(lower)
 
         # Everything about the batch changes hands when the last keys of the one before are at the matcher.
         swap = taken
@@ -159,8 +160,8 @@ class Scanner(wiring.Component):
         group = Signal(groups_bits(config))
         with m.If(valid):
             m.d.sync += group.eq(Mux(last, 0, group + 1))
-        lane0 = Signal(lane_bits)  # where the reads of the batch being collected begin
-        m.d.comb += lane0.eq(Mux(number == 0, self.task.payload.start, self.first))
+        lane0 = Signal(range(max(2, lanes)))  # where the reads of the batch being collected begin
+        m.d.comb += lane0.eq(Mux(number == 0, self.task.payload.start, self.first)[:lane_bits])
         mask = Signal(config.probes * lanes)
         for probe in range(config.probes):
             load = Signal(name=f"load{probe}")

