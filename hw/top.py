@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registers import register
+from splitjoin.device.registers import REGION_COUNTERS, register
 from splitjoin.device.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
 
 from .core.core import Core, core_ports
@@ -99,6 +99,13 @@ class SplitJoin(wiring.Component):
             cores.append(core)
 
         self._count(m, registers, cores, record)
+        if config.region_counters:
+            select = registers.select
+            counter, side = Signal(range(len(REGION_COUNTERS))), Signal()
+            m.d.sync += [counter.eq(select[20:]), side.eq(select[16])]
+            held = [Array(core.selected[n] for core in cores)[select[:16]] for n in (0, 1)]
+            m.d.comb += [core.select.eq(counter) for core in cores]
+            m.d.sync += registers.selected.eq(Mux(side, held[1], held[0]))
         return m
 
     def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record) -> None:

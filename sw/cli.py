@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from .device.api import PAIR
 from .device.circuit import configure, settings
+from .device.registers import REGION_COUNTERS
 from .device.registry import DEVICES, device
 from .device.wire import check_parameters
 from .errors import (
@@ -85,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
     engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
     _circuit_options(join)
+    join.add_argument("--region-counters", action="store_true",
+                      help="build the circuit with counters in every region, and show them")
     join.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no part: "
                                                       "the pairs stored in them are lost (none)")
     join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
@@ -145,7 +148,7 @@ def _circuit_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--probes", type=int, metavar="P", help="tuples that a core compares each of them with (1)")
 
 
-def _given(args: argparse.Namespace) -> dict[str, int]:
+def _given(args: argparse.Namespace) -> dict[str, Any]:
     """The circuit options that were given."""
     return {name: getattr(args, name) for name in ("cores", "capacity", "fanout", "fanin", "lanes", "probes")
             if getattr(args, name) is not None}
@@ -190,6 +193,10 @@ def _join(args: argparse.Namespace) -> None:
         if args.device == "cpu":
             raise DeviceError("the device 'cpu' has no cores to mask; choose --device sim or pysim")
         options["masked"] = _numbers(args.mask)
+    if args.region_counters:
+        if args.device in ("cpu", "golden"):
+            raise DeviceError(f"the device {args.device!r} has no regions that count; choose --device sim or pysim")
+        options["region_counters"] = True
     if args.device == "sim":
         options["progress"] = True
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
@@ -208,6 +215,21 @@ def _join(args: argparse.Namespace) -> None:
         print(f"pairs looked at        {counters['candidates']:,}")
     if counters.get("cycles"):
         print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
+        print(f"cycles input waited    {counters['input_stalls']:,}")
+        print(f"cycles output waited   {counters['output_stalls']:,}")
+    if result.region_counters is not None:
+        print("\n".join(_region_table(result.region_counters)))
+
+
+def _region_table(counted: dict[str, Any]) -> Iterator[str]:
+    """A line a counter: all regions together (the largest, of high-water marks), and the region that has most."""
+    yield f"{'per region':22} {'all':>14} {'most':>14}  in"
+    for counter in REGION_COUNTERS:
+        values = counted[counter.name]
+        core, side = divmod(int(values.argmax()), 2)
+        whole = values.max() if counter.high else values.sum()
+        yield (f"{counter.name:22} {whole:>14,} {values.max():>14,}  core {core}, {'RS'[side]}'s; {counter.unit}: "
+               f"{counter.description}")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -219,7 +241,7 @@ def _numbers(text: str) -> tuple[int, ...]:
                           f"{text!r}") from None
 
 
-def _query(args: argparse.Namespace) -> tuple[Query, dict[str, int]]:
+def _query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
     """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
     options = _given(args)
     check_parameters(**{"cores": 4, "capacity": 1024, "fanout": 2, "fanin": 2} | options)

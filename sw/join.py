@@ -28,7 +28,8 @@ class JoinResult:
     """What a run gives: the result rows, the items they came from, and what the device counted.
 
     ``latencies`` are cycles per probe in arrival order, None where the device does not measure them. ``plan`` says in
-    words what the device chose to do, empty where it has no choice.
+    words what the device chose to do, empty where it has no choice. ``region_counters``
+    as of `Session.region_counters`.
     """
 
     table: pa.Table
@@ -36,6 +37,7 @@ class JoinResult:
     counters: dict[str, int]
     latencies: npt.NDArray[np.int64] | None
     plan: str = ""
+    region_counters: dict[str, npt.NDArray[np.int64]] | None = None
 
 
 def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
@@ -85,7 +87,8 @@ def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec
         session.push(incoming)
         items = session.flush()
         counters, latencies, plan = session.counters(), session.latencies(), session.plan()
-    return JoinResult(gather(columns, tr, ts, *pairs(items)), items, counters, latencies, plan)
+        regions = session.region_counters()
+    return JoinResult(gather(columns, tr, ts, *pairs(items)), items, counters, latencies, plan, regions)
 
 
 def as_table(data: Any, name: str) -> pa.Table:

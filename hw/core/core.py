@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, settings_layout
@@ -28,6 +29,8 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
         "overflow_after_s": Out(ROW_BITS),
         "compared": Out(range(config.capacity + 1)).array(2),
         "matched": Out(2),
+        "select": In(range(len(REGION_COUNTERS))),
+        "selected": Out(COUNTER_BITS).array(2),
     }
 
 
@@ -37,6 +40,7 @@ class Core(wiring.Component):
     Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``.
     ``overflow_r``, ``overflow_s`` and their rows; ``overflow_after_s``: R tuples before the S tuple that did not fit.
     ``compared``, ``matched``: left, right; comparisons that a probe just taken brings, and results that leave.
+    ``select``, ``selected``: a counter of both regions.
     """
 
     def __init__(self, config: Configuration):
@@ -74,5 +78,7 @@ class Core(wiring.Component):
             self.overflow_r.eq(right.overflow), self.overflow_row_r.eq(right.overflow_row),
             self.compared[0].eq(left.compared), self.compared[1].eq(right.compared),
             self.matched[0].eq(left.matched), self.matched[1].eq(right.matched),
+            left.select.eq(self.select), right.select.eq(self.select),
+            self.selected[0].eq(left.selected), self.selected[1].eq(right.selected),
         ]
         return m

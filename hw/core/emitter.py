@@ -30,7 +30,7 @@ class Emitter(wiring.Component):
         ``room``: the list takes as many outcomes as are under way, and one more.
         ``index``: the core's number. ``window``: settings; ``precision`` is probes between stars, and ``slice``, if not
         0, tuples between the inner stars of a probe. ``o``: results and stars, as `result_layout`. ``matched``: a
-        result leaves.
+        result leaves. ``stall_output``, ``list_high``: for `RegionCounters`.
     """
 
     def __init__(self, config: Configuration, *, latency: int):
@@ -45,6 +45,8 @@ class Emitter(wiring.Component):
             "window": In(window_layout(config)),
             "o": Out(stream.Signature(result_layout())),
             "matched": Out(1),
+            "stall_output": Out(1),
+            "list_high": Out(8 + config.capacity.bit_length()),
         })
 
     def elaborate(self, platform) -> Module:
@@ -76,7 +78,7 @@ class Emitter(wiring.Component):
 
         top, begin = Signal(pointer), Signal(pointer)  # end of the list; its first entry of the batch that leaves
         level = Signal(pointer)
-        m.d.comb += level.eq(top - begin)
+        m.d.comb += [level.eq(top - begin), self.list_high.eq(level)]
         m.d.sync += self.room.eq(level < depth - self._latency - 3)
 
         group = Signal(groups_bits(config))
@@ -178,6 +180,7 @@ class Emitter(wiring.Component):
             star.eq((window.precision != 0) & ~starred
                     & Mux(item.flush, since != 0, (since + 1) == window.precision)),
             items.o.ready.eq(pop),
+            self.stall_output.eq(self.o.valid & ~self.o.ready),
         ]
         with m.If(items.o.valid & free):
             m.d.comb += make.eq(1)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, window_layout
+from .counters import RegionCounters
 from .emitter import Emitter
 from .scanner import Scanner
 from .storage import Storage
@@ -19,7 +21,7 @@ class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
     Operations take effect in arrival order; storing, scanning and emitting overlap. See `Storage`, `Scanner` and
-    `Emitter` for the ports.
+    `Emitter` for the ports, and `RegionCounters` for ``select`` and ``selected``.
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -36,6 +38,8 @@ class Region(wiring.Component):
             "overflow_after": Out(ROW_BITS),
             "compared": Out(range(config.capacity + 1)),
             "matched": Out(1),
+            "select": In(range(len(REGION_COUNTERS))),
+            "selected": Out(COUNTER_BITS),
         })
 
     @property
@@ -79,4 +83,11 @@ class Region(wiring.Component):
             self.compared.eq(scanner.compared),
             self.matched.eq(emitter.matched),
         ]
+        if self._config.region_counters:
+            m.submodules.counters = counters = RegionCounters(self._config)
+            sources = {"comparisons": scanner.compared, "matches": emitter.matched}
+            for part in (storage, scanner, emitter):
+                sources |= {c.name: getattr(part, c.name) for c in REGION_COUNTERS if hasattr(part, c.name)}
+            m.d.comb += [getattr(counters, c.name).eq(sources[c.name]) for c in REGION_COUNTERS]
+            m.d.comb += [counters.select.eq(self.select), self.selected.eq(counters.value)]
         return m

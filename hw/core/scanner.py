@@ -30,8 +30,8 @@ class Scanner(wiring.Component):
     Ports: ``task``: `task_layout`. ``single``: batches of one probe only. ``rows``/``keys``: read ports of the ring,
     two cycles. ``scanning``, ``position``, ``waiting``, ``first``, ``written``: as of `Storage`. ``batch``: offered
     when its pass begins. ``found``, ``found_valid``: the outcome of each read, in order. ``room``: no read is issued
-    without it; `latency` outcomes may still come. ``idle``: no pass is under way. ``compared``: a probe is taken, which
-    this many comparisons come of.
+    without it; `latency` outcomes may still come. ``compared``: a probe is taken, which this many comparisons come of.
+    ``reads``, ``stall_…``: for `RegionCounters`.
     """
 
     #: Cycles from issuing a read to its outcome.
@@ -55,6 +55,9 @@ class Scanner(wiring.Component):
             "found_valid": Out(1),
             "room": In(1),
             "compared": Out(range(config.capacity + 1)),
+            "reads": Out(1),
+            "stall_results": Out(1),
+            "stall_written": Out(1),
         })
 
     def elaborate(self, platform) -> Module:
@@ -107,6 +110,9 @@ class Scanner(wiring.Component):
             last.eq(left <= lanes),
             issue.eq(self.scanning & self.room & ((ahead >= lanes) | (ahead >= left))),
             take.eq(~opening & (~self.scanning | (issue & last)) & (~self.batch.valid | self.batch.ready)),
+            self.reads.eq(issue),
+            self.stall_results.eq(Mux(self.scanning, ~self.room, ~opening & ~take)),
+            self.stall_written.eq(self.scanning & self.room & ~issue),
         ]
         with m.If(self.batch.ready):
             m.d.sync += self.batch.valid.eq(0)

@@ -34,6 +34,7 @@ class Storage(wiring.Component):
         ``scanning``, ``position``: whether a pass is under way, and the first position it has still to read.
         ``waiting``, ``first``: whether probes wait for the next pass, and the first position that will read.
         ``written``: the position up to which, exclusive, tuples are written.
+        ``stall_…``, ``stores_high``: for `RegionCounters`.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
         ``overflow_after``: how many tuples of the other stream had arrived before it.
     """
@@ -53,6 +54,10 @@ class Storage(wiring.Component):
             "waiting": In(1),
             "first": In(position),
             "written": Out(position),
+            "stall_probe": Out(1),
+            "stall_store": Out(1),
+            "stall_expiry": Out(1),
+            "stores_high": Out(range(STORES + 1)),
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
             "overflow_after": Out(ROW_BITS),
@@ -129,6 +134,10 @@ class Storage(wiring.Component):
             self.i.ready.eq(go),
             stored.eq(go & store & mine),
             stores.i.valid.eq(stored),
+            self.stall_probe.eq(self.task.valid & ~self.task.ready),
+            self.stall_store.eq(store & settled & mine & ~full & ~stores.i.ready),
+            self.stall_expiry.eq(self.i.valid & ~settled),
+            self.stores_high.eq(stores.level),
             advance.eq(by_time | (go & store & by_count)),
         ]
         m.d.sync += [

@@ -32,6 +32,7 @@ class RegisterBlock(wiring.Component):
         super().__init__({
             **bus_ports(),
             "settings": Out(settings_layout(config)),
+            "select": Out(32),
             **{reg.name: In(reg.bits) for reg in REGISTERS if reg.access == "r" and reg.name not in ("id", "abi")},
         })
 
@@ -65,6 +66,7 @@ class RegisterBlock(wiring.Component):
                             with m.If(self.w_stb):
                                 m.d.sync += value[32:].eq(self.w_data)
 
+        m.d.comb += self.select.eq(values["select"])
         order = values["order"]
         m.d.comb += [self.settings.total.eq(order == OrderMode.TOTAL),
                      self.settings.sorted.eq((order == OrderMode.TOTAL) | (order == OrderMode.INNER))]

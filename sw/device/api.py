@@ -62,6 +62,13 @@ class Session(ABC):
         """Named counters of the session so far, for example ``cycles`` and ``comparisons``."""
         return {}
 
+    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+        """What each region of each core counted so far: name → (cores, 2), for the region that stores R, and S.
+
+        None where the device does not count so. `splitjoin.device.registers.REGION_COUNTERS` tells what each means.
+        """
+        return None
+
     def latencies(self) -> npt.NDArray[np.int64] | None:
         """Cycles from accepting each probe to its star at the output, in arrival order; None where not measured."""
         return None

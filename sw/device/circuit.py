@@ -17,7 +17,7 @@ from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
 from .api import ITEM, PAIR, Device, Items, Session, check_masked
 from .encode import Encoder, Words, decode, pack
-from .registers import MAGIC, REGISTERS, register
+from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op, OrderMode, check_parameters
 
@@ -68,6 +68,7 @@ class CircuitDevice(Device):
             1024 for RANGE windows alone.
         fanout, fanin: Children of a distribution-tree node, inputs of a merger.
         lanes, probes: Stored tuples that a region reads in a cycle, and probes that it compares each of them with.
+        region_counters: Whether every region of every core counts on its own.
         masked: Numbers of cores that are masked from the start, as by `Session.mask`.
     """
 
@@ -77,12 +78,15 @@ class CircuitDevice(Device):
     fanin: int = 2
     lanes: int = 1
     probes: int = 1
+    region_counters: bool = False
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
         _check_options(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
                        lanes=self.lanes, probes=self.probes)
         check_masked(self.masked, self.cores)
+        if not isinstance(self.region_counters, bool):
+            raise DeviceError(f"region_counters must be True or False, not {self.region_counters!r}")
 
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
@@ -101,7 +105,8 @@ class CircuitDevice(Device):
     def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
         """The configuration that ``query`` needs on this device."""
         return configure(query, plan or make_plan(query.predicate), cores=self.cores, capacity=self.capacity,
-                         fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes)
+                         fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes,
+                         region_counters=self.region_counters)
 
     @abstractmethod
     def _connect(self, config: Configuration) -> Transport:
@@ -109,7 +114,7 @@ class CircuitDevice(Device):
 
 
 def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
-              fanin: int = 2, lanes: int = 1, probes: int = 1) -> Configuration:
+              fanin: int = 2, lanes: int = 1, probes: int = 1, region_counters: bool = False) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``."""
     _check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes)
     windows = (query.window_r, query.window_s)
@@ -123,7 +128,8 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
     return Configuration(
         keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
-        fanin=fanin, lanes=lanes, probes=probes, time_bits=0 if longest is None else _time_bits(longest))
+        fanin=fanin, lanes=lanes, probes=probes, region_counters=region_counters,
+        time_bits=0 if longest is None else _time_bits(longest))
 
 
 def _check_options(*, capacity: int | None, **others: int) -> None:
@@ -232,12 +238,26 @@ class CircuitSession(Session):
         self._masked = masked
 
     def counters(self) -> dict[str, int]:
-        others = {"id", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
+        others = {"id", "selected", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
         found = {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others}
         if self._verifier is not None:
             # What the circuit calls matches are candidates; those that it has not handed out yet are none so far.
             found |= {"candidates": found["matches"], "matches": self._verifier.matches}
         return found
+
+    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+        if not self._config.region_counters:
+            return None
+        out = {c.name: np.empty((self._config.cores, 2), np.int64) for c in REGION_COUNTERS}
+        for number, counter in enumerate(REGION_COUNTERS):
+            for core in range(self._config.cores):
+                for side in (0, 1):
+                    # The first region of a core stores S.
+                    self._write("select", selection(core, 1 - side, number))
+                    for _ in range(SELECTION_CYCLES):  # a read takes a cycle at least
+                        self._read("select")
+                    out[counter.name][core, side] = self._read("selected")
+        return out
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._transport.latencies()

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["MAGIC", "REGISTERS", "Register", "register"]
+__all__ = ["COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "RegionCounter", "Register",
+           "register", "selection"]
 
 #: The ID register: "SJ01" in ASCII.
 MAGIC = 0x534A3031
@@ -25,6 +26,43 @@ class Register:
     access: Literal["r", "rw"]
     unit: str
     description: str
+
+
+#: Width of a region's counters.
+COUNTER_BITS = 48
+#: Cycles from a write of ``select`` until ``selected`` can be read.
+SELECTION_CYCLES = 4
+
+
+@dataclass(frozen=True)
+class RegionCounter:
+    """What every region of every core counts, where the circuit is built for it. ``high``: a high-water mark."""
+
+    name: str
+    unit: str
+    description: str
+    high: bool = False
+
+
+#: A region stores one stream and is scanned for the other; the place in this list is the number of the counter.
+REGION_COUNTERS = (
+    RegionCounter("comparisons", "pairs", "stored tuples compared with a probe"),
+    RegionCounter("matches", "pairs", "comparisons that were true"),
+    RegionCounter("reads", "cycles", "a pass reads the ring"),
+    RegionCounter("stall_results", "cycles", "probes or a pass wait for results of the batch before to leave"),
+    RegionCounter("stall_written", "cycles", "a pass waits for a stored tuple to be written"),
+    RegionCounter("stall_probe", "cycles", "a probe waits, as the batch that is collected is full"),
+    RegionCounter("stall_store", "cycles", "a tuple to store waits, as so many wait for their slots already"),
+    RegionCounter("stall_expiry", "cycles", "a record waits for old tuples to leave"),
+    RegionCounter("stall_output", "cycles", "a result waits for its merger"),
+    RegionCounter("stores_high", "tuples", "most that were stored and not written yet", high=True),
+    RegionCounter("list_high", "reads", "most that found something and had not been emitted", high=True),
+)
+
+
+def selection(core: int, side: int, counter: int) -> int:
+    """The word for register ``select``: ``side`` 0 is the region that stores S, 1 the one that stores R."""
+    return core | side << 16 | counter << 20
 
 
 def _layout(*rows: tuple[str, int, Literal["r", "rw"], str, str]) -> tuple[Register, ...]:
@@ -45,6 +83,8 @@ REGISTERS = _layout(
     ("rows_s", 32, "rw", "tuples", "ROWS of S's window; all ones for no limit"),
     ("range_r", 64, "rw", "ticks", "RANGE of R's window; all ones for no limit"),
     ("range_s", 64, "rw", "ticks", "RANGE of S's window; all ones for no limit"),
+    ("select", 32, "rw", "", "a region's counter: bits 0–15 core, bit 16 region (0 stores S, 1 R), bits 20–23 counter"),
+    ("selected", 64, "r", "", "the counter that `select` names; 0 where the circuit is built without"),
     ("overflow", 32, "r", "", "bit 0 or 1: the first tuple without room was of R or S; sticky, and input stops"),
     ("overflow_row_r", 32, "r", "row id", "the first R tuple that did not fit"),
     ("overflow_row_s", 32, "r", "row id", "the first S tuple that did not fit"),

@@ -79,7 +79,7 @@ class Verifier:
     """
 
     def __init__(self, query: Query, residual: Expr):
-        self._residual = residual
+        self._residual, self._order = residual, query.order
         self._kept = {side: _Kept(query.window(side), [c for c in columns(residual) if c.side == side])
                       for side in ("r", "s")}
         self._cols = {side: [c for c in columns(residual) if c.side == side] for side in ("r", "s")}
@@ -123,7 +123,8 @@ class Verifier:
         for number, side in enumerate(("r", "s")):
             rows = stars[side][stars["side"] == number]
             if len(rows):
-                self._kept[side].covered = int(rows[-1]) + 1
+                # With inner order the last star's probe may have more to come.
+                self._kept[side].covered = int(rows[-1]) + (self._order.kind != "inner")
         for side, other in (("r", "s"), ("s", "r")):
             self._kept[side].trim(min(self._kept[side].covered, self._visible(side, self._kept[other])))
         kept: Items = items[keep]

@@ -101,6 +101,7 @@ class Configuration:
         fanin: Inputs of a merger (c), 2 to 16.
         lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; a core's capacity is at least twice that.
         probes: Probes that a region compares each of them with (B), 1 to 16.
+        region_counters: Whether every region counts on its own (`splitjoin.device.registers.REGION_COUNTERS`).
         time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
     """
 
@@ -114,6 +115,7 @@ class Configuration:
     fanin: int = 2
     lanes: int = 1
     probes: int = 1
+    region_counters: bool = False
     time_bits: int = 0
 
     def __post_init__(self) -> None:

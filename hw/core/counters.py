@@ -1,0 +1,42 @@
+"""What a region counts: where its cycles go, and how full its queues were."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
+from splitjoin.device.wire import Configuration
+
+__all__ = ["RegionCounters"]
+
+
+class RegionCounters(wiring.Component):
+    """Implements `splitjoin.device.registers.REGION_COUNTERS`.
+
+    Ports: one per counter: what to add in this cycle, or, of a high-water mark, the level. ``select``: the number of a
+    counter. ``value``: what it held two cycles ago.
+    """
+
+    def __init__(self, config: Configuration):
+        amounts = max(config.capacity, 2 * 64).bit_length() + 1
+        super().__init__({
+            **{c.name: In(amounts) for c in REGION_COUNTERS},
+            "select": In(range(len(REGION_COUNTERS))),
+            "value": Out(COUNTER_BITS),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        held = []
+        for counter in REGION_COUNTERS:
+            amount = getattr(self, counter.name)
+            if counter.high:
+                value = Signal(amount.shape(), name=f"{counter.name}_mark")
+                m.d.sync += value.eq(Mux(amount > value, amount, value))
+            else:
+                value = Signal(COUNTER_BITS, name=f"{counter.name}_count")
+                m.d.sync += value.eq(value + amount)
+            held.append(value)
+        m.d.sync += self.value.eq(Array(held)[self.select])
+        return m
