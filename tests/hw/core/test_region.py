@@ -81,6 +81,23 @@ def test_latency_of_a_probe():
     assert cycle - DEPTH == DEPTH + 12
 
 
+def test_two_batches_are_scanned_and_a_third_collected_before_a_region_whose_results_stand_takes_no_more():
+    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, probes=4)
+
+    async def body(tb):
+        tb.set("window", packed_window(config, Window(rows=64)))
+        ops = [stored(0) for _ in range(64)] + [probe(0, 255) for _ in range(30)]
+        source = tb.source("i", [packed_operation(config, op) for op in ops])
+        sink = tb.sink("o", scripted([True] * 800))
+        await tb.run(lambda: tb.cycle == 800, limit=801)
+        # The first probe came alone, when nothing was under way.
+        assert len(source.cycles) == 64 + 1 + 4 + 4
+        assert source.cycles[-1] < 64 + 64 + 30
+        await tb.run(lambda: len(sink.items) == 30 * 65, limit=30 * 70)
+
+    simulate(Region(config, "s"), body)
+
+
 @pytest.mark.parametrize("side", ["x", "", None, 0])
 def test_region_wrong_side(side):
     with pytest.raises(ValueError, match=f"^Side must be 'r' or 's', not {side!r}$"):
