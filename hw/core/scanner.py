@@ -108,7 +108,8 @@ class Scanner(wiring.Component):
         m.d.comb += [
             ahead.eq(self.written - self.position),
             last.eq(left <= lanes),
-            issue.eq(self.scanning & self.room & ((ahead >= lanes) | (ahead >= left))),
+            # Negative when the window's oldest tuple is among those that are stored, but not written yet.
+            issue.eq(self.scanning & self.room & ~ahead[-1] & ((ahead >= lanes) | (ahead >= left))),
             take.eq(~opening & (~self.scanning | (issue & last)) & (~self.batch.valid | self.batch.ready)),
             self.reads.eq(issue),
             self.stall_results.eq(Mux(self.scanning, ~self.room, ~opening & ~take)),

@@ -129,3 +129,24 @@ def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(win
         await region(tb, config, "s", 0, window, ops, Held(False, False))
 
     simulate(Region(config, "s"), body)
+
+
+@pytest.mark.parametrize("burst", [3, 5, 16])
+@pytest.mark.parametrize(("capacity", "lanes", "probes", "rows"),
+                         [(2, 1, 1, 1), (2, 1, 1, 2), (4, 2, 1, 1), (4, 1, 4, 2)])
+def test_a_scan_waits_for_tuples_that_are_stored_but_not_written(capacity, lanes, probes, rows, burst):
+    """While a probe holds back the writes, so many are stored that the window moves beyond all that is written."""
+    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=capacity, lanes=lanes,
+                           probes=probes)
+    ops, key = [], 0
+    for _ in range(12):
+        ops += [Operation(Op.TUPLE, 0, 0, (0,), ((key - rows + 1, key),))] * (2 * probes + 1)
+        for _ in range(burst):
+            key += 1
+            ops.append(Operation(Op.TUPLE, 1, 0, (key,), ((0, 0),)))
+    ops = [op._replace(bounds=((max(0, op.bounds[0][0]), op.bounds[0][1]),)) for op in ops]
+
+    async def body(tb):
+        await region(tb, config, "s", 0, Window(rows=rows), [*ops, Operation(Op.FLUSH)], Stalls(False, False))
+
+    simulate(Region(config, "s"), body)
