@@ -53,15 +53,40 @@ def test_recorder_writes_what_it_was_given(tmp_path: Path, monkeypatch: pytest.M
 def test_cpu_bench_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = load("record", monkeypatch)
     monkeypatch.setattr(record, "RESULTS", tmp_path)
-    load("band", monkeypatch)
+    for name in ("band", "rivals"):
+        load(name, monkeypatch)
     cpu = load("cpu", monkeypatch)
     out = record.Recorder("cpu", quick=True)
-    cpu.engine(out, 256, 5000)
-    cpu.broadcast(out, 256)
+    cpu.nested(out, 8, 5000)
+    cpu.index(out, 8, 20_000, 1)  # asserts that DuckDB finds as many pairs
+    cpu.scaling(out, 8, "nested", 5000)
     rows = json.loads(out.write().read_text())["rows"]
-    assert [r["metric"] for r in rows] == ["nested_gcmps_per_core", "tuples_per_second", "nested_gcmps_per_core"]
+    assert {r["metric"] for r in rows} == {"nested_gcmps_per_core", "index_mtuples_per_s", "duckdb_mtuples_per_s",
+                                           "index_to_duckdb", "polars_mtuples_per_s", "thread_scaling"}
     assert all(r["value"] > 0 for r in rows)
 
+
+def test_latency_bench_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("record", "band"):
+        load(name, monkeypatch)
+    latency = load("latency", monkeypatch)
+    monkeypatch.setattr(latency, "WINDOW", 256)
+    assert latency.sustainable(2000) > 0
+    found = latency.latencies(2000, 1.5)
+    assert len(found) == 499
+    assert (found > 0).all()
+
+
+def test_soak_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("record", "band"):
+        load(name, monkeypatch)
+    soak = load("soak", monkeypatch)
+    same = soak.Load(64, 200, 900, {"cpu": "cpu", "golden": "golden"})
+    same.push(200)
+    assert same.differs() is None
+    assert same.pairs > 100
+    same._sums["cpu"].update(b"more")
+    assert "golden" in same.differs()
 
 def test_every_engine_agrees_on_every_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     predicates = load("predicates", monkeypatch)
