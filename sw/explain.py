@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .cpu.tests_source import is_equality, leading_tests
+from .cpu.tests_source import is_equality, leading_tests, tests_nothing
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
@@ -40,14 +40,15 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
 
 def _cpu(plan: Plan) -> str:
     """Which engines the CPU has for it; it chooses when it has seen tuples."""
-    if plan.residual is not None:
-        return "the expression itself, pair by pair"
+    if plan.residual is not None and tests_nothing(plan):
+        return "nested loops over the expression itself"
+    verified = "" if plan.residual is None else "; candidates are verified"
     tests = leading_tests(plan)
     if not tests:
-        return "nested loops; no index, as no test must hold for every match"
+        return f"nested loops; no index, as no test must hold for every match{verified}"
     kinds = ", ".join(f"T{j} ({'hash' if is_equality(plan, j) else 'range'})" for j in tests)
     best = " by the one or two most selective of" if len(tests) > 2 else " by"
-    return f"an index{best} {kinds}, or nested loops, whichever is cheaper for the selectivity it measures"
+    return f"an index{best} {kinds}, or nested loops, whichever is cheaper for the selectivity it measures{verified}"
 
 
 def _window(query: Query, side: Side) -> str:

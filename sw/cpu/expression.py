@@ -1,4 +1,8 @@
-"""The engine for conditions without interval tests: the whole expression over blocks of pairs, with NumPy."""
+"""The engine for whole conditions: compiled nested loops over the expression, or NumPy over blocks of pairs.
+
+NumPy is for what is not compiled: texts of both streams, and whole numbers that could wrap with the values that are
+there now. It also begins, as compiling takes longer than a few pairs.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,22 @@ import pyarrow as pa
 
 from ..lang.ir import Expr, columns
 from ..lang.vector import Vector, column, evaluate_columns
+from .atoms import AtomLanes
+from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel
+from .expression_source import NotCompiled
 from .worker import Batch, Found, Worker
 
-__all__ = ["ExpressionWorker", "column_arrays"]
+__all__ = ["Compiler", "ExpressionWorker", "column_arrays"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: Pairs that are looked at at once.
+#: Pairs that NumPy looks at at once.
 _PAIRS = 1 << 18
+#: Pairs that NumPy takes about as long for as compiling does.
+_PATIENCE = 1 << 23
+#: Matches that are found before they are handed over, beside those of one probe.
+_ROOM = 1 << 16
 
 
 def column_arrays(predicate: Expr, side: str, table: pa.Table) -> list[Array]:
@@ -31,24 +42,86 @@ def column_arrays(predicate: Expr, side: str, table: pa.Table) -> list[Array]:
     return arrays
 
 
+class Compiler:
+    """The kernel of ``condition`` for each batch; a new one when the values that are there ask for it.
+
+    ``verify``: for candidates, else for nested loops.
+    """
+
+    def __init__(self, condition: Expr, lanes: AtomLanes, *, verify: bool = False):
+        self._condition, self._lanes, self._verify = condition, lanes, verify
+        self._spreads: object = None
+        self._kernel: Kernel | None = None
+        self.why = "by NumPy as long as there are few pairs"
+
+    def kernel(self, batch: Batch, pairs: int) -> Kernel | None:
+        """What takes every pair that the batch asks about; None where NumPy has to, and `why` says so.
+
+        ``pairs``: how many there were so far; NumPy is done with a few before anything is compiled.
+        """
+        if pairs <= _PATIENCE:
+            return None
+        first = {"r": batch.first["r"], "s": batch.first["s"]}
+        for side, other in (("r", "s"), ("s", "r")):
+            start = batch.windows[other][0]
+            first[side] = min(first[side], int(start[0])) if len(start) else first[side]
+        spreads = self._lanes.spreads(first)
+        if spreads != self._spreads:
+            self._spreads = spreads
+            try:
+                self._kernel = make_kernel(self._condition, self._lanes.atoms, spreads, verify=self._verify)
+                self.why = f"compiled, whole numbers in {self._kernel.width} bits"
+            except NotCompiled as reason:
+                self._kernel, self.why = None, f"by NumPy, as there is no compiled code for {reason}"
+        return self._kernel
+
+
 class ExpressionWorker(Worker):
-    """Evaluates ``predicate`` for every pair."""
+    """Evaluates ``predicate`` for every pair of its share, with `kernel` if there is one.
+
+    Stores, and probes with, the predicate's columns (`column_arrays`), then its lanes (`AtomLanes`).
+    """
 
     def __init__(self, number: int, workers: int, predicate: Expr):
         super().__init__(number, workers)
         self._predicate = predicate
         self._columns = {side: [c for c in columns(predicate) if c.side == side] for side in ("r", "s")}
+        self.kernel: Kernel | None = None
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        return {side: self._find(batch, side) for side in ("r", "s")}
+        return {side: self._all(batch, side) for side in ("r", "s")}
 
-    def _find(self, batch: Batch, side: str) -> Found:
-        other = "s" if side == "r" else "r"
+    def _lanes(self, side: str, arrays: list[Array]) -> list[Array]:
+        return arrays[2 * len(self._columns[side]):]
+
+    def _all(self, batch: Batch, side: str) -> Found:
+        """The matches of the probes of stream ``side`` among all that they see."""
         start, end = self.seen(batch, side)
-        store = self.stores[other]
+        self.candidates += int((end - start).sum())
+        if self.kernel is None:
+            return self._by_numpy(batch, side, start, end)
+        store, counts = self.stores["s" if side == "r" else "r"], np.zeros(len(start), np.int64)
+        if not len(start) or int(end[-1]) == int(start[0]):
+            return counts, np.empty(0, np.int64)
+        rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
+        flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
+        lanes = self._kernel_lanes(self.kernel, batch, side)
+        find, parts, p = self.kernel.modules[side].find, [], 0
+        while p < len(start):
+            p, at = find(p, start, end, store.base, store.end - store.base, counts, rows, flags,
+                         np.zeros(STEP, np.bool_), *lanes)
+            parts.append(rows[:at] * self.workers + self.number)
+        return counts, np.concatenate(parts)
+
+    def _kernel_lanes(self, kernel: Kernel, batch: Batch, side: str) -> list[Array]:
+        other = "s" if side == "r" else "r"
+        return kernel.lanes(side, self._lanes(side, batch.probes[side]),
+                            self._lanes(other, self.stores[other].arrays))
+
+    def _by_numpy(self, batch: Batch, side: str, start: Rows, end: Rows) -> Found:
+        store = self.stores["s" if side == "r" else "r"]
         lengths = end - start
-        self.candidates += int(lengths.sum())
         counts, found = np.zeros(len(start), np.int64), [np.empty(0, np.int64)]
         first = 0
         while first < len(start):
@@ -57,18 +130,21 @@ class ExpressionWorker(Worker):
             sizes = lengths[first:last]
             probe = np.repeat(np.arange(first, first + len(sizes)), sizes)
             rows = np.arange(len(probe)) + np.repeat(start[first:last] - (np.cumsum(sizes) - sizes), sizes)
-            true = self._true(side, batch.probes[side], probe, store.arrays, rows - store.base)
+            true = self.true(self._predicate, batch, side, probe, rows - store.base)
             counts[first:last] = np.bincount(probe[true] - first, minlength=len(sizes))
             found.append(rows[true] * self.workers + self.number)
             first = last
         return counts, np.concatenate(found)
 
-    def _true(self, side: str, probes: list[Array], probe: Rows, stored: list[Array],
-              at: Rows) -> npt.NDArray[np.bool_]:
-        vectors = {}
-        for of, arrays, index in ((side, probes, probe), ("s" if side == "r" else "r", stored, at)):
+    def true(self, condition: Expr, batch: Batch, side: str, probe: Rows, at: Rows) -> npt.NDArray[np.bool_]:
+        """Whether ``condition``, of the predicate's columns, is true of each pair (n,): with NumPy.
+
+        ``probe``: positions among the batch's probes of stream ``side``; ``at``: among the other one's stored arrays.
+        """
+        other, vectors = "s" if side == "r" else "r", {}
+        for of, arrays, index in ((side, batch.probes[side], probe), (other, self.stores[other].arrays, at)):
             for n, c in enumerate(self._columns[of]):
                 vectors[c] = Vector(arrays[2 * n][index], arrays[2 * n + 1][index])
-        v = evaluate_columns(self._predicate, vectors, len(probe))
-        true: npt.NDArray[np.bool_] = v.valid & v.values
-        return true
+        v = evaluate_columns(condition, vectors, len(probe))
+        holds: npt.NDArray[np.bool_] = v.valid & v.values
+        return holds

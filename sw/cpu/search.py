@@ -14,19 +14,24 @@ from ..errors import UnsupportedError
 from ..lang.ir import Expr
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
+from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes
-from .expression import ExpressionWorker, column_arrays
+from .expression import Compiler, ExpressionWorker, column_arrays
+from .expression_kernel import Kernel
 from .index import IndexWorker
 from .nested import NestedWorker
-from .tests_source import leading_tests
+from .tests_source import leading_tests, tests_nothing
+from .verified import VerifiedWorker
 from .worker import Batch, Worker
 
-__all__ = ["EngineName", "ExpressionSearch", "PlanSearch", "Search", "make_search"]
+__all__ = ["EngineName", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search"]
 
 Array = npt.NDArray[Any]
 EngineName = Literal["auto", "index", "nested"]
 
+#: Pairs by which interval tests with a residual are judged, and how many of them may be candidates.
+_JUDGED, _POOR = 1 << 24, 0.05
 #: Arrivals after which the choice is thought over, beside those of a whole window.
 _RETHINK = 1 << 18
 
@@ -57,31 +62,34 @@ class Search(ABC):
 
 
 def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int) -> Search:
-    """Interval tests where they decide the predicate, else the expression itself over blocks of pairs."""
+    """Interval tests, with verification of what these do not decide; the expression itself where they test nothing."""
     plan = make_plan(query.predicate)
-    if plan.residual is not None:
-        if engine == "index":
-            raise UnsupportedError(f"an index needs a condition that interval tests decide, but {plan.reasons[0]}; use "
-                                   f"engine='nested'")
-        return ExpressionSearch(query.predicate, threads)
     if engine == "index" and not leading_tests(plan):
         raise UnsupportedError(f"an index needs a comparison of both streams that must hold for every match, but "
                                f"'{query.predicate}' has none; use engine='nested'")
-    return PlanSearch(plan, None if engine == "auto" else engine, prefilter, threads)
+    if plan.residual is not None and tests_nothing(plan):
+        return ExpressionSearch(query.predicate, threads)
+    tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter, threads)
+    if plan.residual is None:
+        return tests
+    return VerifiedSearch(query.predicate, plan.residual, tests, engine != "index", threads)
 
 
 class ExpressionSearch(Search):
-    """The predicate itself, for every pair."""
+    """The predicate itself, for every pair. ``compiling``: False leaves everything to NumPy."""
 
-    def __init__(self, predicate: Expr, threads: int):
+    def __init__(self, predicate: Expr, threads: int, *, compiling: bool = True):
         super().__init__(threads)
         self._predicate = predicate
+        self._lanes = AtomLanes(predicate)
+        self._compiler = Compiler(predicate, self._lanes) if compiling else None
         self._workers = [ExpressionWorker(n, threads, predicate) for n in range(threads)]
+        self._pairs = 0
 
     @property
     def words(self) -> str:
         """What runs, for people."""
-        return "nested loops over the expression"
+        return f"nested loops over the expression, {self._compiler.why if self._compiler else 'by NumPy'}"
 
     @property
     def candidates(self) -> int:
@@ -89,12 +97,16 @@ class ExpressionSearch(Search):
         return sum(worker.candidates for worker in self._workers)
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
-        """The columns that the predicate reads."""
-        arrays = column_arrays(self._predicate, side, table)
+        """The columns that the predicate reads, and its lanes."""
+        arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
         return arrays, arrays
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """The same ones always."""
+        """The same ones always, with the kernel that takes what is there now."""
+        self._pairs += sum(int((end - start).sum()) for start, end in batch.windows.values())
+        kernel = None if self._compiler is None else self._compiler.kernel(batch, self._pairs)
+        for worker in self._workers:
+            worker.kernel = kernel
         return self._workers
 
 
@@ -160,3 +172,76 @@ class PlanSearch(Search):
                 new.adopt(self._workers[n].stores)
             made.append(new)
         self._workers = made
+
+    def renew(self) -> None:
+        """Make new workers for the next batch, out of what the present ones have stored."""
+        self._choice = None
+
+
+class VerifiedSearch(Search):
+    """Interval tests find candidates, and ``residual`` says which of them match.
+
+    Where the tests let much through, the whole ``predicate`` is evaluated for every pair instead, if ``may_leave`` and
+    if it can be compiled.
+    """
+
+    def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_leave: bool, threads: int):
+        super().__init__(threads)
+        self._predicate, self._tests, self._may_leave = predicate, tests, may_leave
+        self._lanes = AtomLanes(predicate)
+        self._whole = Compiler(predicate, self._lanes)
+        self._check = Compiler(residual, self._lanes, verify=True)
+        self._workers = [VerifiedWorker(n, threads, predicate, residual, self._lanes) for n in range(threads)]
+        self._seen = self._passed = 0  # pairs, and candidates, when the tests were judged last
+        self._left = 0  # arrivals for which the tests are not asked
+
+    @property
+    def words(self) -> str:
+        """What runs, for people."""
+        if self._left:
+            return f"nested loops over the expression, {self._whole.why}"
+        return f"{self._tests.words}; candidates verified, {self._check.why}"
+
+    @property
+    def candidates(self) -> int:
+        """Pairs that the engine has looked at."""
+        return self._tests.candidates + sum(worker.candidates for worker in self._workers)
+
+    def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
+        """What the tests need, then the columns that the predicate reads, and its lanes."""
+        keys, bounds = self._tests.encode(side, table)
+        arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
+        return keys + arrays, bounds + arrays
+
+    def workers(self, batch: Batch) -> Sequence[Worker]:
+        """The same ones always, which have the tests' workers within them."""
+        kernel = self._judged(batch)
+        if kernel is None:
+            finders = self._tests.workers(self._workers[0].for_tests(batch))
+            for worker, tests in zip(self._workers, finders, strict=True):
+                worker.tests = tests
+        passed = sum(worker.passed for worker in self._workers)
+        check = None if kernel is not None else self._check.kernel(batch, passed)
+        for worker in self._workers:
+            worker.kernel, worker.check = kernel, check
+        return self._workers
+
+    def _judged(self, batch: Batch) -> Kernel | None:
+        """The kernel for all pairs if the tests are left out."""
+        if self._left:
+            self._left = max(0, self._left - len(batch.stream))
+            kernel = self._whole.kernel(batch, self._seen) if self._left else None
+            if kernel is None:
+                self._left = 0
+                self._tests.renew()
+            return kernel
+        seen, passed = (sum(getattr(worker, name) for worker in self._workers) for name in ("asked", "passed"))
+        if not self._may_leave or seen - self._seen < _JUDGED:
+            return None
+        poor = passed - self._passed > _POOR * (seen - self._seen)
+        self._seen, self._passed = seen, passed
+        kernel = self._whole.kernel(batch, seen) if poor else None
+        if kernel is not None:
+            live = max((int((end - start).max()) for start, end in batch.windows.values() if len(start)), default=0)
+            self._left = _RETHINK + 16 * live
+        return kernel

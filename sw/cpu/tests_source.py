@@ -9,7 +9,7 @@ from ..lang.keys import UnitKey
 from ..lang.linear import ExactRelation
 from ..lang.plan import Plan
 
-__all__ = ["is_conjunction", "is_equality", "leading_tests", "test_source", "used_slots"]
+__all__ = ["is_conjunction", "is_equality", "leading_tests", "test_source", "tests_nothing", "used_slots"]
 
 
 def used_slots(plan: Plan, side: str) -> list[int]:
@@ -23,6 +23,11 @@ def leading_tests(plan: Plan) -> list[int]:
     args = tree[1:] if isinstance(tree, tuple) and tree[0] == "and" else (tree,)
     return [j for j in args if isinstance(j, int)
             and not isinstance(plan.slots_s[plan.tests[j].s].key, UnitKey)]
+
+
+def tests_nothing(plan: Plan) -> bool:
+    """Whether no test compares what one stream brings with what the other does."""
+    return all(isinstance(slot.key, UnitKey) for slot in plan.slots_r + plan.slots_s)
 
 
 def is_conjunction(plan: Plan) -> bool:

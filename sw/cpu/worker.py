@@ -59,14 +59,22 @@ class Worker(ABC):
 
     def process(self, batch: Batch) -> dict[str, Found]:
         """Store the worker's share of the batch, find the matches in its share for every probe, and expire."""
+        self.keep(batch)
+        found = self.find(batch)
+        self.expire(batch)
+        return found
+
+    def keep(self, batch: Batch) -> None:
+        """Store the worker's share of the batch."""
         for side, store in self.stores.items():
             skip = (self.number - batch.first[side]) % self.workers
             mine = [a[skip::self.workers] for a in batch.stored[side]]
             store.append(self.extend(side, mine), max(0, -(-(len(batch.windows[side][0]) - skip) // self.workers)))
-        found = self.find(batch)
+
+    def expire(self, batch: Batch) -> None:
+        """Let go of what no probe after the batch sees."""
         for side, store in self.stores.items():
             store.trim(min(self.local(batch.starts[side]), store.end))
-        return found
 
     def extend(self, side: str, arrays: list[Array]) -> list[Array]:
         """The arrays to store for tuples of stream ``side``; narrow copies may be added."""

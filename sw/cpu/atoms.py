@@ -1,0 +1,170 @@
+"""The parts of a predicate that read one stream only, as lanes: computed once a tuple, so that pairs meet numbers.
+
+`atoms` names those parts. `AtomLanes` computes them and keeps, by stretches of rows, between which numbers they lie:
+the compiled predicate needs that to know that none of its integers can wrap.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..lang.ir import Expr, denominator, sides
+from ..lang.nulls import may_be_null
+from ..lang.types import Bool, Date, Float, Int, is_text
+from ..lang.vector import Vector, evaluate
+
+__all__ = ["Atom", "AtomLanes", "Spread", "atoms"]
+
+Array = npt.NDArray[Any]
+
+#: Rows of a stretch whose least and greatest values are kept together.
+_STRETCH = 4096
+_MASK = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What is known of the values of a lane: whether some are NULL, and between which whole numbers all lie, those
+    that stand where NULL is included. Floats have no limits.
+    """
+
+    nulls: bool = False
+    low: int = 0
+    high: int = 0
+
+    def __or__(self, other: Spread) -> Spread:
+        return Spread(self.nulls or other.nulls, min(self.low, other.low), max(self.high, other.high))
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A part of the predicate that reads one stream only; its lane is number ``number`` of that stream.
+
+    The lane of an exact value or a time is its value times ``denominator``, modulo 2**64.
+    """
+
+    expr: Expr
+    side: str
+    number: int
+    denominator: int
+    dtype: type[np.generic]
+
+
+def atoms(predicate: Expr) -> tuple[Atom, ...]:
+    """The largest parts of ``predicate`` that read exactly one stream, without texts, which have no lanes."""
+    found: dict[Expr, Atom] = {}
+    count = {"r": 0, "s": 0}
+
+    def visit(e: Expr) -> None:
+        of = sides(e)
+        if len(of) == 2:
+            for child in e.children:
+                visit(child)
+        elif of and e not in found and not is_text(e.type):
+            (side,) = of
+            found[e] = Atom(e, side, count[side], _denominator(e), _dtype(e))
+            count[side] += 1
+
+    visit(predicate)
+    return tuple(found.values())
+
+
+def _denominator(e: Expr) -> int:
+    return 1 if isinstance(e.type, (Bool, Float)) else denominator(e)
+
+
+def _dtype(e: Expr) -> type[np.generic]:
+    match e.type:
+        case Bool():
+            return np.bool_
+        case Float(bits=32):
+            return np.float32
+        case Float():
+            return np.float64
+        case Date():
+            return np.int32
+        case Int() as t if t.range[0] >= -(2**31) and t.range[1] < 2**31:
+            return np.int32
+    return np.int64
+
+
+class AtomLanes:
+    """Computes the lanes of ``predicate``'s atoms, and remembers how their values are spread.
+
+    Each stream's lanes are its atoms' values, then their validity: arrays (n,) each.
+    """
+
+    def __init__(self, predicate: Expr):
+        self.atoms = atoms(predicate)
+        self._of = {side: [a for a in self.atoms if a.side == side] for side in ("r", "s")}
+        #: Per stream, stretches of rows: the first, the one after the last, and the spread of each lane.
+        self._stretches: dict[str, deque[tuple[int, int, list[Spread]]]] = {"r": deque(), "s": deque()}
+        self._rows = {"r": 0, "s": 0}
+        self._null = False
+
+    def count(self, side: str) -> int:
+        """How many arrays `encode` gives for stream ``side``."""
+        return 2 * len(self._of[side])
+
+    def encode(self, side: str, table: pa.Table) -> list[Array]:
+        """The lanes of the next tuples of stream ``side``."""
+        values, valids, spreads = [], [], []
+        for atom in self._of[side]:
+            v = evaluate(atom.expr, table)
+            lane, spread = _lane(atom, v)
+            values.append(_own(lane))
+            valids.append(_own(v.valid))
+            spreads.append(spread)
+        stretches, first, end = self._stretches[side], self._rows[side], self._rows[side] + table.num_rows
+        self._rows[side] = end
+        if stretches and end - stretches[-1][0] <= _STRETCH:
+            first, _, before = stretches.pop()
+            spreads = [a | b for a, b in zip(before, spreads, strict=True)]
+        stretches.append((first, end, spreads))
+        return values + valids
+
+    def spreads(self, first: Mapping[str, int]) -> dict[Expr, Spread]:
+        """How the values are spread of the rows from ``first`` on, by stream.
+
+        Once there was a NULL, one is expected wherever there can be: each combination would be code of its own.
+        """
+        found = {}
+        for side, of in self._of.items():
+            stretches = self._stretches[side]
+            while len(stretches) > 1 and stretches[0][1] <= first[side]:
+                stretches.popleft()
+            for atom in of:
+                spread = Spread()
+                for *_, spreads in stretches:
+                    spread |= spreads[atom.number]
+                self._null |= spread.nulls
+                found[atom.expr] = spread
+        return {e: replace(spread, nulls=self._null and may_be_null(e)) for e, spread in found.items()}
+
+
+def _lane(atom: Atom, v: Vector) -> tuple[Array, Spread]:
+    nulls = not bool(v.valid.all())
+    values = v.values
+    if issubclass(atom.dtype, (np.floating, np.bool_)):
+        return values.astype(atom.dtype, copy=False), Spread(nulls, 0, 1)
+    if nulls:
+        values = np.where(v.valid, values, 0)
+    factor = atom.denominator // v.denominator
+    low, high = (int(values.min()) * factor, int(values.max()) * factor) if len(values) else (0, 0)
+    if values.dtype == np.int64 and low >= -(2**63) and high < 2**63:
+        lane = values if factor == 1 else values * factor
+    else:
+        lane = np.array([int(x) * factor & _MASK for x in values], np.uint64).view(np.int64)
+    return lane.astype(atom.dtype, copy=False), Spread(nulls, low, high)
+
+
+def _own(array: Array) -> Array:
+    """``array`` as compiled code wants it: one that may only be read would be another type to it."""
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
