@@ -19,8 +19,9 @@ Array = npt.NDArray[Any]
 
 #: Tuples of each stream that are looked at.
 _PROBES, _STORED = 256, 4096
-#: Nanoseconds: a pair in the nested loop (exact, with narrow keys), a cell looked up, a candidate in it, a match.
-_EXACT, _NARROW, _CELL, _CANDIDATE = 0.07, 0.03, 12.0, 0.2
+#: Nanoseconds: a pair in the nested loop (exact, with narrow keys), a cell looked up, a tuple in it, and one of these
+#: that has to be verified.
+_EXACT, _NARROW, _CELL, _CANDIDATE, _VERIFIED = 0.07, 0.03, 12.0, 0.2, 6.0
 #: Stored tuples a cell should hold.
 _FILL = 24
 #: Chunks in which the narrow keys may suspect something, at most.
@@ -39,13 +40,14 @@ class Choice:
     """What to run: ``engine`` "nested" or "index"; the tests it narrows the search by, and by how many levels each.
 
     For "nested" the levels are those of the narrow keys (256 or 65536), none for exact keys only. ``why`` says it in
-    words.
+    words. ``looked``: the tuples that a probe should find in the cells of an index.
     """
 
     engine: str
     tests: tuple[int, ...]
     levels: tuple[int, ...]
     why: str
+    looked: float = 0.0
 
 
 def measure(plan: Plan, r: Lanes, s: Lanes) -> Selectivity:
@@ -92,15 +94,17 @@ def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> tuple[Choic
     best: tuple[float, Choice] | None = None
     for dims in ([known[0]], known[:2]):
         counts = _levels(plan, dims, cells)
-        visited = candidates = 1.0
+        visited = candidates = passing = 1.0
         for (f, j), n in zip(dims, counts, strict=True):
             visited *= 1.0 if is_equality(plan, j) else 1 + f * n
             candidates *= max(f, 1 / n) if is_equality(plan, j) else min(1.0, f + 1 / n)
-        cost = visited * _CELL + candidates * live * _CANDIDATE
+            passing *= f
+        cost = visited * _CELL + candidates * live * _CANDIDATE + passing * live * _VERIFIED
         kinds = " and ".join("hash" if is_equality(plan, j) else "range" for _, j in dims)
         if best is None or cost < best[0]:
             best = cost, Choice("index", tuple(j for _, j in dims), counts,
-                                f"an index of {' × '.join(map(str, counts))} cells by {kinds}")
+                                f"an index of {' × '.join(map(str, counts))} cells by {kinds}",
+                                64 * visited + 3 * candidates * live)
     assert best is not None
     return best[1], best[0]
 

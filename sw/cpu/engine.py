@@ -75,13 +75,15 @@ class CpuSession(Session):
         self._last: int | None = None
         self._items: list[Items] = []
         self._comparisons = self._matches = 0
-        self._flushed = False
+        self._flushed = self._broken = self._closed = False
 
     def push(self, arrivals: Arrivals) -> None:
         """Take the next stretch of arrival order. Raises `InputError` when event time decreases."""
+        self._check_usable()
         if self._flushed:
             raise DeviceError("nothing can be pushed after flush; open a new session")
         self._check_times(arrivals)
+        self._broken = True  # until all is done: an interrupt may come at any point
         done = {"r": 0, "s": 0}
         for first in range(0, len(arrivals), _BATCH):
             stream = arrivals.stream[first:first + _BATCH]
@@ -91,9 +93,11 @@ class CpuSession(Session):
                             arrivals.r.slice(done["r"], counts["r"]), arrivals.s.slice(done["s"], counts["s"]))
             self._items.append(self._batch(part))
             done = {side: done[side] + n for side, n in counts.items()}
+        self._broken = False
 
     def poll(self) -> Items:
         """The items made since the last call."""
+        self._check_usable()
         items, self._items = self._items, []
         return items[0] if len(items) == 1 else np.concatenate([np.empty(0, ITEM), *items])
 
@@ -119,10 +123,18 @@ class CpuSession(Session):
         return self._search.words
 
     def close(self) -> None:
-        """Stop the worker threads."""
+        """Stop the worker threads; waits for what they do."""
+        self._closed = True
         for pool in (self._pool, self._regions):
             if pool is not None:
                 pool.shutdown()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise DeviceError("the session is closed; open a new one")
+        if self._broken:
+            raise DeviceError("the session was stopped in the middle of a push, and part of its input is lost; open a "
+                              "new one, or restart a streaming session")
 
     def _check_times(self, arrivals: Arrivals) -> None:
         ts = arrivals.ts

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import DeviceError
 from ..lang.plan import Plan
 from .cells import DONE, GROW, STATE, lay_out, search
 from .choice import Choice, Selectivity, levels_for
@@ -34,6 +35,8 @@ Levels2 = npt.NDArray[np.int32]
 _ROOM = 1 << 16
 #: Tuples by which cells can grow, at least, before the grid is laid out anew.
 _SPARE = 1 << 12
+#: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond.
+_MOST_SLOTS = 1 << 30
 #: Arrivals that are stored before any of them looks: an eighth of the window, within these limits.
 _LEAST, _MOST = 128, 8192
 
@@ -78,19 +81,21 @@ class IndexWorker(Worker):
             self._build(stored, int(state[5]), self._ends[stored])
         counts, bounds = np.zeros(len(start), np.int64), self._parts(batch, side)
         parts: list[Rows] = []
+        done = 0
         grid, found, own, looked = self._prepared(batch, side, stored)
         while True:
             why = search(bounds, state, self.number, self.workers, self._ends[stored], start, own, looked, grid.stride,
                          grid.head, grid.rows, grid.pool, grid.used, counts, found)
-            parts.append(found[: state[3]].copy())
-            state[3] = 0
+            # At once, so that candidates do not pile up.
+            parts.append(self._verified(batch, side, slice(done, int(state[2])), counts, found[: state[3]]))
+            done, state[3] = int(state[2]), 0
             if why == DONE:
                 break
             if why == GROW:
                 self._build(stored, int(state[5]), self._ends[stored] + int(state[1]))
                 grid, found, own, looked = self._prepared(batch, side, stored)
         self.looked_at(int(state[4]))
-        return self._verified(batch, side, counts, np.concatenate(parts))
+        return counts, np.concatenate(parts)
 
     def adopt(self, stores: dict[str, Store]) -> None:
         """Take over the keys that another engine's worker of the same number has stored."""
@@ -125,19 +130,20 @@ class IndexWorker(Worker):
         looked = probes(grid.levels, [lanes[j] for j in self._tests], [lanes[tests + j] for j in self._tests])
         return grid, np.empty(len(grid.rows) + _ROOM, np.int64), own, looked
 
-    def _verified(self, batch: Batch, side: str, counts: Rows, rows: Rows) -> Found:
-        """The matches among the candidates of the probes of stream ``side``."""
+    def _verified(self, batch: Batch, side: str, of: slice, counts: Rows, rows: Rows) -> Rows:
+        """The matches among the candidates ``rows`` of the probes ``of`` of stream ``side``; counts become theirs."""
         other, tests = "s" if side == "r" else "r", len(self._plan.tests)
-        lanes, store = batch.probes[side], self.stores[other]
+        lanes, store = [a[of] for a in batch.probes[side]], self.stores[other]
         if store.end == store.base:  # what the grid still has is dead
-            counts[:] = 0
-            return counts, rows[:0]
-        n = 0
-        if len(rows):
-            keys = [store.arrays[slot] for slot in used_slots(self._plan, other)]
-            n = self._verify[other](self.workers, self.number, store.base, *batch.windows[side], counts, rows, *keys,
-                                    *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
-        return counts, rows[:n]
+            counts[of] = 0
+            return rows[:0].copy()
+        if not len(rows):
+            return rows.copy()
+        start, end = batch.windows[side]
+        keys = [store.arrays[slot] for slot in used_slots(self._plan, other)]
+        n = self._verify[other](self.workers, self.number, store.base, start[of], end[of], counts[of], rows, *keys,
+                                *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
+        return rows[:n].copy()
 
     def _build(self, side: str, dead: int, end: int) -> None:
         """Learn how the keys are spread, and lay out a grid of the stored tuples from row ``dead`` to
@@ -160,4 +166,7 @@ class IndexWorker(Worker):
             if lay_out(own, cells[1], first, self.number, self.workers, head, rows, pool, used):
                 break
             size = int(used[0]) // 64 * 96 + size
+            if size > _MOST_SLOTS:
+                raise DeviceError(f"an index holds up to {_MOST_SLOTS:,} places for tuples of a stream, but this "
+                                  f"window needs {size:,}; use engine='nested', more threads, or a shorter window")
         self._grids[side] = _Grid(head, rows, pool, used, levels, cells[1])

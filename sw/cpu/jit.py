@@ -35,7 +35,7 @@ def load(text: str) -> ModuleType:
     name = f"splitjoin_kernel_{digest}"
     folder = cache_folder() / "kernels"
     path = folder / f"{name}.py"  # numba keeps the machine code beside it, by processor
-    if not path.exists():
+    if not path.exists() or path.read_text() != text:  # a crash can leave it empty
         with locked(folder / f"{name}.lock"):
             part = path.with_suffix(".part")
             part.write_text(text)

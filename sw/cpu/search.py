@@ -32,6 +32,8 @@ EngineName = Literal["auto", "index", "nested"]
 
 #: Pairs by which interval tests with a residual are judged, and how many of them may be candidates.
 _JUDGED, _POOR = 1 << 24, 0.05
+#: An index that finds so many times what it should in its cells learns anew, after so many arrivals at least.
+_WORSE, _FEW = 4, 4096
 #: Arrivals after which the choice is thought over, beside those of a whole window.
 _RETHINK = 1 << 18
 
@@ -121,7 +123,8 @@ class PlanSearch(Search):
         self._workers: Sequence[IndexWorker | NestedWorker] = []
         self._earlier = 0  # candidates of workers that were replaced
         self._live = 0  # the longest window when it was chosen
-        self._since = 0
+        self._since = self._last = self._looked = 0  # arrivals since then, those of the batch before, candidates then
+        self._stale_again = 0
 
     @property
     def words(self) -> str:
@@ -141,12 +144,22 @@ class PlanSearch(Search):
     def workers(self, batch: Batch) -> Sequence[Worker]:
         """Those of the engine that is cheaper, new ones that take over the window when that changes."""
         live = max((int((end - start).max()) for start, end in batch.windows.values() if len(start)), default=0)
-        self._since += len(batch.stream)
-        if self._choice is None or live > 2 * self._live or self._since > _RETHINK + 16 * self._live:
-            self._rethink(batch, max(live, 1))
+        self._since += self._last
+        stale = self._stale(live)
+        self._last = len(batch.stream)
+        if self._choice is None or stale or live > 2 * self._live or self._since > _RETHINK + 16 * self._live:
+            self._rethink(batch, max(live, 1), stale)
         return self._workers
 
-    def _rethink(self, batch: Batch, live: int) -> None:
+    def _stale(self, live: int) -> bool:
+        """Whether the index finds much more in its cells than it should: the values are no longer those it learnt."""
+        looked, probes = self.candidates - self._looked, self._last
+        if self._choice is None or self._choice.engine != "index" or self._since < max(live // 4, _FEW):
+            return False
+        self._looked = self.candidates
+        return looked > _WORSE * self._choice.looked * max(probes, 1)
+
+    def _rethink(self, batch: Batch, live: int, stale: bool) -> None:
         tests = len(self._plan.tests)
         lanes, samples = {}, {}
         for side in ("r", "s"):
@@ -158,11 +171,15 @@ class PlanSearch(Search):
             samples[side] = [np.concatenate(k) for k in keys]
             lanes[side] = Lanes(samples[side], probes[:tests], probes[tests:])
         selectivity = measure(self._plan, lanes["r"], lanes["s"])
-        choice = choose(self._plan, selectivity, live, self._forced, self._prefilter)
-        self._live, self._since = live, 0
-        if self._choice is not None and choice.engine == self._choice.engine == "nested" and choice.tests == ():
+        # An index that was stale when it had just been learnt will be so again: then not so soon.
+        self._stale_again = self._stale_again + 1 if stale and self._since <= 2 * self._last + _FEW else 0
+        forced = self._forced or ("nested" if self._stale_again > 1 else None)
+        choice = choose(self._plan, selectivity, live, forced, self._prefilter)
+        old, self._choice = self._choice, choice
+        self._live, self._since, self._looked = live, 0, self.candidates
+        if old is not None and not stale and (old.engine, old.tests, old.levels) == (
+                choice.engine, choice.tests, choice.levels):
             return
-        self._choice = choice
         made: list[IndexWorker | NestedWorker] = []
         for n in range(self.threads):
             new = (IndexWorker(n, self.threads, self._plan, choice, selectivity) if choice.engine == "index"

@@ -96,7 +96,9 @@ def _windows(stream: Any, ts: Any, starts: Any, row_r: Any, row_s: Any, limit_r:
             first_s[p_s], last_s[p_s] = start_r, row_r
             p_s += 1
             row_s += 1
-    if ranged_r:  # tuples expire on any arrival
+    # Tuples expire on any arrival. Those beyond ROWS may be forgotten already.
+    start_r, start_s = max(start_r, row_r - limit_r), max(start_s, row_s - limit_s)
+    if ranged_r:
         while start_r < row_r and now - np.uint64(ts_r[start_r - base_r]) > length_r:
             start_r += 1
     if ranged_s:

@@ -39,16 +39,16 @@ class Texts:
     """A session's dictionary of texts: equal texts get equal numbers, from 1, on both streams."""
 
     def __init__(self) -> None:
-        self._known = pa.array([], pa.large_binary())
+        self._known: dict[bytes, int] = {}
 
     def codes(self, texts: pa.ChunkedArray) -> Codes:
         """The numbers of ``texts`` (n,), of type large_string or large_binary, new ones added; 0 for NULL."""
-        wide = texts.cast(pa.large_binary()).combine_chunks()
-        new = pc.drop_null(pc.unique(wide.filter(pc.invert(pc.is_in(wide, value_set=self._known)))))
-        if len(new):
-            self._known = pa.concat_arrays([self._known, new])
-        index = pc.index_in(wide, value_set=self._known, skip_nulls=True)
-        codes: Codes = (pc.fill_null(pc.cast(index, pa.int64()), -1).to_numpy() + 1).astype(np.uint64)
+        encoded = texts.cast(pa.large_binary()).combine_chunks().dictionary_encode()
+        known = self._known
+        # A batch costs its own distinct texts, however many are known.
+        numbers = [known.setdefault(t, len(known) + 1) for t in encoded.dictionary.to_pylist()]
+        index = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy()
+        codes: Codes = np.array([*numbers, 0], np.uint64)[index]  # NULL's −1 is the last
         return codes
 
 

@@ -1,0 +1,137 @@
+"""Sessions that live long, change their data, stand still on one side, or are stopped in the middle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import splitjoin
+from splitjoin.arrival import Arrivals, arrivals
+from splitjoin.cpu import engine, store
+from splitjoin.cpu.engine import CpuDevice, CpuSession
+from splitjoin.cpu.index import IndexWorker
+from splitjoin.errors import DeviceError
+from splitjoin.golden import GoldenDevice
+from splitjoin.lang.keys import Texts
+from splitjoin.lang.query import Query
+
+R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
+
+
+def batch(query: Query, first: int, n: int, *, silent: str = "") -> Arrivals:
+    """``n`` tuples of each stream from time ``first`` on, keys equal to times; none of a ``silent`` stream."""
+    times = np.arange(first, first + n)
+    r, s = (pa.table({"ts": times, name: times.astype(np.int32)}, schema=schema)
+            for name, schema in (("x", R), ("a", S)))
+    return arrivals(query, r.slice(0, 0) if silent == "r" else r, s.slice(0, 0) if silent == "s" else s)
+
+
+@pytest.mark.parametrize("silent", ["r", "s"])
+def test_a_silent_stream(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of tuples that ROWS has pushed out are forgotten, though nobody looked since."""
+    monkeypatch.setattr(store, "_SLACK", 16)
+    query = splitjoin.query(R, S, on="r.x = s.a", window="ROWS 10 RANGE 1000000", time="ts")
+    with CpuDevice(threads=1).open(query) as session, GoldenDevice().open(query) as golden:
+        for at in range(0, 3000, 100):
+            for one in (session, golden):
+                one.push(batch(query, at, 100, silent=silent))
+        for one in (session, golden):
+            one.push(batch(query, 3000, 50))
+        assert session.flush().tolist() == golden.flush().tolist()
+        assert isinstance(session, CpuSession)
+        assert all(times.end - times.base < 400 for times in session._timeline._times.values())
+
+
+def test_keys_that_grow_leave_the_index() -> None:
+    """What was learnt never fits what comes next: after two attempts nested loops take over."""
+    query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 16384")
+    plans = []
+    with CpuDevice(threads=1).open(query) as session:
+        for at in range(0, 12 * 8192, 8192):
+            session.push(batch(query, at, 8192))
+            plans.append(session.plan())
+    assert plans[0].startswith("an index")
+    assert plans[-1].startswith("nested loops")
+
+
+def test_candidates_are_verified_before_they_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = []
+    verified = IndexWorker._verified
+
+    def watch(self, batch, side, of, counts, rows):  # type: ignore[no-untyped-def]
+        most.append(len(rows))
+        return verified(self, batch, side, of, counts, rows)
+
+    monkeypatch.setattr(IndexWorker, "_verified", watch)
+    monkeypatch.setattr("splitjoin.cpu.index._ROOM", 1000)
+    random = np.random.default_rng(2)
+    r, s = (pa.table({"ts": np.arange(4000), name: random.integers(0, 4, 4000).astype(np.int32)}, schema=schema)
+            for name, schema in (("x", R), ("a", S)))
+    on = "r.x = s.a AND r.ts = s.ts"
+    got = splitjoin.execute(r, s, on=on, window="ROWS 2000", device=CpuDevice(engine="index", threads=1))
+    assert got.table == splitjoin.join(r, s, on=on, window="ROWS 2000", device=CpuDevice(engine="nested"))
+    assert max(most) < 30_000
+
+
+def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 500")
+    calls = []
+
+    def stop(*arguments: object, **more: object) -> None:
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    with CpuDevice(threads=1).open(query) as session:
+        session.push(batch(query, 0, 100))
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "gather", stop)
+            with pytest.raises(KeyboardInterrupt):
+                session.push(batch(query, 100, 100))
+        for use in (lambda: session.push(batch(query, 100, 100)), session.poll, session.flush):
+            with pytest.raises(DeviceError, match="stopped in the middle of a push, and part of its input is lost"):
+                use()
+    assert calls
+
+
+def test_a_streaming_session_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 500")
+    tables = [{"r": pa.table({"ts": t, "x": t.astype(np.int32)}, schema=R),
+               "s": pa.table({"ts": t, "a": t.astype(np.int32)}, schema=S)}
+              for t in (np.arange(k, k + 100) for k in (0, 100, 200))]
+
+    def stop(*arguments: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    expected = splitjoin.open(query, "golden")
+    for part in tables:
+        expected.push_r(part["r"])
+        expected.push_s(part["s"])
+    session = splitjoin.open(query)
+    session.push_r(tables[0]["r"])
+    session.push_s(tables[0]["s"])
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "gather", stop)
+        with pytest.raises(KeyboardInterrupt):
+            session.push_r(tables[1]["r"])
+    session.restart(CpuDevice())
+    session.push_s(tables[1]["s"])
+    session.push_r(tables[2]["r"])
+    session.push_s(tables[2]["s"])
+    assert session.flush() == expected.flush()
+
+
+def test_closed() -> None:
+    query = splitjoin.query(R, S, on="r.x = s.a", window="ROWS 9")
+    for threads in (1, 2):
+        session = CpuDevice(threads=threads).open(query)
+        session.close()
+        with pytest.raises(DeviceError, match="the session is closed"):
+            session.push(batch(query, 0, 9))
+
+
+def test_texts_keep_their_numbers() -> None:
+    texts = Texts()
+    first = texts.codes(pa.chunked_array([["a", None, "b"], ["a"]], pa.large_string()))
+    assert first.tolist() == [1, 0, 2, 1]
+    assert texts.codes(pa.chunked_array([["c", "b", None]], pa.large_string())).tolist() == [3, 2, 0]
+    assert texts.codes(pa.chunked_array([[]], pa.large_string())).tolist() == []
