@@ -27,7 +27,7 @@ def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_pysim(scenario: Scenario) -> None:
     n = SCENARIOS.index(scenario)  # one of the orders each: it is slow
-    device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=(1, 2)[n % 2], probes=n % 3 + 1, seed=n, **STALLS)
+    device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=n % 2 + 1, probes=n % 3 + 1, seed=n, **STALLS)
     conforms(device, scenario, ORDERS[n % len(ORDERS)])
 
 
