@@ -109,7 +109,7 @@ WRONG = {
     "input name too long": (FAILURE, {"r": "r" * 9000 + ".csv"}, "cannot be read: File name too long"),
     "header not UTF-8": (FAILURE, {"r": "latin.csv"}, "must have column names in UTF-8"),
     "golden has no capacity": (FAILURE, {"more": ("--capacity", "64")}, "--capacity"),
-    "golden has no cores": (FAILURE, {"more": ("--device", "golden", "--cores", "4")}, "order inner(n) and --mask only"),
+    "golden has no cores": (FAILURE, {"more": ("--cores", "4", "--device", "golden")}, "inner(n) and --mask only"),
     "cpu has no cores": (FAILURE, {"more": ("--device", "cpu", "--cores", "2")}, "--cores"),
     "cores": (FAILURE, {"more": ("--device", "sim", "--cores", "0")}, "cores must be"),
     "window twice": (USAGE, {"more": ("--window-r", "ROWS 3", "--window-s", "ROWS 4")}, "not both"),
