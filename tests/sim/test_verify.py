@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 import splitjoin
+from splitjoin.golden import GoldenDevice
 from splitjoin.lang.plan import make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -22,11 +23,12 @@ def test_verified_on_the_host(make, order):
     query = Query.make(Schema.from_table("r", R), Schema.from_table("s", S), on=ON, window="ROWS 8", order=order)
     assert make_plan(query.predicate).residual is not None
     got = run(make(cores=2, capacity=4), query, R, S, [5, 50, 51])
-    assert_conforms(got, run(splitjoin.golden.GoldenDevice(), query, R, S), order)
+    assert_conforms(got, run(GoldenDevice(), query, R, S), order)
 
 
 def test_candidates_and_matches_are_counted():
     result = splitjoin.execute(R, S, on=ON, window="ROWS 8", device=SimDevice(cores=2, capacity=4))
     assert result.counters["matches"] == result.table.num_rows > 0
     band = splitjoin.execute(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 8", device="golden")
-    assert result.counters["candidates"] == band.table.num_rows > result.table.num_rows
+    # The second comparison narrows what the device lets through, but does not decide it.
+    assert band.table.num_rows >= result.counters["candidates"] > result.table.num_rows
