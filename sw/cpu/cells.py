@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -83,7 +83,7 @@ def prefetch(typing: Any, array: Any, at: Any) -> Any:
         pointer = builder.bitcast(builder.gep(_data(context, builder, signature, args[0]), [args[1]]),
                                   _BYTE.as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), _INT, _INT, _INT])
-        function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+        function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
             builder.module, kind, "llvm.prefetch.p0")
         builder.call(function, [pointer, _INT(0), _INT(3), _INT(1)])
         return context.get_dummy_value()

@@ -25,7 +25,7 @@ _KEY = b"splitjoin.range"
 _EXACT = Context(prec=40)
 
 
-def field(name: str, type: pa.DataType | str, *, min: Any = None, max: Any = None, nullable: bool = True,  # noqa: A002
+def field(name: str, type: pa.DataType | str, *, min: Any = None, max: Any = None, nullable: bool = True,  # noqa: A002  # Arrow's
           ) -> pa.Field:
     """An Arrow field whose values lie between ``min`` and ``max``, both included; None leaves an end to the type.
 

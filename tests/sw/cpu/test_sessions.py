@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.cpu import engine, store
 from splitjoin.cpu.engine import CpuDevice, CpuSession
 from splitjoin.cpu.index import IndexWorker
+from splitjoin.cpu.worker import Batch
 from splitjoin.errors import DeviceError
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.keys import Texts
@@ -58,7 +61,7 @@ def test_candidates_are_verified_before_they_pile_up(monkeypatch: pytest.MonkeyP
     most = []
     verified = IndexWorker._verified
 
-    def watch(self, batch, side, of, counts, rows):  # type: ignore[no-untyped-def]
+    def watch(self: IndexWorker, batch: Batch, side: str, of: slice, counts: Any, rows: Any) -> Any:
         most.append(len(rows))
         return verified(self, batch, side, of, counts, rows)
 
