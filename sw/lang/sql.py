@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -24,7 +24,7 @@ from .schema import Schema, suggest
 from .sql_errors import short, unreadable, untokenizable
 from .types import DATE, UNIT_NS, Date, Timestamp
 
-__all__ = ["SUPPORTED", "parse_sql"]
+__all__ = ["SUPPORTED", "Reader", "Sql", "parse_sql"]
 
 #: What errors say a condition may hold.
 SUPPORTED = ("columns, literals, + - * / %, DIV (//), & | ^ ~ << >>, abs(), bit_count(), least(), greatest(), "
@@ -59,7 +59,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.AtTimeZone: "AT TIME ZONE", exp.Between: "BETWEEN SYMMETRIC", exp.Column: "a name of more than two parts",
     exp.Is: "IS with anything but NULL, TRUE and FALSE",
 }
-#: Arguments that `_Reader.node` reads or may disregard, of every node and of some.
+#: Arguments that `Reader.node` reads or may disregard, of every node and of some.
 _READ = {"this", "expression", "low", "high", "is_string", "quoted", "table", "unit", "to"}
 _READ_OF: dict[type[exp.Expr], set[str]] = {
     exp.Case: {"ifs", "default"}, exp.If: {"true", "false"}, exp.In: {"expressions"}, exp.Least: {"expressions"},
@@ -68,7 +68,7 @@ _READ_OF: dict[type[exp.Expr], set[str]] = {
 }
 
 
-class _Sql(Dialect):
+class Sql(Dialect):
     """sqlglot's own dialect, with Spark's `name` beside the standard's "name", X'00FF' and DuckDB's //."""
 
     class Tokenizer(tokens.Tokenizer):
@@ -88,14 +88,14 @@ def parse_sql(text: str, r: Schema, s: Schema) -> Expr:
         parsed = _parse(text)
         # Finding the user's own text of every part costs more than all the rest, and only errors show it.
         with contextlib.suppress(PredicateError, SchemaError):
-            return _Reader(text, r, s).condition(parsed)
-        return _Reader(text, r, s, quoting=True).condition(parsed)
+            return Reader(text, {"r": r, "s": s}).condition(parsed)
+        return Reader(text, {"r": r, "s": s}, quoting=True).condition(parsed)
     except RecursionError:
         raise too_deep() from None
 
 
 def _parse(text: str) -> exp.Expr:
-    dialect = _Sql()
+    dialect = Sql()
     try:
         parts = dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text)
     except ParseError as error:
@@ -111,20 +111,26 @@ def _parse(text: str) -> exp.Expr:
     return found[0]
 
 
-class _Reader:
-    """Turns sqlglot's tree of one condition into IR."""
+class Reader:
+    """Turns sqlglot's tree of a condition, or of a value, into IR.
 
-    def __init__(self, text: str, r: Schema, s: Schema, *, quoting: bool = False):
+    ``text`` is the whole text that the tree was parsed from; ``schemas`` are the streams by the names that columns are
+    written with. With ``quoting``, errors show the part of the text where they arose.
+    """
+
+    def __init__(self, text: str, schemas: Mapping[str, Schema], *, quoting: bool = False):
         self.text = text
         self.quoting = quoting
-        self.schemas = {"r": r, "s": s}
+        self.schemas = schemas
         self.depth = 0
         self.marked = False
 
     def condition(self, e: exp.Expr) -> Expr:
+        """``e``, the tree of a condition."""
         return build.condition(self.expr(e), self.text.strip())
 
     def expr(self, e: exp.Expr) -> Expr:
+        """``e``, the tree of a condition or a value."""
         self.depth += 1
         if self.depth > 2 * MAX_DEPTH:  # parentheses have a level here, but none in the IR
             raise too_deep()
@@ -352,20 +358,20 @@ class _Reader:
         return slice(start, end), False
 
 
-_FUNCTIONS: dict[type[exp.Expr], Callable[[_Reader, Any], Expr]] = {
-    exp.Case: _Reader.case, exp.If: _Reader.if_, exp.In: _Reader.in_, exp.Least: _Reader.extreme,
-    exp.Greatest: _Reader.extreme, exp.Coalesce: _Reader.coalesce, exp.Nullif: _Reader.nullif,
-    exp.NullSafeEQ: _Reader.distinct, exp.NullSafeNEQ: _Reader.distinct, exp.StartsWith: _Reader.starts_with,
-    exp.Like: _Reader.like, exp.HexString: _Reader.bytes_, exp.Anonymous: _Reader.function,
+_FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
+    exp.Case: Reader.case, exp.If: Reader.if_, exp.In: Reader.in_, exp.Least: Reader.extreme,
+    exp.Greatest: Reader.extreme, exp.Coalesce: Reader.coalesce, exp.Nullif: Reader.nullif,
+    exp.NullSafeEQ: Reader.distinct, exp.NullSafeNEQ: Reader.distinct, exp.StartsWith: Reader.starts_with,
+    exp.Like: Reader.like, exp.HexString: Reader.bytes_, exp.Anonymous: Reader.function,
 }
 
 
 def _sql(e: exp.Expr) -> str:
-    return str(e.sql(dialect=_Sql, comments=False))
+    return str(e.sql(dialect=Sql, comments=False))
 
 
 def _same(text: str, e: exp.Expr) -> bool:
-    dialect = _Sql()
+    dialect = Sql()
     try:
         return bool(dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text) == [e])
     except (ParseError, TokenError):
