@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     _schema_options(what)
     _query_options(what, window_required=False)
     _circuit_options(what)
+    what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
     return parser
 
 
@@ -280,7 +281,7 @@ def _verilog(args: argparse.Namespace) -> None:
 
 def _explain(args: argparse.Namespace) -> None:
     query, options = _query(args)
-    print(explain(query, **options))
+    print(explain(query, **options, passes=args.passes))
 
 
 if __name__ == "__main__":

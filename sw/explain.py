@@ -8,11 +8,10 @@ from .cpu.tests_source import is_equality, leading_tests, tests_nothing
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
-from .lang.bounds import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrder, Unit, WideRelation
 from .lang.ir import text
-from .lang.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
-from .lang.linear import ExactRelation, Term
-from .lang.plan import Plan, Slot, Test, make_plan
+from .lang.passes.pipeline import program, stages
+from .lang.plan import Plan, make_plan
+from .lang.plan_text import plan_lines
 from .lang.query import Query
 from .lang.schema import Side
 
@@ -20,14 +19,19 @@ __all__ = ["explain"]
 
 
 def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2,
-            lanes: int = 1, probes: int = 1) -> str:
-    """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not."""
+            lanes: int = 1, probes: int = 1, passes: bool = False) -> str:
+    """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not.
+
+    ``passes``: also the condition after each of the compiler's passes that changed it.
+    """
     lines = [f"condition   {text(query.predicate)}",
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
              f"order       {query.order}"]
     plan = make_plan(query.predicate)
-    lines += _plan(plan)
+    if passes:
+        lines += _passes(query)
+    lines += plan_lines(plan)
     others = [f"cpu         yes: {_cpu(plan)}", "golden      yes"]
     try:
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
@@ -36,6 +40,17 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
     return "\n".join([*lines, *_circuit(config), *others])
+
+
+def _passes(query: Query) -> Iterator[str]:
+    """The condition after each pass that changed it; of a plan, the lines that are new."""
+    before = program(query.predicate)
+    for step, now in stages(query.predicate):
+        if str(now) != str(before):
+            yield f"pass        {step.name}: {step.what}"
+            old = str(before).splitlines() if isinstance(before.whole, Plan) else []
+            yield from ("    " + line for line in str(now).splitlines() if line not in old)
+        before = now
 
 
 def _cpu(plan: Plan) -> str:
@@ -66,77 +81,6 @@ def _time(query: Query) -> str:
     if query.time is None:
         return "none: tuples arrive alternately, r0, s0, r1, s1, …"
     return f"r.{query.time.r} and s.{query.time.s}, R before S where they are equal"
-
-
-def _plan(plan: Plan) -> Iterator[str]:
-    for side in ("r", "s"):
-        for n, slot in enumerate(plan.slots(side)):
-            yield f"key         {side.upper()}{n}: {_slot(slot)}, {slot.key.width} bits"
-    for n, test in enumerate(plan.tests):
-        yield f"test        T{n}: {_test(plan, test)}"
-    yield f"combined    {_tree(plan.tree)}"
-    if plan.residual is not None:
-        yield f"verified    on the host, of the pairs that the tests let through: {text(plan.residual)}"
-        for reason in plan.reasons:
-            yield f"because     {reason}"
-
-
-def _slot(slot: Slot) -> str:
-    match slot.key:
-        case ExactKey():
-            what = f"{_terms(slot.key.terms)}, {slot.key.low} to {slot.key.high}"
-        case WideKey():
-            key = slot.key.exact
-            what = f"{_terms(key.terms)}, {key.low} to {key.high}, without its last {slot.key.shift} bits"
-        case FloatKey():
-            what = f"{text(slot.key.expr)} as ordered integer{', NaN lowest' if slot.key.nan_low else ''}"
-        case TextKey():
-            what = f"{text(slot.key.expr)} by its number in the session's dictionary"
-        case PrefixKey():
-            what = f"the first {slot.key.bytes_} bytes of {text(slot.key.expr)}"
-        case _:
-            what = "whether the tuple takes part"
-    null = "; 0 for NULL" if slot.key.nullable and not slot.guards else ""
-    guards = " and ".join(f"{text(g.condition)} is {' or '.join(sorted(g.values))}" for g in slot.guards)
-    return what + (f"; 0 unless {guards}" if guards else null)
-
-
-def _terms(terms: tuple[Term, ...]) -> str:
-    return " + ".join((f"{t.factor * t.scale}·" if t.factor * t.scale != 1 else "") + text(t.expr) for t in terms)
-
-
-def _test(plan: Plan, test: Test) -> str:
-    said = " and ".join(_relation(plan, test, r) for r in test.relations)
-    return f"{said}; an R probe brings an interval for S{test.s}, an S probe one for R{test.r}"
-
-
-def _relation(plan: Plan, test: Test, relation: Relation) -> str:
-    r, s = f"R{test.r}", f"S{test.s}"
-    match relation:
-        case WideRelation():
-            return _relation(plan, test, relation.exact)
-        case ExactRelation():
-            return f"{_times(relation.g, r)} + {_times(relation.h, s)} + {relation.c} {relation.op} 0"
-        case FloatOrder() | EqualText() | TextOrder():
-            return f"{r} {relation.op} {s}"
-        case FloatBand():
-            return f"{text(relation.expr)} {relation.op} {relation.constant!r}"
-        case Product():
-            return f"{r}·{s} {relation.op} {relation.bound}"
-        case Unit():
-            return f"{r} and {s} take part"
-
-
-def _times(factor: int, key: str) -> str:
-    return key if factor == 1 else f"{factor}·{key}"
-
-
-def _tree(tree: object) -> str:
-    if isinstance(tree, int):
-        return f"T{tree}"
-    assert isinstance(tree, tuple)
-    op, *args = tree
-    return "(" + f" {str(op).upper()} ".join(map(_tree, args)) + ")"
 
 
 def _circuit(config: Configuration) -> Iterator[str]:

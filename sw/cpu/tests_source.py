@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang.bounds import EqualText, FloatOrder
 from ..lang.keys import UnitKey
-from ..lang.linear import ExactRelation
 from ..lang.plan import Plan
 
 __all__ = ["is_conjunction", "is_equality", "leading_tests", "test_source", "tests_nothing", "used_slots"]
@@ -19,10 +17,7 @@ def used_slots(plan: Plan, side: str) -> list[int]:
 
 def leading_tests(plan: Plan) -> list[int]:
     """The tests that must hold for every match: those that stand in the outermost AND, and test something."""
-    tree = plan.tree
-    args = tree[1:] if isinstance(tree, tuple) and tree[0] == "and" else (tree,)
-    return [j for j in args if isinstance(j, int)
-            and not isinstance(plan.slots_s[plan.tests[j].s].key, UnitKey)]
+    return [j for j in plan.required if not isinstance(plan.slots_s[plan.tests[j].s].key, UnitKey)]
 
 
 def tests_nothing(plan: Plan) -> bool:
@@ -37,8 +32,7 @@ def is_conjunction(plan: Plan) -> bool:
 
 def is_equality(plan: Plan, test: int) -> bool:
     """Whether a probe's interval of ``test`` is at most one key."""
-    return any(isinstance(relation, (ExactRelation, FloatOrder, EqualText)) and relation.op == "="
-               for relation in plan.tests[test].relations)
+    return plan.tests[test].is_point
 
 
 def test_source(plan: Plan, side: str, key: str, low: str, high: str) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "MIRRORED",
     "Abs", "And", "Arith", "ArithOp", "BitCount", "Case", "Cast", "Cmp", "CmpOp", "Col", "Expr", "Extreme", "IsNull",
     "Isqrt", "Lit", "Neg", "Not", "Or", "StartsWith", "Step",
+    "Within",
     "columns", "denominator", "rebuilt", "sides", "text", "walk",
 ]
 
@@ -251,6 +252,22 @@ class Step(Expr):
         return (self.a,)
 
 
+@dataclass(frozen=True)
+class Within(Expr):
+    """``a`` where it is from ``low`` to ``high``, else NULL. Made by passes only.
+
+    ``low`` and ``high`` are whole numbers as those of `Col.range`.
+    """
+
+    a: Col
+    low: int
+    high: int
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+
 def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
     """``e`` with other operands, in the order of `Expr.children`."""
     match e:
@@ -262,6 +279,8 @@ def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
             return replace(e, when=tuple(children[:-1:2]), then=tuple(children[1::2]), otherwise=children[-1])
         case Neg() | Abs() | Cast() | Not() | IsNull() | StartsWith() | BitCount() | Isqrt() | Step():
             return replace(e, a=children[0])
+        case Within():
+            return replace(e, a=cast(Col, children[0]))
     return e
 
 
@@ -276,7 +295,7 @@ def denominator(e: Expr) -> int:
             return denominator(e.a) * denominator(e.b)
         case Arith(op="+" | "-" | "mod" | "%"):
             return math.lcm(denominator(e.a), denominator(e.b))
-        case Neg() | Abs():
+        case Neg() | Abs() | Within():
             return denominator(e.a)
         case Case():
             return math.lcm(*(denominator(x) for x in (*e.then, e.otherwise)))
@@ -352,4 +371,6 @@ def text(e: Expr) -> str:
             return f"{'bit_count' if isinstance(e, BitCount) else 'isqrt'}({text(e.a)})"
         case Step():
             return f"{'above' if e.up else 'below'}({text(e.a)})"
+        case Within():
+            return f"within({text(e.a)}, {e.low}, {e.high})"
     raise TypeError(f"not an IR node: {e!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .ir import Arith, Case, Col, Expr, Extreme, IsNull, Lit
+from .ir import Arith, Case, Col, Expr, Extreme, IsNull, Lit, Within
 from .types import Bool, Float
 
 __all__ = ["causes", "may_be_null"]
@@ -17,6 +17,8 @@ def may_be_null(e: Expr) -> bool:
             return e.value is None
         case IsNull():
             return False
+        case Within():
+            return True
         case Case():
             return any(may_be_null(x) for x in (*e.then, e.otherwise))
         case Extreme():
@@ -38,7 +40,7 @@ def causes(e: Expr) -> tuple[Expr, ...]:
 def _collect(e: Expr, found: dict[Expr, None]) -> None:
     if not may_be_null(e):
         return
-    own = isinstance(e, (Col, Lit, Case, Extreme)) or isinstance(e.type, Bool)
+    own = isinstance(e, (Col, Lit, Case, Extreme, Within)) or isinstance(e.type, Bool)
     if own or (isinstance(e, Arith) and _divides(e) and not _is_never_zero(e.b)):
         found[e] = None
         return

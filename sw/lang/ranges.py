@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .ir import Abs, Arith, BitCount, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, denominator
+from .ir import Abs, Arith, BitCount, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, Within, denominator
 from .types import Bool, Date, Decimal, Duration, Int, Timestamp, units_per
 
 __all__ = ["Range", "value_range"]
@@ -22,6 +22,9 @@ def value_range(e: Expr) -> Range:
     match e:
         case Col():
             return _column(e)
+        case Within():
+            unit = denominator(e.a)
+            return Fraction(e.low, unit), Fraction(e.high, unit)
         case Lit():
             value = Fraction(0 if e.value is None else e.value)  # type: ignore[arg-type]  # exact types hold numbers
             return value, value

@@ -37,6 +37,7 @@ from .ir import (
     Or,
     StartsWith,
     Step,
+    Within,
     columns,
 )
 from .types import Binary, Bool, Decimal, Duration, Float, Int, Timestamp, is_text, plain, units_per
@@ -104,6 +105,9 @@ def evaluate_columns(e: Expr, table: Mapping[Col, Vector], n: int) -> Vector:
         case Step():
             end = args[0].values.dtype.type(np.inf if e.up else -np.inf)
             return Vector(np.where(np.isnan(args[0].values), end, np.nextafter(args[0].values, end)), args[0].valid)
+        case Within():
+            inside = (args[0].values >= e.low) & (args[0].values <= e.high)  # a column's values are those of its range
+            return Vector(args[0].values, args[0].valid & inside.astype(np.bool_), args[0].denominator)
         case Isqrt():
             whole = args[0].values // args[0].denominator
             roots = [math.isqrt(v) if v >= 0 else -1 for v in whole.tolist()]

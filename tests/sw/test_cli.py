@@ -210,6 +210,19 @@ def test_golden_takes_cores_for_inner(folder: Path) -> None:
     assert join("--device", "golden", "--order", "inner(2)", "--cores", "4") == DONE
 
 
+def test_explain_shows_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    query = ["explain", "--schema-r", "x:int32", "--schema-s", "a:int32?", "--on", "NOT (r.x > s.a) AND 1 < 2"]
+    assert main(query) == DONE
+    assert "pass  " not in capsys.readouterr().out
+    assert main([*query, "--passes"]) == DONE
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in out if line.startswith("pass ")] == [
+        "fold:", "logic:", "bounds:", "split:", "merge:", "share:", "main:"]
+    assert out[out.index("pass        logic: three-valued logic becomes two-valued") + 1:][:2] == [
+        "    (r.x <= s.a)", "    TRUE"]
+    assert "    main test   scan: T0: an interval may hold all keys" in out
+
+
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     schemas = ["--schema-r", "x:int32, y:float32, n:string", "--schema-s", "a:int32?, b:float32, m:string"]
     assert main(["explain", *schemas, "--on", "abs(r.x - s.a) <= 10 AND r.n = s.m"]) == DONE

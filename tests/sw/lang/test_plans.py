@@ -32,7 +32,7 @@ def plans() -> str:
     parts = []
     for case in bench().cases():
         lines = explain(case.query()).splitlines()
-        kept = [line for line in lines if line.split()[0] in ("key", "test", "combined", "verified", "because")]
+        kept = [line for line in lines if line.split()[0] in ("key", "test", "combined", "main", "verified", "because")]
         parts.append("\n".join([f"{case.name}: {text(case.query().predicate)}", *kept]) + "\n")
     return "\n".join(parts)
 

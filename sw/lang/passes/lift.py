@@ -1,4 +1,4 @@
-"""Pass: CASE, least and greatest of both streams are lifted out of comparisons, so that those compare plain values.
+"""Pass ``lift``: CASE, least and greatest of both streams are lifted out of comparisons, which then compare values.
 
 ``CASE WHEN c THEN a ELSE b END <= x`` becomes ``CASE WHEN c THEN a <= x ELSE b <= x END``: the same in three-valued
 logic. What reads one stream only stays, as the host computes it once per tuple.
@@ -6,8 +6,8 @@ logic. What reads one stream only stays, as the host computes it once per tuple.
 
 from __future__ import annotations
 
-from .ir import And, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Not, Or, StartsWith, rebuilt, sides, walk
-from .types import BOOL, Bool
+from ..ir import And, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Not, Or, StartsWith, rebuilt, sides, walk
+from ..types import BOOL, Bool
 
 __all__ = ["TooManyCases", "lift"]
 

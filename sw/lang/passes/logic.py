@@ -1,78 +1,32 @@
-"""Pass: three-valued logic to two-valued (semantics, section 3).
+"""Pass ``logic``: three-valued logic to two-valued (semantics, section 3).
 
-A predicate becomes a positive combination (AND, OR) of leaves that are simply true or false: conditions on one stream,
+A condition becomes a positive combination (AND, OR) of leaves that are simply true or false: conditions on one stream,
 evaluated on the host once per tuple, and comparisons of both streams, which are false as soon as an operand is NULL.
+Whether it is, is the validity bit of its key: code 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Literal, Union
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
 
-from . import build
-from .ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or, sides
-from .nulls import causes, may_be_null
-from .schema import Side
-from .types import BOOL, EXACT, Bool, Float
-from .vector import constant
+from .. import build
+from ..form import FALSE, TRUE, Both, Compared, Form, Junction, OneSided, Value, junction
+from ..ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or, sides
+from ..nulls import causes, may_be_null
+from ..types import BOOL, EXACT, Bool, Float
+from ..vector import constant
 
-__all__ = ["FALSE", "TRUE", "Both", "Form", "Junction", "OneSided", "junction", "positive"]
+__all__ = ["positive"]
 
-Value = Literal["true", "false", "null"]
 _NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _ALL: frozenset[Value] = frozenset(("true", "false", "null"))
-
-
-@dataclass(frozen=True)
-class OneSided:
-    """A condition on stream ``side`` alone: true when ``condition`` has one of the ``values``."""
-
-    side: Side
-    condition: Expr
-    values: frozenset[Value]
-
-
-@dataclass(frozen=True)
-class Both:
-    """A comparison of values (not of conditions) that reads both streams; false when an operand is NULL.
-
-    ``origin``: the comparison that the user wrote, where this one is a part of it.
-    """
-
-    cmp: Cmp
-    origin: Cmp | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class Junction:
-    """Conjunction or disjunction; without operands, the constant true ("and") or false ("or")."""
-
-    op: Literal["and", "or"]
-    args: tuple[Form, ...]
-
-
-Form = Union[OneSided, Both, Junction]
-TRUE, FALSE = Junction("and", ()), Junction("or", ())
 
 
 def positive(e: Expr) -> Form:
     """The two-valued form that is true exactly when condition ``e`` is true."""
     return _is(e, "true")
-
-
-def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
-    """``args`` combined: flat, each once, without what decides nothing."""
-    neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
-    flat: list[Form] = []
-    for a in args:
-        if a == absorbing:
-            return absorbing
-        flat += a.args if isinstance(a, Junction) and a.op == op else (a,)
-    distinct = tuple(dict.fromkeys(flat))
-    if not distinct:
-        return neutral
-    return distinct[0] if len(distinct) == 1 else Junction(op, distinct)
 
 
 def _is(e: Expr, want: Value) -> Form:
@@ -183,4 +137,5 @@ def _complement(form: Form) -> Form:
             return junction("or", (_null(cmp.a), _null(cmp.b), Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
         case Junction():
             return junction("or" if form.op == "and" else "and", (_complement(a) for a in form.args))
-
+        case Compared():
+            raise AssertionError("comparisons are interval tests only when nothing is negated any more")

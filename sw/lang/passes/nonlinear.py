@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, cast
 
-from .ir import Abs, Arith, BitCount, Cmp, CmpOp, Expr, Isqrt, Lit, denominator, sides
-from .linear import Total
-from .ranges import value_range
-from .schema import Side
-from .types import BOOL, EXACT
+from ..ir import Abs, Arith, BitCount, Cmp, CmpOp, Expr, Isqrt, Lit, denominator, sides
+from ..linear import Total
+from ..ranges import value_range
+from ..schema import Side
+from ..types import BOOL, EXACT
 
 __all__ = ["Simpler", "simpler"]
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from .ir import Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, sides
-from .types import BOOL, Float
+from ..ir import Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, sides
+from ..types import BOOL, Float
 
 __all__ = ["Parts", "root_bound"]
 

@@ -1,18 +1,22 @@
-"""A two-valued form as a tree of interval tests under construction: conjunctions merge what they can into one test."""
+"""Pass ``merge``: interval tests of a conjunction on one pair of keys become one, and selections find their keys.
+
+Intervals of one key intersect, so that ``lo <= x AND x <= hi`` is one test. A selection makes the code of a key 0.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from .bounds import Relation, Unit
-from .compare import Compared, compare
-from .ir import Lit
-from .keys import ExactKey, Key, UnitKey
-from .logic import Both, Form, Junction, OneSided
-from .types import BOOL
+from ..bounds import Relation, Unit
+from ..form import Compared, Form, Junction, OneSided, form_text
+from ..ir import Lit
+from ..keys import ExactKey, Key, UnitKey
+from ..plan_text import key_text, relation_text
+from ..types import BOOL
+from .split import Split
 
-__all__ = ["Leaf", "Node", "build_tests"]
+__all__ = ["Leaf", "Node", "merge", "node_text"]
 
 
 @dataclass
@@ -28,40 +32,45 @@ class Leaf:
 Node = Leaf | tuple[object, ...]
 
 
-def build_tests(form: Form, undecided: list[str]) -> Node:
-    """Tests that hold for every pair for which ``form`` is true. Conditions on one stream become guards of a leaf.
+def merge(terms: Split) -> Node:
+    """The tests for a pair to pass: the selections are among what must hold for the first test that has room."""
+    mixed = terms.mixed
+    others = mixed.args if isinstance(mixed, Junction) and mixed.op == "and" else (mixed,)
+    return _conjunction((*terms.r, *terms.s, *others))
 
-    They hold for no other pair unless something is added to ``undecided``: what they do not decide, and why.
-    """
+
+def node_text(node: Node) -> str:
+    """The stable text form, a line a test."""
+    if isinstance(node, Leaf):
+        said = " and ".join(relation_text(x, "R", "S") for x in node.relations)
+        guards = "; ".join(form_text(g) for side in ("r", "s") for g in node.guards[side])
+        return (f"<{said}; R = {key_text(node.keys['r'])}; S = {key_text(node.keys['s'])}"
+                f"{'; if ' + guards if guards else ''}>")
+    op, *args = node
+    inner = "\n".join(node_text(a) for a in args)  # type: ignore[arg-type]  # a tuple is ("and" | "or", nodes…)
+    return f"{op}\n" + "\n".join("  " + line for line in inner.splitlines())
+
+
+def _node(form: Form) -> Node:
     match form:
-        case Both():
-            made = compare(form, undecided)
-            if isinstance(made, tuple):
-                return _join("or", [_compared(m) for m in made])
-            return build_tests(made, undecided)
+        case Compared():
+            return Leaf({"r": form.r, "s": form.s}, list(form.relations))
         case OneSided():
             return _guarded(_unit(), [form])
         case Junction(op="and"):
-            return _conjunction(form.args, undecided)
+            return _conjunction(form.args)
         case Junction(op="or", args=()):
             never = OneSided("r", Lit(BOOL, False), frozenset(("true",)))
             return _guarded(_unit(), [never])
         case Junction():
-            nodes = [build_tests(a, undecided) for a in form.args]
+            nodes = [_node(a) for a in form.args]
             return _unit() if any(_is_idle(n) for n in nodes) else _join("or", nodes)
-    raise AssertionError(form)
+    raise AssertionError(f"pass bounds leaves no comparison, but here is {form_text(form)}")
 
 
-def _compared(made: Compared) -> Node:
-    leaf = Leaf(made.keys, list(made.relations))
-    if not made.guards:
-        return leaf
-    return _guarded(leaf, made.guards) if _roomy(leaf) else ("and", leaf, _guarded(_unit(), made.guards))
-
-
-def _conjunction(args: Sequence[Form], undecided: list[str]) -> Node:
+def _conjunction(args: Sequence[Form]) -> Node:
     guards = [a for a in args if isinstance(a, OneSided)]
-    nodes = _flatten("and", [build_tests(a, undecided) for a in args if not isinstance(a, OneSided)])
+    nodes = _flatten("and", [_node(a) for a in args if not isinstance(a, OneSided)])
     # Intervals of one key intersect: tests of the same pair of keys are one test.
     leaves: list[Leaf] = []
     others: list[Node] = []

@@ -1,0 +1,94 @@
+"""Keys, relations, guards and trees in words, as `splitjoin.explain` and the passes' text forms say them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .bounds import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrder, Unit, WideRelation
+from .ir import text
+from .keys import ExactKey, FloatKey, Key, PrefixKey, TextKey, WideKey
+from .linear import ExactRelation, Term
+
+if TYPE_CHECKING:
+    from .planned import Plan, Slot, Test
+
+__all__ = ["key_text", "plan_lines", "relation_text", "tree_text"]
+
+
+def key_text(key: Key) -> str:
+    """What ``key`` is made of, and between which numbers it lies."""
+    match key:
+        case ExactKey():
+            return f"{_terms(key.terms)}, {key.low} to {key.high}"
+        case WideKey():
+            return (f"{_terms(key.exact.terms)}, {key.exact.low} to {key.exact.high}, without its last {key.shift} "
+                    f"bits")
+        case FloatKey():
+            return f"{text(key.expr)} as ordered integer{', NaN lowest' if key.nan_low else ''}"
+        case TextKey():
+            return f"{text(key.expr)} by its number in the session's dictionary"
+        case PrefixKey():
+            return f"the first {key.bytes_} bytes of {text(key.expr)}"
+    return "whether the tuple takes part"
+
+
+def relation_text(relation: Relation, r: str, s: str) -> str:
+    """``relation`` between the keys called ``r`` and ``s``."""
+    match relation:
+        case WideRelation():
+            return relation_text(relation.exact, r, s)
+        case ExactRelation():
+            return f"{_times(relation.g, r)} + {_times(relation.h, s)} + {relation.c} {relation.op} 0"
+        case FloatOrder() | EqualText() | TextOrder():
+            return f"{r} {relation.op} {s}"
+        case FloatBand():
+            return f"{text(relation.expr)} {relation.op} {relation.constant!r}"
+        case Product():
+            return f"{r}·{s} {relation.op} {relation.bound}"
+        case Unit():
+            return f"{r} and {s} take part"
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The plan, a line a key, test and fact."""
+    for side in ("r", "s"):
+        for n, slot in enumerate(plan.slots(side)):
+            yield f"key         {side.upper()}{n}: {_slot(slot)}, {slot.key.width} bits"
+    for n, test in enumerate(plan.tests):
+        yield f"test        T{n}: {_test(test)}"
+    yield f"combined    {tree_text(plan.tree)}"
+    if plan.residual is not None:
+        yield f"verified    on the host, of the pairs that the tests let through: {text(plan.residual)}"
+        for reason in plan.reasons:
+            yield f"because     {reason}"
+    if plan.main is not None:
+        yield f"main test   {plan.main}"
+
+
+def tree_text(tree: object) -> str:
+    """A Boolean tree over tests T0, T1, …"""
+    if isinstance(tree, int):
+        return f"T{tree}"
+    assert isinstance(tree, tuple)
+    op, *args = tree
+    return "(" + f" {str(op).upper()} ".join(map(tree_text, args)) + ")"
+
+
+def _slot(slot: Slot) -> str:
+    null = "; 0 for NULL" if slot.key.nullable and not slot.guards else ""
+    guards = " and ".join(f"{text(g.condition)} is {' or '.join(sorted(g.values))}" for g in slot.guards)
+    return key_text(slot.key) + (f"; 0 unless {guards}" if guards else null)
+
+
+def _test(test: Test) -> str:
+    said = " and ".join(relation_text(x, f"R{test.r}", f"S{test.s}") for x in test.relations)
+    return f"{said}; an R probe brings an interval for S{test.s}, an S probe one for R{test.r}"
+
+
+def _terms(terms: tuple[Term, ...]) -> str:
+    return " + ".join((f"{t.factor * t.scale}·" if t.factor * t.scale != 1 else "") + text(t.expr) for t in terms)
+
+
+def _times(factor: int, key: str) -> str:
+    return key if factor == 1 else f"{factor}·{key}"
