@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..lang.bounds import FloatBand, coefficients
 from ..lang.ir import Arith, Cast, Expr, Lit, Neg
 from ..lang.keys import FloatKey
@@ -11,26 +13,24 @@ from ..lang.types import Float
 
 __all__ = ["band_source"]
 
+#: Values of which one that real arithmetic cannot place makes all be looked at again.
+_BLOCK = 256
+
+#: Every step says its type: numba makes 64 bits of narrow integers, and vectors of these are slow.
 _TEMPLATE = '''
 @numba.njit(nogil=True)
 def holds_{name}(v, code):
-    k = np.{key}(0)
-    if code == np.{code}({nan}):
-        k = np.{key}(np.nan)
-    else:
-        k = np.{code}(code & ~np.{code}({top}) if code & np.{code}({top}) else ~code).view(np.{key})
+    k = np.{code}(np.{code}(code & np.{code}({below})) if code & np.{code}({top}) else np.{code}(~code)).view(np.{key})
     value = {value}
     return {met}
 
 
 @numba.njit(nogil=True, error_model='numpy')
 def guess_{name}(v):
-    real = ({constant} - {rest} - {mine} * np.float64(v)) / {theirs}
-    k = np.{key}(real)
-    if k != k:
-        return np.{code}({nan})
-    bits = np.{key}(k if k != 0 else 0).view(np.{code})
-    return np.{code}(~bits) if bits & np.{code}({top}) else np.{code}(bits | np.{code}({top}))
+    k = np.{key}({guess})
+    bits = np.{code}(np.{key}(k + np.{key}(0)).view(np.{code}))  # the same for both zeros
+    code = np.{code}(~bits) if bits & np.{code}({top}) else np.{code}(bits | np.{code}({top}))
+    return code if k == k else np.{code}({nan})
 
 
 @numba.njit(nogil=True)
@@ -45,10 +45,10 @@ def bisect_{name}(v, least, most, at_low):
     return a, b
 
 
-@numba.njit(nogil=True, cache=True)
-def {name}(values, valid, lows, highs):
-    least, most = np.{code}({low}), np.{code}({high})
-    rough = False
+@numba.njit(nogil=True)
+def place_{name}(values, valid, lows, highs):
+    least, most, none = np.{code}({low}), np.{code}({high}), np.{code}({full})
+    rough = np.{code}(0)
     for i in range(len(values)):
         # Monotone: true from the bottom up to some code, from some code to the top, everywhere or nowhere. Real
         # arithmetic tells where to look; if the truth changes there, it changes nowhere else. No branches.
@@ -60,22 +60,35 @@ def {name}(values, valid, lows, highs):
         a = g if same else below
         b = above if same else g
         off = at_low == at_high
-        rough |= off
-        low = max(lows[i], least if at_low else b) if valid[i] else ~np.{code}(0)
+        rough |= np.{code}(off)
+        low = max(lows[i], least if at_low else b) if valid[i] else none
         high = min(highs[i], most if at_high else a) if valid[i] else np.{code}(0)
         lows[i] = lows[i] if off else low
         highs[i] = highs[i] if off else high
-    if rough:
-        for i in range(len(values)):
-            v = values[i]
-            g = min(max(guess_{name}(v), least), most)
-            below, above = np.{code}(g - np.{code}(g > least)), np.{code}(g + np.{code}(g < most))
-            if holds_{name}(v, below) == holds_{name}(v, above):
-                at_low, at_high = holds_{name}(v, least), holds_{name}(v, most)
-                a, b = bisect_{name}(v, least, most, at_low) if at_low != at_high else (least, most)
-                some = valid[i] and (at_low or at_high)
-                lows[i] = max(lows[i], least if at_low else b) if some else ~np.{code}(0)
-                highs[i] = min(highs[i], most if at_high else a) if some else np.{code}(0)
+    return rough
+
+
+@numba.njit(nogil=True)
+def search_{name}(values, valid, lows, highs):
+    least, most = np.{code}({low}), np.{code}({high})
+    for i in range(len(values)):
+        v = values[i]
+        g = min(max(guess_{name}(v), least), most)
+        below, above = np.{code}(g - np.{code}(g > least)), np.{code}(g + np.{code}(g < most))
+        if holds_{name}(v, below) == holds_{name}(v, above):
+            at_low, at_high = holds_{name}(v, least), holds_{name}(v, most)
+            a, b = bisect_{name}(v, least, most, at_low) if at_low != at_high else (least, most)
+            some = valid[i] and (at_low or at_high)
+            lows[i] = max(lows[i], least if at_low else b) if some else np.{code}({full})
+            highs[i] = min(highs[i], most if at_high else a) if some else np.{code}(0)
+
+
+@numba.njit(nogil=True, cache=True)
+def {name}(values, valid, lows, highs):
+    for a in range(0, len(values), {block}):
+        b = min(a + {block}, len(values))
+        if place_{name}(values[a:b], valid[a:b], lows[a:b], highs[a:b]):
+            search_{name}(values[a:b], valid[a:b], lows[a:b], highs[a:b])
 '''
 
 
@@ -92,9 +105,29 @@ def band_source(name: str, band: FloatBand, side: str, key: FloatKey) -> str:
         met += " or value != value"
     bits = key.bits
     return _TEMPLATE.format(
-        name=name, key=f"float{bits}", code=f"uint{bits}", nan=1 if key.nan_low else 2**bits - 1, top=2 ** (bits - 1),
-        value=value, met=met, constant=_real(band.constant), rest=_real(rest), mine=_real(mine), theirs=_real(theirs),
-        low=key.low_code, high=key.high_code)
+        name=name, block=_BLOCK, key=f"float{bits}", code=f"uint{bits}", nan=1 if key.nan_low else 2**bits - 1,
+        top=2 ** (bits - 1), below=2 ** (bits - 1) - 1, full=2**bits - 1, value=value, met=met,
+        low=key.low_code, high=key.high_code,
+        guess=f"({_real(_threshold(band))} - {_real(rest)} - {_real(mine)} * np.float64(v)) / {_real(theirs)}")
+
+
+def _threshold(band: FloatBand) -> float:
+    """The real number at which the condition changes: where narrow floats are rounded to the last that meets it, or to
+    the next one.
+    """
+    inner = band.expr
+    while isinstance(inner, Cast):
+        inner = inner.a
+    if not (isinstance(inner.type, Float) and inner.type.bits == 32):
+        return band.constant
+    rising = band.op in ("<=", ">")
+    with np.errstate(over="ignore"):
+        near = np.float32(band.constant)
+        outward = np.float32(np.inf if rising else -np.inf)
+        if (near > band.constant) if rising else (near < band.constant):
+            near = np.nextafter(near, -outward)
+        middle = (float(near) + float(np.nextafter(near, outward))) / 2
+    return middle if math.isfinite(middle) else band.constant
 
 
 def _expression(e: Expr, band: FloatBand, names: dict[str, str]) -> str:

@@ -1,8 +1,9 @@
 """The index engine's loops: cells that hold tuples in arrival order, 64 of which are compared at once.
 
 A grid has two dimensions of levels (`levels`). A level's upper bits are the tuple's place in the grid, its lower eight
-bits the place within the cell, which the cell keeps as a byte: 64 slots make a block of 128 bytes, one dimension's
-behind the other's. Bytes find candidates; whoever calls verifies them with the keys.
+bits the place within the cell, which the cell keeps as a byte. A cell is a ring of slots, so that what expired is
+written over: blocks of 64, whose bytes fill two cache lines, each with both dimensions of 32 slots, one behind the
+other. Bytes find candidates; whoever calls verifies them with the keys.
 
 The vectors are LLVM's own: where the processor has no registers of 512 bits, LLVM splits them. Everything that is
 compiled here stands in this file, as numba looks for changes nowhere else.
@@ -20,19 +21,19 @@ from numba.extending import intrinsic
 
 from .jit import compiled
 
-__all__ = ["BLOCK", "DONE", "FULL", "GROW", "STATE", "lay_out", "prefetch", "search"]
+__all__ = ["BLOCK", "insert", "lay_out", "look", "look_places", "own_places", "prefetch"]
 
 #: Slots in a block.
 BLOCK = 64
-#: Why `search` came back: all is done, there is no room for candidates, or the grid is full.
-DONE, FULL, GROW = 0, 1, 2
-#: How long the state of `search` is.
-STATE = 6
-#: How many probes ahead memory is asked for.
+#: How many tuples ahead memory is asked for.
 _AHEAD = 8
 
 _BYTE, _INT = ir.IntType(8), ir.IntType(32)
-_VECTOR = ir.VectorType(_BYTE, BLOCK)
+#: Slots whose bytes share a cache line.
+_LINE = BLOCK // 2
+_VECTOR = ir.VectorType(_BYTE, _LINE)
+#: Numba takes a signed index from the end if it is negative, which costs time.
+_I = np.uint64
 
 
 def _vector(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,33 +48,50 @@ def _data(context: Any, builder: Any, signature: Any, array: Any) -> Any:
 def _splat(builder: Any, value: Any) -> Any:
     undefined = ir.Constant(_VECTOR, ir.Undefined)
     one = builder.insert_element(undefined, builder.trunc(value, _BYTE), ir.Constant(_INT, 0))
-    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT, BLOCK), [0] * BLOCK))
+    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT, _LINE), [0] * _LINE))
 
 
 @_vector
 def _near(typing: Any, pool: Any, at: Any, low: Any, width: Any, other_low: Any, other_width: Any) -> Any:
     """Which slots of the block at ``pool[at]`` lie within ``width`` above ``low`` in both dimensions: 64 bits, bit 0
-    the first. ``pool``: uint8. The others: int64; 0 ≤ low ≤ low + width ≤ 255.
+    the first. ``pool``: uint8, aligned to blocks. The others: int64; 0 ≤ low ≤ low + width ≤ 255.
     """
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data, bits = _data(context, builder, signature, args[0]), None
-        for d, (low, width) in enumerate((args[2:4], args[4:6])):
-            pointer = builder.gep(data, [builder.add(args[1], ir.Constant(args[1].type, d * BLOCK))])
-            keys = builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()), align=1)
-            met = builder.icmp_unsigned("<=", builder.sub(keys, _splat(builder, low)), _splat(builder, width))
-            bits = met if bits is None else builder.and_(bits, met)
-        return builder.bitcast(bits, ir.IntType(BLOCK))
+        data, word, halves = _data(context, builder, signature, args[0]), ir.IntType(BLOCK), []
+        splats = [_splat(builder, arg) for arg in args[2:]]
+        for half in range(2):
+            bits = None
+            for d in range(2):
+                at = builder.add(args[1], ir.Constant(args[1].type, half * BLOCK + d * _LINE))
+                pointer = builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
+                near = builder.sub(builder.load(pointer, align=_LINE), splats[2 * d])
+                met = builder.icmp_unsigned("<=", near, splats[2 * d + 1])
+                bits = met if bits is None else builder.and_(bits, met)
+            halves.append(builder.zext(builder.bitcast(bits, ir.IntType(_LINE)), word))
+        return builder.or_(halves[0], builder.shl(halves[1], ir.Constant(word, _LINE)))
 
     return types.uint64(pool, *[types.int64] * 5), generate
 
 
 @_vector
 def _lowest(typing: Any, mask: Any) -> Any:
-    """The number of the lowest bit that is set in ``mask``, a uint64 that is not 0."""
+    """The number of the lowest bit that is set in ``mask``, a uint64; 64 if there is none."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), generate
+
+
+@_vector
+def _turned(typing: Any, mask: Any, by: Any) -> Any:
+    """``mask``, a uint64, turned right by ``by`` modulo 64 bits: bit ``by`` comes first."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = args[0].type
+        function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
+            builder.module, ir.FunctionType(word, [word] * 3), "llvm.fshr.i64")
+        return builder.call(function, [args[0], args[0], args[1]])
+
+    return types.uint64(types.uint64, types.int64), generate
 
 
 @_vector
@@ -92,133 +110,165 @@ def prefetch(typing: Any, array: Any, at: Any) -> Any:
 
 
 @compiled
-def lay_out(own: Any, stride: Any, first: Any, worker: Any, workers: Any, head: Any, rows: Any, pool: Any,
-            used: Any) -> Any:
-    """Lay out a grid for stored tuples of levels ``own`` (n, 2), the first at position ``first``; False if it needs
-    more room, ``used`` (1,) slots.
+def lay_out(own: Any, first: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
+    """Lay out a grid for stored tuples that go to ``own`` (n, 2), numbered from ``first`` on; False if it needs more
+    room, ``used`` (1,) slots.
 
-    ``head`` (cells, 4): where each cell begins and its room, both multiples of 64, and how many tuples it holds.
+    ``head`` (cells, 4): where each cell begins, a multiple of 64, and its room, 64 times a power of two; the place in
+    it where the next tuple goes, and how many it holds.
     """
     head[:, :] = 0
     for n in range(len(own)):
-        head[(np.int64(own[n, 0]) >> 8) * stride + (np.int64(own[n, 1]) >> 8), 1] += 1
+        head[own[n, 0], 1] += 1
     at = np.int64(0)
     for c in range(len(head)):
-        room: Any = max((np.int64(head[c, 1]) * 5 // 4 + 63) // 64 * 64, 64)
+        room = np.int64(64)
+        while room * 4 < np.int64(head[c, 1]) * 5:
+            room *= 2
         head[c, 0] = at
         head[c, 1] = room
         at += room
     used[0] = at
     if at > len(rows):
         return False
-    _insert(own, 0, len(own), first, -1, stride, worker, workers, head, rows, pool, used)
+    insert(own, 0, len(own), first, -1, head, rows, pool, used)
     return True
 
 
 @compiled
-def _insert(own: Any, n: Any, until: Any, first: Any, dead: Any, stride: Any, worker: Any, workers: Any, head: Any,
-            rows: Any, pool: Any, used: Any) -> Any:
-    """Store tuples n to ``until``; returns the first for which there is no room. Rows below ``dead`` may be dropped."""
+def insert(own: Any, n: Any, until: Any, first: Any, dead: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
+    """Store the tuples whose places stand in lines ``n`` to ``until`` of ``own``, line 0's numbered ``first``; returns
+    the first for which there is no room. Those numbered below ``dead`` may be dropped.
+    """
     while n < until:
-        a, b = np.int64(own[n, 0]), np.int64(own[n, 1])
-        c = (a >> 8) * stride + (b >> 8)
-        at, room, held = np.int64(head[c, 0]), np.int64(head[c, 1]), np.int64(head[c, 2])
+        if n + _AHEAD < until:
+            prefetch(head, np.int64(own[_I(n + _AHEAD), 0]) * 4)
+            near = _I(own[_I(n + _AHEAD // 2), 0])
+            soon = np.int64(head[near, 0]) + np.int64(head[near, 2])
+            prefetch(rows, soon)
+            prefetch(pool, soon * 2)
+        c = _I(own[_I(n), 0])
+        at, room = np.int64(head[c, 0]), np.int64(head[c, 1])
+        following, held = np.int64(head[c, 2]), np.int64(head[c, 3])
+        if held & 7 == 7:  # now and then, so that what is dead is not looked at for long
+            while held > 0 and rows[_I(at + ((following - held) & (room - 1)))] < dead:
+                held -= 1
         if held == room:
-            gone = np.int64(0)
-            while gone < room and rows[at + gone] < dead:
-                gone += 1
-            new = at
-            if 4 * gone < room:
-                if used[0] + 2 * room > len(rows):
-                    return n
-                new = used[0]
-                used[0] += 2 * room
-                head[c, 0] = new
-                head[c, 1] = 2 * room
-            held = room - gone
+            if used[0] + 2 * room > len(rows):
+                head[c, 3] = held
+                return n
+            new = used[0]
+            used[0] += 2 * room
             for j in range(held):
-                slot, target = at + gone + j, new + j
-                byte, to = slot // 64 * 128 + slot % 64, target // 64 * 128 + target % 64
-                rows[target] = rows[slot]
-                pool[to] = pool[byte]
-                pool[to + 64] = pool[byte + 64]
-            at = new
-        slot = at + held
-        byte = slot // 64 * 128 + slot % 64
-        rows[slot] = (first + n) * workers + worker
-        pool[byte] = a & 255
-        pool[byte + 64] = b & 255
-        head[c, 2] = held + 1
+                slot, target = at + ((following - held + j) & (room - 1)), new + j
+                byte, to = slot // 32 * 64 + slot % 32, target // 32 * 64 + target % 32
+                rows[_I(target)] = rows[_I(slot)]
+                pool[_I(to)] = pool[_I(byte)]
+                pool[_I(to + 32)] = pool[_I(byte + 32)]
+            at, following, room = new, room, 2 * room
+            head[c, 0] = at
+            head[c, 1] = room
+        slot = at + following
+        byte = (slot & ~31) * 2 + (slot & 31)
+        rows[_I(slot)] = first + n
+        pool[_I(byte)] = own[_I(n), 1] & 255
+        pool[_I(byte + 32)] = own[_I(n), 1] >> 8
+        head[c, 2] = (following + 1) & (room - 1)
+        head[c, 3] = held + 1
         n += 1
     return n
 
 
 @compiled
-def _look(looked: Any, until: Any, stride: Any, head: Any, rows: Any, pool: Any, count: Any, found: Any,
-          state: Any) -> Any:
-    """Find the candidates of probes up to ``until``; False if ``found`` has no room for those of the next one."""
-    p, m = state[2], state[3]
-    before, seen = m, np.int64(0)
-    while p < until and len(found) - m >= len(rows):
+def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, rows: Any, pool: Any, found: Any,
+         whose: Any) -> Any:
+    """Find the candidates of probes ``p`` to ``until``, while there is room in ``found`` for another one's.
+
+    ``looked``: where they look, from probe ``shift`` on. ``found`` and ``whose`` take candidates' numbers and their
+    probes. Returns the probe to go on with, how many candidates there are, and how many tuples were looked at.
+    """
+    m = seen = np.int64(0)
+    while p < until and len(found) - m > len(rows):
+        n = p - shift
         if p + _AHEAD < until:
-            prefetch(head, ((np.int64(looked[p + _AHEAD, 0]) >> 8) * stride
-                            + (np.int64(looked[p + _AHEAD, 2]) >> 8)) * 4)
-            near = p + _AHEAD // 2
-            soon = np.int64(head[(np.int64(looked[near, 0]) >> 8) * stride + (np.int64(looked[near, 2]) >> 8), 0]) * 2
+            prefetch(head, np.int64(looked[_I(n + _AHEAD), 0]) * 4)
+            soon = np.int64(head[_I(looked[_I(n + _AHEAD // 2), 0]), 0]) * 2
             prefetch(pool, soon)
             prefetch(pool, soon + 64)
-        start = m
-        first, last = np.int64(looked[p, 0]), np.int64(looked[p, 1])
-        other_first, other_last = np.int64(looked[p, 2]), np.int64(looked[p, 3])
-        for i in range(first >> 8, (last >> 8) + 1):
+        line = _I(n)
+        cell, more, other_more = np.int64(looked[line, 0]), np.int64(looked[line, 1]), np.int64(looked[line, 2])
+        edges = np.int64(looked[line, 3])
+        for i in range(more + 1):
             # Within a cell at the edge of the interval only some of the 256 places count.
-            low = first & 255 if i == first >> 8 else 0
-            width = (last & 255 if i == last >> 8 else 255) - low
-            for j in range(other_first >> 8, (other_last >> 8) + 1):
-                other_low = other_first & 255 if j == other_first >> 8 else 0
-                other_width = (other_last & 255 if j == other_last >> 8 else 255) - other_low
-                c = i * stride + j
-                slot, held = np.int64(head[c, 0]), np.int64(head[c, 2])
+            low = edges & 255 if i == 0 else 0
+            width = ((edges >> 8) & 255 if i == more else 255) - low
+            for j in range(other_more + 1):
+                other_low = (edges >> 16) & 255 if j == 0 else 0
+                other_width = ((edges >> 24) & 255 if j == other_more else 255) - other_low
+                c = _I(cell + i * stride + j)
+                at, room, held = np.int64(head[c, 0]), np.int64(head[c, 1]), np.int64(head[c, 3])
+                oldest = (np.int64(head[c, 2]) - held) & (room - 1)
                 seen += held
-                for q in range(0, held, 64):
-                    mask: Any = _near(pool, (slot + q) * 2, low, width, other_low, other_width)
-                    if held - q < 64:
-                        mask &= (np.uint64(1) << np.uint64(held - q)) - np.uint64(1)
+                if held == 0:
+                    continue
+                if room == BLOCK:
+                    bits = _turned(_near(pool, at * 2, low, width, other_low, other_width), oldest)
+                    bits &= ~np.uint64(0) >> np.uint64(64 - held)
+                    # Most have one or none, which takes no branch.
+                    found[_I(m)] = at + ((oldest + _lowest(bits)) & 63)
+                    whose[_I(m)] = p
+                    m += bits != 0
+                    bits &= bits - np.uint64(1)
+                    while bits:
+                        found[_I(m)] = at + ((oldest + _lowest(bits)) & 63)
+                        whose[_I(m)] = p
+                        m += 1
+                        bits &= bits - np.uint64(1)
+                    continue
+                while held > 0:
+                    skip = oldest & 63
+                    part = min(64 - skip, held)
+                    block = at + oldest - skip
+                    mask = _near(pool, block * 2, low, width, other_low, other_width) >> np.uint64(skip)
+                    mask &= ~np.uint64(0) >> np.uint64(64 - part)
                     while mask:
-                        found[m] = slot + q + _lowest(mask)
-                        prefetch(rows, found[m])
+                        found[_I(m)] = block + skip + _lowest(mask)
+                        whose[_I(m)] = p
                         m += 1
                         mask &= mask - np.uint64(1)
-        count[p] = m - start
+                    oldest = (oldest + part) & (room - 1)
+                    held -= part
         p += 1
-    for j in range(before, m):  # only now, so that none waited for the row of the one before
-        found[j] = rows[found[j]]
-    state[2], state[3] = p, m
-    state[4] += seen
-    return p >= until
+    for k in range(m):  # only now, so that none waited for the memory of the one before
+        if k + _AHEAD < m:
+            prefetch(rows, np.int64(found[_I(k + _AHEAD)]))
+        found[_I(k)] = rows[_I(found[_I(k)])]
+    return p, m, seen
 
 
 @compiled
-def search(bounds: Any, state: Any, worker: Any, workers: Any, first: Any, start: Any, own: Any, looked: Any,
-           stride: Any, head: Any, rows: Any, pool: Any, used: Any, count: Any, found: Any) -> Any:
-    """A region: store one stream's tuples of a batch, and find the candidates of the other stream's probes among what
-    is stored, some arrivals at a time: these are stored first, then all look.
-
-    ``bounds`` (parts, 2): tuples to store, and probes, up to the end of each part. ``state`` (6,): the part; tuples
-    stored, probes done, candidates found; pairs looked at; the row below which all are dead. ``first``: the position of
-    the first tuple to store. ``start`` (n,): the first row that each probe sees. ``own`` (m, 2), ``looked`` (n, 4):
-    levels. Then the grid; and how many candidates each probe has, ``found`` one after the other. Returns why it came
-    back; call it again when that is mended.
+def own_places(levels: Any, n: Any, stride: Any, out: Any) -> None:
+    """Where n tuples of ``levels`` (2 or more, n) go: cell, and places within, 8 bits a dimension, the first one's
+    lowest.
     """
-    while state[0] < len(bounds):
-        b = state[0]
-        if state[2] < len(start):
-            state[5] = start[state[2]]
-        state[1] = _insert(own, state[1], bounds[b, 0], first, state[5], stride, worker, workers, head, rows, pool,
-                           used)
-        if state[1] < bounds[b, 0]:
-            return GROW
-        if not _look(looked, bounds[b, 1], stride, head, rows, pool, count, found, state):
-            return FULL
-        state[0] += 1
-    return DONE
+    for i in range(n):
+        a, b = levels[0, i], levels[1, i]
+        out[i, 0] = (a >> 8) * stride + (b >> 8)
+        out[i, 1] = (a & 255) | (b & 255) << 8
+
+
+@compiled
+def look_places(levels: Any, low: Any, high: Any, other_low: Any, other_high: Any, stride: Any, out: Any) -> None:
+    """Where probes with bounds ``low`` to ``other_high`` (n,) of ``levels`` (4, n) look: the first cell, how many more
+    in the first and in the second dimension, and the edges. Where an interval is empty there are −1 more cells.
+
+    Edges: the first place that counts in the first cells, and the last one in the last, of the first dimension; then
+    those of the second; 8 bits each, lowest first.
+    """
+    for i in range(len(low)):
+        a, b, c, d = levels[0, i], levels[1, i], levels[2, i], levels[3, i]
+        some = (low[i] <= high[i]) & (other_low[i] <= other_high[i])
+        out[i, 0] = (a >> 8) * stride + (c >> 8)
+        out[i, 1] = (b >> 8) - (a >> 8) if some else -1
+        out[i, 2] = (d >> 8) - (c >> 8)
+        out[i, 3] = (a & 255) | (b & 255) << 8 | (c & 255) << 16 | (d & 255) << 24

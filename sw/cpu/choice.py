@@ -23,7 +23,7 @@ _PROBES, _STORED = 256, 4096
 #: that has to be verified.
 _EXACT, _NARROW, _CELL, _CANDIDATE, _VERIFIED = 0.07, 0.03, 12.0, 0.2, 6.0
 #: Stored tuples a cell should hold.
-_FILL = 24
+_FILL = 32
 #: Chunks in which the narrow keys may suspect something, at most.
 _SUSPECTED = 0.3
 

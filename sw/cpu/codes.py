@@ -20,7 +20,7 @@ from ..lang.linear import ExactRelation
 from ..lang.plan import Plan
 from ..lang.vector import Vector, evaluate, magnitude
 from .bands import band_source
-from .encoding import exact_bounds, exact_keys, float_keys32, float_keys64, ordered_bounds
+from .encoding import exact_band, exact_bounds, exact_keys, float_keys32, float_keys64, ordered_bounds
 from .jit import load
 
 __all__ = ["LaneCoder", "Lanes", "lane"]
@@ -78,7 +78,11 @@ class LaneCoder:
             low = np.full(len(table), int(slot.null_code), lane(key))
             top = key.high - key.low + key.nullable if isinstance(key, ExactKey) else 2**key.width - 1
             high = np.full(len(table), top, lane(key))
-            for n, relation in enumerate(test.relations):
+            band = _band(test.relations, side, values[mine], key)
+            if band:
+                assert isinstance(key, ExactKey)
+                exact_band(values[mine].values, values[mine].valid, *band, key.low, key.high, _offset(key), low, high)
+            for n, relation in enumerate(test.relations if not band else ()):
                 self._narrow((j, n, side), relation, values[mine], keys[mine], plan.slots(side)[mine].key, key, low,
                              high)
             lows.append(low)
@@ -96,11 +100,9 @@ class LaneCoder:
                 return
             case ExactRelation() if v.values.dtype == np.int64:
                 assert isinstance(key, ExactKey)
-                g, h = relation.factors(side)
-                fits = key.low >= -(2**63) and key.high < 2**63 and abs(h) < 2**62
-                if fits and magnitude(v.values) * abs(g) + abs(relation.c) < 2**62:
-                    exact_bounds(v.values, v.valid, g, h, relation.c, _OP[relation.op], key.low, key.high,
-                                 np.uint64((key.nullable - key.low) % 2**64), low, high)
+                if _fits(relation, side, v, key):
+                    exact_bounds(v.values, v.valid, *relation.factors(side), relation.c, _OP[relation.op], key.low,
+                                 key.high, _offset(key), low, high)
                     return
             case FloatOrder() | EqualText():
                 least = key.low_code if isinstance(key, FloatKey) else 1
@@ -137,6 +139,33 @@ class LaneCoder:
         return {at: [getattr(module, name) for name in functions] for at, functions in names.items()}
 
 
+def _band(relations: tuple[Relation, ...], side: str, v: Vector, key: Key) -> tuple[int, int, int] | None:
+    """The factor and the constants of `exact_band`, if ``relations`` are a lower and an upper bound of such a form."""
+    ends: dict[str, tuple[int, int]] = {}
+    for relation in relations:
+        if not (isinstance(relation, ExactRelation) and isinstance(key, ExactKey) and v.values.dtype == np.int64
+                and _fits(relation, side, v, key)):
+            return None
+        mine, theirs = relation.factors(side)
+        if abs(theirs) != 1:
+            return None
+        ends[relation.op if theirs == 1 else MIRRORED[relation.op]] = mine * theirs, relation.c * theirs
+    if len(relations) != 2 or ends.keys() != {"<=", ">="} or ends["<="][0] != ends[">="][0]:
+        return None
+    return ends["<="][0], ends[">="][1], ends["<="][1]
+
+
+def _fits(relation: ExactRelation, side: str, v: Vector, key: ExactKey) -> bool:
+    """Whether everything stays within 64 bits."""
+    mine, theirs = relation.factors(side)
+    return (key.low >= -(2**63) and key.high < 2**63 and abs(theirs) < 2**62
+            and magnitude(v.values) * abs(mine) + abs(relation.c) < 2**62)
+
+
+def _offset(key: ExactKey) -> np.uint64:
+    return np.uint64((key.nullable - key.low) % 2**64)
+
+
 def _values(key: Key, table: pa.Table, texts: Texts) -> Vector:
     if isinstance(key, ExactKey) and len(key.terms) == 1 and key.terms[0].factor == key.terms[0].scale == 1:
         v = evaluate(key.terms[0].expr, table)  # nothing to add up
@@ -148,7 +177,7 @@ def _values(key: Key, table: pa.Table, texts: Texts) -> Vector:
 def _keys(key: Key, v: Vector) -> Array:
     keys = np.empty(len(v.values), lane(key))
     if isinstance(key, ExactKey) and v.values.dtype == np.int64:
-        exact_keys(v.values, v.valid, np.uint64((key.nullable - key.low) % 2**64), keys)
+        exact_keys(v.values, v.valid, _offset(key), keys)
     elif isinstance(key, FloatKey) and v.values.dtype.kind == "f":
         nan = 1 if key.nan_low else 2**key.bits - 1
         if key.bits == 32:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .jit import compiled
 
-__all__ = ["exact_bounds", "exact_keys", "float_keys32", "float_keys64", "ordered_bounds"]
+__all__ = ["exact_band", "exact_bounds", "exact_keys", "float_keys32", "float_keys64", "ordered_bounds"]
 
 
 @compiled
@@ -73,6 +73,22 @@ def exact_bounds(values: Any, valid: Any, mine: Any, theirs: Any, c: Any, op: An
             code = np.uint64(min(high, target)) + offset
             highs[i] = min(highs[i], code) if some else np.uint64(0)
             lows[i] = lows[i] if some else ~np.uint64(0)
+
+
+@compiled
+def exact_band(values: Any, valid: Any, mine: Any, c_low: Any, c_high: Any, low: Any, high: Any, offset: Any,
+               lows: Any, highs: Any) -> None:
+    """Narrow ``lows`` and ``highs`` to the codes of keys K with ``-mine · value - c_low ≤ K ≤ -mine · value - c_high``.
+
+    The rest as for `exact_bounds`.
+    """
+    for i in range(len(values)):
+        moved = mine * np.int64(values[i])
+        a, b = -(moved + c_low), -(moved + c_high)
+        some = valid[i] & (a <= high) & (b >= low)
+        code, other = np.uint64(max(low, a)) + offset, np.uint64(min(high, b)) + offset
+        lows[i] = max(lows[i], code) if some else ~np.uint64(0)
+        highs[i] = min(highs[i], other) if some else np.uint64(0)
 
 
 @compiled

@@ -29,8 +29,12 @@ def gather(batch: Batch, found: Sequence[dict[str, Found]], every: int, inner: i
     if inner:
         room += sum(int(((end - start) // inner).sum()) for start, end in batch.windows.values())
     items = np.empty(room, ITEM)
-    n = _assemble(batch.stream, batch.first["r"], batch.first["s"], *batch.windows["r"], *batch.windows["s"],
-                  *merged["r"], *merged["s"], every, inner, opened, items)
+    lists = (batch.stream, batch.first["r"], batch.first["s"])
+    if inner:
+        n = _assemble_slices(*lists, *batch.windows["r"], *batch.windows["s"], *merged["r"], *merged["s"], every, inner,
+                             opened, items)
+    else:
+        n = _assemble(*lists, *merged["r"], *merged["s"], every, opened, items)
     # What stars did not need is given back, as the items may be kept for long.
     return (items if n == room else items[:n].copy()), matches
 
@@ -56,15 +60,45 @@ def _put(out: Any, at: Any, kind: Any, side: Any, probe: Any, stored: Any) -> An
 
 
 @compiled
-def _assemble(stream: Any, first_r: Any, first_s: Any, start_r: Any, end_r: Any, start_s: Any, end_s: Any,
-              counts_r: Any, rows_r: Any, counts_s: Any, rows_s: Any, every: Any, inner: Any, opened: Any,
-              out: Any) -> Any:
+def _assemble(stream: Any, first_r: Any, first_s: Any, counts_r: Any, rows_r: Any, counts_s: Any, rows_s: Any,
+              every: Any, opened: Any, out: Any) -> Any:
     """Write the items of a batch to ``out`` and return how many there are.
 
-    ``stream`` (n,): the arrivals. Per stream: the row id of its first probe, its probes' windows, and how many matches
-    each has, their rows one after the other. ``every``: a star after so many probes of a stream, 0 for none. ``inner``:
-    a star also between slices of so many stored tuples, 0 for none. ``opened`` (2,): probes since the last star.
+    ``stream`` (n,): the arrivals. Per stream: the row id of its first probe, how many matches each probe has, and their
+    rows one after the other. ``every``: a star after so many probes of a stream, 0 for none. ``opened`` (2,): probes
+    since the last star.
     """
+    at = i_r = i_s = m_r = m_s = np.int64(0)
+    open_r, open_s = opened[0], opened[1]
+    for n in range(len(stream)):
+        if stream[n] == 0:
+            for _ in range(counts_r[i_r]):
+                at = _put(out, at, 0, 0, first_r + i_r, rows_r[m_r])
+                m_r += 1
+            i_r += 1
+            open_r += 1
+            if open_r == every:
+                open_r = 0
+                at = _put(out, at, 1, 0, first_r + i_r - 1, -1)
+        else:
+            for _ in range(counts_s[i_s]):
+                at = _put(out, at, 0, 1, first_s + i_s, rows_s[m_s])
+                m_s += 1
+            i_s += 1
+            open_s += 1
+            if open_s == every:
+                open_s = 0
+                at = _put(out, at, 1, 1, first_s + i_s - 1, -1)
+    if every:
+        opened[0], opened[1] = open_r, open_s
+    return at
+
+
+@compiled
+def _assemble_slices(stream: Any, first_r: Any, first_s: Any, start_r: Any, end_r: Any, start_s: Any, end_s: Any,
+                     counts_r: Any, rows_r: Any, counts_s: Any, rows_s: Any, every: Any, inner: Any, opened: Any,
+                     out: Any) -> Any:
+    """The same with a star also between slices of ``inner`` stored tuples; also takes the probes' windows."""
     at = np.int64(0)
     i_r = i_s = m_r = m_s = np.int64(0)
     for n in range(len(stream)):
@@ -80,12 +114,12 @@ def _assemble(stream: Any, first_r: Any, first_s: Any, start_r: Any, end_r: Any,
         limit = start + inner
         while m < found:
             row = rows_s[m] if side else rows_r[m]
-            while inner and row >= limit:
+            while row >= limit:
                 at = _put(out, at, 1, side, probe, -1)
                 limit += inner
             at = _put(out, at, 0, side, probe, row)
             m += 1
-        while inner and limit < end:
+        while limit < end:
             at = _put(out, at, 1, side, probe, -1)
             limit += inner
         if every:

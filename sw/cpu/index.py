@@ -15,45 +15,52 @@ import numpy.typing as npt
 
 from ..errors import DeviceError
 from ..lang.plan import Plan
-from .cells import DONE, GROW, STATE, lay_out, search
+from .cells import BLOCK, lay_out, own_places
 from .choice import Choice, Selectivity, levels_for
-from .jit import load
-from .levels import Levels, hashed, learn
-from .locate import owns, probes
-from .store import Store
+from .jit import compiled, load
+from .levels import Levels, constant, hashed, learn
+from .region_source import DONE, GROW, STATE, region_source
+from .store import Store, aligned
 from .tests_source import is_equality, used_slots
-from .verify_source import verify_source
 from .worker import Batch, Found, Worker
 
 __all__ = ["IndexWorker"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
-Levels2 = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
 
 #: Candidates that are found before they are handed over, beside those of one probe.
 _ROOM = 1 << 16
 #: Tuples by which cells can grow, at least, before the grid is laid out anew.
 _SPARE = 1 << 12
-#: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond.
-_MOST_SLOTS = 1 << 30
+#: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond. So are the tuples since it was
+#: laid out.
+_MOST_SLOTS = _MOST_TUPLES = 1 << 30
 #: Arrivals that are stored before any of them looks: an eighth of the window, within these limits.
 _LEAST, _MOST = 128, 8192
 
 
 @dataclass
 class _Grid:
-    """One stream's cells: ``head`` (cells, 4), and slots: ``rows`` has row ids, ``pool`` blocks of bytes (`cells`).
+    """One stream's cells: ``head`` (cells, 4), and slots: ``rows`` has tuples' numbers, ``pool`` blocks of bytes
+    (`cells`).
 
-    ``levels`` tell a tuple's cell and bytes; ``stride``: cells in the second dimension; ``used`` (1,): slots in use.
+    ``first``: the position of the tuple that has number 0. ``levels``, two, tell a tuple's cell and bytes; ``stride``:
+    cells in the second dimension; ``used`` (1,): slots in use. ``found``, ``whose``, ``out``: room for candidates,
+    their probes, and matches.
     """
 
-    head: npt.NDArray[np.int32]
-    rows: Rows
-    pool: npt.NDArray[np.uint8]
-    used: Rows
+    first: int
     levels: list[Levels]
     stride: int
+    head: Numbers
+    rows: Numbers
+    pool: npt.NDArray[np.uint8]
+    used: Rows
+    found: Numbers
+    whose: Numbers
+    out: Rows
 
 
 class IndexWorker(Worker):
@@ -62,40 +69,50 @@ class IndexWorker(Worker):
     def __init__(self, number: int, workers: int, plan: Plan, choice: Choice, selectivity: Selectivity):
         super().__init__(number, workers)
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
-        self._verify = {side: load(verify_source(plan, side)).verify for side in ("r", "s")}
+        self._kernels = {side: load(region_source(plan, side, choice.tests)).region for side in ("r", "s")}
         self._grids: dict[str, _Grid] = {}
+        # For a part of a batch: levels, places to store at and places to look at.
+        self._scratch = {side: [np.empty(shape, np.int32) for shape in ((4, _MOST), (_MOST, 2), (_MOST, 4))]
+                         for side in ("r", "s")}
         self._ends = {"r": 0, "s": 0}  # stored tuples that are in the grids
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        found = batch.both(lambda side: self._region(batch, side, "s" if side == "r" else "r"))
+        parts = self._parts(batch)
+        found = batch.both(lambda side: self._region(batch, side, "s" if side == "r" else "r", parts[side]))
         self._ends = {side: store.end for side, store in self.stores.items()}
         return found
 
-    def _region(self, batch: Batch, side: str, stored: str) -> Found:
+    def _region(self, batch: Batch, side: str, stored: str, parts: Rows) -> Found:
         """The matches of the probes of stream ``side`` among the tuples of ``stored``, which go into their grid."""
-        state, start = np.zeros(STATE, np.int64), batch.windows[side][0]
-        # Dead for the probes to come; those of the batch may see more.
-        state[5] = start[0] if len(start) else batch.starts[stored]
-        if stored not in self._grids:
-            self._build(stored, int(state[5]), self._ends[stored])
-        counts, bounds = np.zeros(len(start), np.int64), self._parts(batch, side)
-        parts: list[Rows] = []
-        done = 0
-        grid, found, own, looked = self._prepared(batch, side, stored)
+        state, (start, end) = np.zeros(STATE, np.int64), batch.windows[side]
+        # Dead for the first probe of a part, and so for all to come; those before may see more.
+        dead = np.full(len(parts), batch.starts[stored], np.int64)
+        if len(start):
+            dead[0], dead[1:] = start[0], start[np.minimum(parts[:-1, 1], len(start) - 1)]
+        dead = self.local(dead)
+        store, lanes, tests = self.stores[stored], batch.probes[side], len(self._plan.tests)
+        if store.end == store.base:  # what a grid still has is dead
+            return np.zeros(len(start), np.int64), np.empty(0, np.int64)
+        if stored not in self._grids or store.end - self._grids[stored].first > _MOST_TUPLES:
+            self._build(stored, int(dead[0]), self._ends[stored])
+        count, found = np.zeros(len(start), np.int64), []
         while True:
-            why = search(bounds, state, self.number, self.workers, self._ends[stored], start, own, looked, grid.stride,
-                         grid.head, grid.rows, grid.pool, grid.used, counts, found)
-            # At once, so that candidates do not pile up.
-            parts.append(self._verified(batch, side, slice(done, int(state[2])), counts, found[: state[3]]))
-            done, state[3] = int(state[2]), 0
+            grid = self._grids[stored]
+            why = self._kernels[side](
+                parts, state, dead, self.workers, self.number, store.base, grid.first, self._ends[stored], start, end,
+                *(x for y in grid.levels for x in (y.numbers, y.reals, y.table, y.count)), grid.stride, grid.head,
+                grid.rows, grid.pool, grid.used, *self._scratch[side], grid.found, grid.whose, count, grid.out,
+                *(store.arrays[slot] for slot in used_slots(self._plan, stored)),
+                *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
+            found.append(grid.out[:state[3]].copy())
+            state[3] = 0
             if why == DONE:
                 break
             if why == GROW:
-                self._build(stored, int(state[5]), self._ends[stored] + int(state[1]))
-                grid, found, own, looked = self._prepared(batch, side, stored)
+                self._build(stored, int(dead[state[0]]), self._ends[stored] + int(state[1]))
         self.looked_at(int(state[4]))
-        return counts, np.concatenate(parts)
+        return count, found[0] if len(found) == 1 else np.concatenate(found)
 
     def adopt(self, stores: dict[str, Store]) -> None:
         """Take over the keys that another engine's worker of the same number has stored."""
@@ -109,64 +126,55 @@ class IndexWorker(Worker):
     def _slot(self, side: str, test: int) -> int:
         return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
 
-    def _parts(self, batch: Batch, side: str) -> Rows:
-        """Up to the end of each part of the batch: the other stream's tuples that are stored here, and the probes."""
+    def _parts(self, batch: Batch) -> dict[str, Rows]:
+        """Per stream of probes, up to the end of each part of the batch: the other stream's tuples that are stored
+        here, and the probes (parts, 2).
+        """
         live = max((int(end[-1] - start[-1]) for start, end in batch.windows.values() if len(end)), default=0)
         part = min(max(live // 8, _LEAST), _MOST)
-        n = len(batch.stream)
-        ends = np.minimum(np.arange(part, n + part, part), n)
-        s = np.cumsum(batch.stream, dtype=np.int64)[ends - 1]
-        probing, stored, first = (ends - s, s, batch.first["s"]) if side == "r" else (s, ends - s, batch.first["r"])
-        mine = (first + stored - self.number + self.workers - 1) // self.workers - self.local(first)
-        return np.stack([mine, probing], axis=1)
-
-    def _prepared(self, batch: Batch, side: str, stored: str) -> tuple[_Grid, Rows, Levels2, Levels2]:
-        """The grid of stream ``stored``, room for candidates in it, where the batch's tuples that are stored here go,
-        and where the probes of stream ``side`` look.
-        """
-        grid, store, lanes, tests = self._grids[stored], self.stores[stored], batch.probes[side], len(self._plan.tests)
-        new = slice(self._ends[stored] - store.base, None)
-        own = owns(grid.levels, [store.arrays[self._slot(stored, j)][new] for j in self._tests])
-        looked = probes(grid.levels, [lanes[j] for j in self._tests], [lanes[tests + j] for j in self._tests])
-        return grid, np.empty(len(grid.rows) + _ROOM, np.int64), own, looked
-
-    def _verified(self, batch: Batch, side: str, of: slice, counts: Rows, rows: Rows) -> Rows:
-        """The matches among the candidates ``rows`` of the probes ``of`` of stream ``side``; counts become theirs."""
-        other, tests = "s" if side == "r" else "r", len(self._plan.tests)
-        lanes, store = [a[of] for a in batch.probes[side]], self.stores[other]
-        if store.end == store.base:  # what the grid still has is dead
-            counts[of] = 0
-            return rows[:0].copy()
-        if not len(rows):
-            return rows.copy()
-        start, end = batch.windows[side]
-        keys = [store.arrays[slot] for slot in used_slots(self._plan, other)]
-        n = self._verify[other](self.workers, self.number, store.base, start[of], end[of], counts[of], rows, *keys,
-                                *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
-        return rows[:n].copy()
+        ends = np.empty((-(-len(batch.stream) // part), 2), np.int64)
+        _count(batch.stream, part, ends)
+        r, s = (self.local(batch.first[side] + ends[:, n]) - self.local(batch.first[side])
+                for n, side in enumerate(("r", "s")))
+        return {"r": np.stack([s, ends[:, 0]], axis=1), "s": np.stack([r, ends[:, 1]], axis=1)}
 
     def _build(self, side: str, dead: int, end: int) -> None:
-        """Learn how the keys are spread, and lay out a grid of the stored tuples from row ``dead`` to
-        position ``end``.
-        """
+        """Learn how the keys are spread, and lay out a grid of the stored tuples from position ``dead`` to ``end``."""
         store = self.stores[side]
-        first = max(min(self.local(dead), end), store.base)
+        first = max(min(dead, end), store.base)
         keys = [store.arrays[self._slot(side, j)] for j in self._tests]
         # What has not arrived yet, but is in this batch, tells as much as what is stored.
         sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
         counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))
         levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j) else learn(s, 256 * n)
                   for j, n, s in zip(self._tests, counts, sample, strict=True)]
-        own = owns(levels, [k[first - store.base:end - store.base] for k in keys])
-        cells = [-(-x.count // 256) for x in levels] + [1]  # 256 levels to a cell
-        head, used = np.empty((cells[0] * cells[1], 4), np.int32), np.zeros(1, np.int64)
-        size = _SPARE // 64 * 64 + 64
+        levels = levels if len(levels) == 2 else [*levels, constant()]
+        lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell
+        own, span = np.empty((end - first, 2), np.int32), slice(first - store.base, end - store.base)
+        found = np.stack([y.of(k[span]) for y, k in zip(levels, (keys[0], keys[-1]), strict=True)])
+        own_places(found, len(own), stride, own)
+        head, used = np.empty((lines * stride, 4), np.int32), np.zeros(1, np.int64)
+        size = _SPARE // BLOCK * BLOCK + BLOCK
         while True:
-            rows, pool = np.empty(size, np.int64), np.empty(2 * size, np.uint8)
-            if lay_out(own, cells[1], first, self.number, self.workers, head, rows, pool, used):
+            rows, pool = np.empty(size, np.int32), aligned(2 * size, np.uint8)
+            if lay_out(own, 0, head, rows, pool, used):
                 break
             size = int(used[0]) // 64 * 96 + size
             if size > _MOST_SLOTS:
                 raise DeviceError(f"an index holds up to {_MOST_SLOTS:,} places for tuples of a stream, but this "
                                   f"window needs {size:,}; use engine='nested', more threads, or a shorter window")
-        self._grids[side] = _Grid(head, rows, pool, used, levels, cells[1])
+        room = size + _ROOM
+        self._grids[side] = _Grid(first, levels, stride, head, rows, pool, used, np.empty(room, np.int32),
+                                  np.empty(room, np.int32), np.empty(2 * room, np.int64))
+
+
+@compiled
+def _count(stream: Any, part: Any, ends: Any) -> None:
+    """How many tuples of R and of S there are up to the end of each part (n, 2)."""
+    for b in range(len(ends)):
+        until = min((b + 1) * part, len(stream))
+        s = np.int64(0)
+        for i in range(b * part, until):
+            s += stream[i]
+        ends[b, 1] = s + (ends[b - 1, 1] if b else 0)
+        ends[b, 0] = until - ends[b, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from .jit import compiled
 
-__all__ = ["Levels", "hashed", "learn"]
+__all__ = ["Levels", "constant", "hashed", "learn", "spread"]
 
 Array = npt.NDArray[Any]
 
@@ -20,71 +21,138 @@ _ENTRIES = 1 << 10
 _SAMPLE = 1 << 14
 #: The part of the sample at either end that the table does not resolve, so that a stray value does not stretch it.
 _STRAY = 0.002
+#: What makes a map uneven: so many times the pairs on one of so many levels.
+_UNEVEN, _BINS = 1.25, 1 << 10
+#: Kinds of levels.
+LINEAR, FLOAT, TABLE, HASH = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels 0 to count − 1 by a table of (entries + 1,) knots that are 2**shift codes apart, the first at ``origin``;
-    or, where ``table`` is empty, by a hash: for equalities.
+    """Levels 0 to count − 1.
+
+    ``numbers`` (5,), ``reals`` (2,), ``table``, by kind, which is the first number:
+
+    * `LINEAR`: codes from the second number on, as many as the third, times the second real.
+    * `FLOAT`: the same for the floats that codes stand for; the numbers are the least and the greatest code, the first
+      real is the least float.
+    * `TABLE`: linear between knots that are a power of two of codes apart, the first at the second number; they span as
+      many as the third. The last two tell by how many bits a code's distance from the first knot is moved left, and
+      then right, to have 16 bits behind its knot's number.
+    * `HASH`: for equalities; by how many bits a product is moved right.
     """
 
-    origin: int
-    shift: int
+    numbers: npt.NDArray[np.uint64]
+    reals: npt.NDArray[np.float64]
     table: npt.NDArray[np.int32]
     count: int
 
     def of(self, codes: Array, kind: type[Any] = np.int32) -> Array:
         """The levels of ``codes`` (n,), unsigned, as ``kind``."""
         out = np.empty(len(codes), kind)
-        if len(self.table):
-            _levels(codes, np.uint64(self.origin), np.uint64(self.shift), self.table, out)
-        else:
-            _hashes(codes, np.uint64(64 - (self.count - 1).bit_length()), out)
+        spread(codes, self.numbers, self.reals, self.table, self.count, out)
         return out
+
+
+def constant() -> Levels:
+    """One level for all codes."""
+    return _table(0, 1, 0, np.zeros(3), 1)
 
 
 def learn(sample: Array, count: int) -> Levels:
     """``count`` levels, over which the codes of ``sample`` (n,) spread evenly; one level if there is no sample."""
     if not len(sample):
-        return Levels(0, 0, np.zeros(2, np.int32), 1)
+        return constant()
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
     stray = int(len(sample) * _STRAY)
     ends = np.partition(sample, [stray, len(sample) - 1 - stray])
     low, high = int(ends[stray]), int(ends[len(sample) - 1 - stray])
+    for levels in _even(low, high, sample.dtype.itemsize, count):
+        if _is_even(levels, sample):
+            return levels
     shift = max(0, (high - low).bit_length() - (_ENTRIES - 1).bit_length())
     size = ((high - low) >> shift) + 1
     inside = np.clip(sample, low, high) - sample.dtype.type(low)
     mass = np.bincount((inside >> sample.dtype.type(shift)).astype(np.int64), minlength=size).astype(np.float64)
     mass += mass.sum() / (64 * size)  # stretches without a sample get some levels, too
     knots = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum() * (count - 1)
-    return Levels(low, shift, np.minimum(knots, count - 1).astype(np.int32), count)
+    # The last once more, as it is looked up as well.
+    return _table(low, min(size << shift, 2**64 - 1), shift, np.minimum([*knots, count - 1], count - 1), count)
 
 
 def hashed(bits: int) -> Levels:
     """2**bits levels by a hash."""
-    return Levels(0, 0, np.empty(0, np.int32), 1 << bits)
+    return Levels(np.array([HASH, 0, 0, 0, 64 - bits], np.uint64), np.zeros(2), np.zeros(1, np.int32), 1 << bits)
+
+
+def _table(low: int, span: int, shift: int, knots: Array, count: int) -> Levels:
+    return Levels(np.array([TABLE, low, span, max(16 - shift, 0), max(shift - 16, 0)], np.uint64), np.zeros(2),
+                  knots.astype(np.int32), count)
+
+
+def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
+    """Levels for codes, of ``size`` bytes, or for the floats that they stand for, that lie evenly from ``low`` to
+    ``high``.
+    """
+    if low == high:
+        return
+    none = np.zeros(1, np.int32)
+    yield Levels(np.array([LINEAR, low, high - low, 0, 0], np.uint64), np.array([0, count / (high - low)]), none, count)
+    code, real = (np.uint32, np.float32) if size == 4 else (np.uint64, np.float64)
+    top = 1 << 8 * size - 1
+    a, b = (np.array([c & ~top if c & top else ~c % 2**(8 * size)], code).view(real)[0] for c in (low, high))
+    with np.errstate(all="ignore"):
+        width = b - a
+        factor = real(count) / width
+    if np.isfinite(width) and width > 0 and np.isfinite(factor):
+        yield Levels(np.array([FLOAT, low, high, 0, 0], np.uint64), np.array([a, factor]), none, count)
+
+
+def _is_even(levels: Levels, sample: Array) -> bool:
+    """Whether tuples meet about as many others on their level as if all levels had the same."""
+    bins = min(levels.count, _BINS)
+    found = np.bincount(levels.of(sample).astype(np.int64) * bins // levels.count, minlength=bins) / len(sample)
+    return bool(bins * (found ** 2).sum() <= _UNEVEN + bins / len(sample))
 
 
 @compiled
-def _levels(codes: Any, origin: Any, shift: Any, table: Any, out: Any) -> None:
-    last = np.uint64(len(table) - 2)
-    bits = np.int64(shift)
-    left = np.uint64(16 - bits if bits < 16 else 0)
-    right = np.uint64(bits - 16 if bits > 16 else 0)
-    for i in range(len(codes)):
-        code = np.uint64(codes[i])
-        above: Any = code - min(origin, code)
-        entry: Any = min(above >> shift, last)
-        # 16 bits of the way to the next knot; all of it, and no further, for what is beyond the table.
-        beyond: Any = min(above - (entry << shift), np.uint64(1) << shift)
-        way = np.int64((beyond >> right) << left)
-        here = np.int64(table[entry])
-        out[i] = here + ((way * (np.int64(table[entry + np.uint64(1)]) - here)) >> 16)
-
-
-@compiled
-def _hashes(codes: Any, right: Any, out: Any) -> None:
-    for i in range(len(codes)):
-        mixed = np.uint64(codes[i]) * np.uint64(0x9E3779B97F4A7C15)
-        out[i] = mixed >> right if right < np.uint64(64) else np.uint64(0)
+def spread(codes: Any, numbers: Any, reals: Any, table: Any, count: Any, out: Any) -> None:
+    """Write the levels of ``codes`` to ``out``. The rest as in `Levels`."""
+    kind, low, span = numbers[0], numbers[1], numbers[2]
+    left, right = numbers[3], numbers[4]
+    last = np.int32(count - 1)
+    # Loops of their own, so that they become vector code; a narrow code has enough of a narrow float.
+    if kind == LINEAR and codes.itemsize == 4:
+        low32, span32, factor32 = np.uint32(low), np.uint32(span), np.float32(reals[1])
+        for i in range(len(codes)):
+            above32 = min(np.uint32(max(np.uint32(codes[i]), low32) - low32), span32)
+            out[i] = min(np.int32(np.float32(np.float32(above32) * factor32)), last)
+    elif kind == LINEAR:
+        for i in range(len(codes)):
+            out[i] = min(np.int32(np.float64(min(max(np.uint64(codes[i]), low) - low, span)) * reals[1]), last)
+    elif kind == FLOAT and codes.itemsize == 4:
+        low32, high32, top32 = np.uint32(low), np.uint32(span), np.uint32(0x80000000)
+        origin32, factor32 = np.float32(reals[0]), np.float32(reals[1])
+        for i in range(len(codes)):
+            bits32 = min(max(np.uint32(codes[i]), low32), high32)
+            bits32 = np.uint32(bits32 ^ top32) if bits32 & top32 else np.uint32(~bits32)
+            real32 = np.uint32(bits32).view(np.float32)
+            out[i] = min(np.int32(np.float32(np.float32(real32 - origin32) * factor32)), last)
+    elif kind == FLOAT:
+        top = np.uint64(0x8000000000000000)
+        for i in range(len(codes)):
+            bits = min(max(np.uint64(codes[i]), low), span)
+            real = np.uint64(bits & ~top if bits & top else ~bits).view(np.float64)
+            out[i] = min(np.int32((real - reals[0]) * reals[1]), last)
+    elif kind == HASH:
+        for i in range(len(codes)):
+            mixed = np.uint64(codes[i]) * np.uint64(0x9E3779B97F4A7C15)
+            out[i] = mixed >> right if right < 64 else np.uint64(0)
+    else:
+        for i in range(len(codes)):
+            above: Any = min(max(np.uint64(codes[i]), low) - low, span)
+            way: Any = (above << left) >> right
+            entry = way >> np.uint64(16)
+            here = np.int64(table[entry])
+            out[i] = here + ((np.int64(way & np.uint64(0xFFFF)) * (np.int64(table[entry + np.uint64(1)]) - here)) >> 16)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ALIGNMENT", "Store"]
+__all__ = ["ALIGNMENT", "Store", "aligned"]
 
 Array = npt.NDArray[Any]
 
@@ -58,14 +58,16 @@ class Store:
         self.base = keep
 
 
+def aligned(n: int, kind: Any) -> Array:
+    """An array (n,) of ``kind`` that is not filled, aligned for whole vector loads."""
+    size = n * np.dtype(kind).itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    skip = -raw.ctypes.data % ALIGNMENT
+    return raw[skip:skip + size].view(kind)
+
+
 def _grown(array: Array, used: int, room: int) -> Array:
-    """A copy of the first ``used`` of ``array`` with room for ``room``, aligned for whole vector loads."""
-    item = array.dtype.itemsize
-    if array.dtype == object:
-        out = np.empty(room, object)
-    else:
-        raw = np.empty(room * item + ALIGNMENT, np.uint8)
-        skip = -raw.ctypes.data % ALIGNMENT
-        out = raw[skip:skip + room * item].view(array.dtype)
+    """A copy of the first ``used`` of ``array`` with room for ``room``."""
+    out = np.empty(room, object) if array.dtype == object else aligned(room, array.dtype)
     out[:used] = array[:used]
     return out

@@ -77,9 +77,20 @@ def _windows(stream: Any, ts: Any, starts: Any, row_r: Any, row_s: Any, limit_r:
     now = np.uint64(0)
     if not len(stream):
         return
+    if not ranged_r and not ranged_s:
+        for i in range(len(stream)):
+            if stream[i] == 0:
+                first_r[p_r], last_r[p_r] = max(start_s, row_s - limit_s), row_s
+                p_r += 1
+                row_r += 1
+            else:
+                first_s[p_s], last_s[p_s] = max(start_r, row_r - limit_r), row_r
+                p_s += 1
+                row_s += 1
+        starts[0], starts[1] = max(start_r, row_r - limit_r), max(start_s, row_s - limit_s)
+        return
     for i in range(len(stream)):
-        if ranged_r or ranged_s:
-            now = np.uint64(ts[i])
+        now = np.uint64(ts[i])
         if stream[i] == 0:
             start_s = max(start_s, row_s - limit_s)
             if ranged_s:  # the difference of two int64 fits uint64

@@ -19,6 +19,7 @@ __all__ = ["Batch", "Found", "Worker", "in_turn"]
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
+N = TypeVar("N", int, Rows)
 
 #: Matches of one stream's probes: how many each has (n,), and the row ids, one probe's after the other's.
 Found = tuple[Rows, Rows]
@@ -89,8 +90,10 @@ class Worker(ABC):
         with self._lock:
             self.candidates += pairs
 
-    def local(self, row: int) -> int:
-        """How many of the rows below ``row`` are this worker's: the position of the first that is not."""
+    def local(self, row: N) -> N:
+        """How many of the rows below ``row`` are this worker's: the position of the first that is not. Also of
+        arrays.
+        """
         return (row - self.number + self.workers - 1) // self.workers
 
     def seen(self, batch: Batch, side: str) -> tuple[Rows, Rows]:

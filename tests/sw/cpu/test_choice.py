@@ -43,7 +43,7 @@ def ran(on: str, window: int, span: int, n: int = 9000, **options: Any) -> str:
 
 
 @pytest.mark.parametrize(("on", "window", "span", "engine"), [
-    (BANDS, 4096, 10_000, "an index"), ("r.x = s.a", 4096, 10_000, "an index of 256 cells by hash"),
+    (BANDS, 4096, 10_000, "an index"), ("r.x = s.a", 4096, 10_000, "an index of 128 cells by hash"),
     ("r.x = s.a AND r.y < s.b", 4096, 10_000, "an index"), ("r.x <= s.a", 4096, 10_000, "nested loops over the keys"),
     ("abs(r.x - s.a) <= 900", 64, 1000, "nested loops over the keys"),
     ("r.x = s.a OR r.y = s.b", 4096, 10_000, "nested loops over the keys"),
@@ -79,8 +79,8 @@ def test_the_choice_follows_the_window_and_the_data() -> None:
 def test_levels_are_no_finer_than_the_intervals() -> None:
     plan = plan_of(BANDS)
     wide = levels_for(plan, Selectivity({0: 0.5, 1: 0.001}), (1, 0), 1 << 15)
-    assert wide == (682, 2)
-    assert levels_for(plan, Selectivity({0: 0.001, 1: 0.001}), (0, 1), 1 << 15) == (37, 36)
+    assert wide == (512, 2)
+    assert levels_for(plan, Selectivity({0: 0.001, 1: 0.001}), (0, 1), 1 << 15) == (32, 32)
 
 
 def test_nothing_is_known_without_tuples() -> None:

@@ -43,6 +43,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(nested, "_ROOM", 1)
         monkeypatch.setattr(index, "_ROOM", 1)
         monkeypatch.setattr(index, "_SPARE", 0)
+        monkeypatch.setattr(index, "_MOST_TUPLES", 60)
 
 
 @pytest.mark.usefixtures("batches")

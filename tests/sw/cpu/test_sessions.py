@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.cpu import engine, store
+from splitjoin.cpu import engine, index, store
 from splitjoin.cpu.engine import CpuDevice, CpuSession
 from splitjoin.cpu.index import IndexWorker
-from splitjoin.cpu.worker import Batch
+from splitjoin.cpu.search import PlanSearch
 from splitjoin.errors import DeviceError
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.keys import Texts
@@ -58,22 +56,21 @@ def test_keys_that_grow_leave_the_index() -> None:
 
 
 def test_candidates_are_verified_before_they_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = []
-    verified = IndexWorker._verified
-
-    def watch(self: IndexWorker, batch: Batch, side: str, of: slice, counts: Any, rows: Any) -> Any:
-        most.append(len(rows))
-        return verified(self, batch, side, of, counts, rows)
-
-    monkeypatch.setattr(IndexWorker, "_verified", watch)
-    monkeypatch.setattr("splitjoin.cpu.index._ROOM", 1000)
+    monkeypatch.setattr(index, "_ROOM", 1000)
     random = np.random.default_rng(2)
     r, s = (pa.table({"ts": np.arange(4000), name: random.integers(0, 4, 4000).astype(np.int32)}, schema=schema)
             for name, schema in (("x", R), ("a", S)))
-    on = "r.x = s.a AND r.ts = s.ts"
-    got = splitjoin.execute(r, s, on=on, window="ROWS 2000", device=CpuDevice(engine="index", threads=1))
-    assert got.table == splitjoin.join(r, s, on=on, window="ROWS 2000", device=CpuDevice(engine="nested"))
-    assert max(most) < 30_000
+    query = splitjoin.query(R, S, on="r.x = s.a AND r.ts = s.ts", window="ROWS 2000")
+    incoming = arrivals(query, r, s)
+    with CpuDevice(engine="index", threads=1).open(query) as session, CpuDevice(engine="nested").open(query) as other:
+        for one in (session, other):
+            one.push(incoming)
+        assert session.flush().tolist() == other.flush().tolist()
+        assert isinstance(session, CpuSession)
+        assert isinstance(session._search, PlanSearch)
+        (worker,) = session._search._workers
+        assert isinstance(worker, IndexWorker)
+        assert max(len(grid.found) for grid in worker._grids.values()) < 30_000 < session.counters()["candidates"]
 
 
 def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
