@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..ir import Abs, Cmp, Col, Expr, Within, denominator, rebuilt, sides
+from ..ir import Abs, Cmp, Col, Expr, Lit, Within, denominator, rebuilt, sides
 from ..linear import Total
+from ..nulls import causes
 from ..ranges import Range, value_range
 from ..types import Date, Decimal, Duration, Int, Timestamp, is_exact
 
@@ -38,8 +39,8 @@ def narrow(conjuncts: Sequence[Expr]) -> list[Expr]:
 
 def _totals(cmp: Cmp) -> Iterator[Total]:
     """Totals that are at most 0 where ``cmp`` is true."""
-    if cmp.op == "<>" or not _is_whole(cmp.a):
-        return
+    if cmp.op == "<>" or not _is_whole(cmp.a) or any(isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
+        return  # a NULL among the literals is never true
     total, op = Total.compared(cmp)
     for t in (total,) if op == "<=" else (total, total.times(-1)):
         signs = [e for e in t.terms if isinstance(e, Abs)]
