@@ -11,6 +11,7 @@ from typing import Any
 
 import splitjoin
 from band import ON, streams
+from expressions import expressions
 from record import Recorder, arguments
 from rivals import BATCH, duckdb_seconds, numpy_gcmps, polars_seconds
 from splitjoin.arrival import Arrivals, arrivals
@@ -19,6 +20,8 @@ from splitjoin.device.api import Session
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
+#: Arrivals that the engine takes at once; the rivals get micro-batches of `BATCH`.
+LARGE = 4 * BATCH
 PROCESS = "CPU seconds of one thread, from full windows on, ordered output included"
 
 #: Figures of others, as published or as measured by others, on their machines.
@@ -68,7 +71,7 @@ def nested(out: Recorder, bits: int, tuples: int) -> None:
     for prefilter in (False, True):
         device = CpuDevice(engine="nested", threads=1, prefilter=prefilter)
         config = {"engine": f"cpu, nested, {'prefilter' if prefilter else 'exact'}", "window": window,
-                  "order": "total"}
+                  "batch": LARGE, "order": "total"}
         if one_sided:
             r, s = streams(window + tuples)
             with device.open(q) as session:
@@ -80,7 +83,7 @@ def nested(out: Recorder, bits: int, tuples: int) -> None:
                 took, compared = time.process_time() - start, session.counters()["comparisons"] - before
             config["window of R"] = 1
         else:
-            took, counters, _ = behind(q, device, window, tuples, time.process_time)
+            took, counters, _ = behind(q, device, window, tuples, time.process_time, LARGE)
             compared = counters["comparisons"]
         out.add("nested_gcmps_per_core", compared / took / 1e9, "Gcmp/s", config, PROCESS)
     out.add("nested_gcmps_per_core", numpy_gcmps(*streams(window), window), "Gcmp/s",
@@ -103,7 +106,7 @@ def index(out: Recorder, bits: int, tuples: int, batches: int) -> None:
     """Tuples a second of the index, and of the rivals in the same run."""
     window = 2**bits
     q, config = query(f"ROWS {window}"), {"window": window, "batch": BATCH, "order": "total"}
-    for batch in (4 * BATCH, BATCH):
+    for batch in (LARGE, BATCH):
         took, _, words = behind(q, CpuDevice(engine="index", threads=1), window, tuples, time.process_time, batch)
         rate = 2 * tuples / took / 1e6
         out.add("index_mtuples_per_s", rate, "M tuples/s", {"engine": f"cpu, {words}"} | config | {"batch": batch},
@@ -139,8 +142,9 @@ def expected_pairs(q: Query, r: Any, s: Any, batches: int) -> int:
 
 def scaling(out: Recorder, bits: int, engine: Any, tuples: int) -> None:
     """How much faster two workers are than one."""
-    q, config = query(f"ROWS {2**bits}"), {"engine": f"cpu, {engine}", "window": 2**bits, "threads": 2}
-    seconds = [min(behind(q, CpuDevice(engine=engine, threads=n), 2**bits, tuples, time.perf_counter)[0]
+    q = query(f"ROWS {2**bits}")
+    config = {"engine": f"cpu, {engine}", "window": 2**bits, "batch": LARGE, "threads": 2}
+    seconds = [min(behind(q, CpuDevice(engine=engine, threads=n), 2**bits, tuples, time.perf_counter, LARGE)[0]
                    for _ in range(3)) for n in (1, 2)]
     out.add("thread_scaling", seconds[0] / seconds[1], "times", config,
             "wall time with one worker over that with two, the best of three runs each, in turn, full windows")
@@ -178,10 +182,13 @@ def main() -> None:
     indexes = ((12, 400_000), (15, 400_000)) if options.quick else tuple((b, 1_000_000) for b in (12, 15, 18, 21))
     for bits, tuples in indexes:
         index(out, bits, tuples, 4)
-    for bits, engine, tuples in ((12, "index", 400_000), (15, "index", 400_000), (15, "nested", 60_000)):
+    for window, tuples in ((1 << 12, 4096),) if options.quick else ((1 << 12, 16_384), (1 << 15, 8192)):
+        expressions(out, window, tuples)
+    for bits, engine, tuples in ((12, "index", 400_000), (15, "index", 400_000), (15, "nested", 65_536)):
         scaling(out, bits, engine, tuples)
     if not options.quick:
-        scaling(out, 18, "nested", 10_000)
+        scaling(out, 18, "index", 400_000)
+        scaling(out, 18, "nested", 16_384)
         first_result(out)
     for row in PUBLISHED:
         out.add(*row)

@@ -11,20 +11,17 @@ compiled here stands in this file, as numba looks for changes nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from .jit import compiled
+from .masks import BLOCK, lowest, vector
 
-__all__ = ["BLOCK", "insert", "lay_out", "look", "look_places", "own_places", "prefetch"]
+__all__ = ["insert", "lay_out", "look", "look_places", "own_places", "prefetch"]
 
-#: Slots in a block.
-BLOCK = 64
 #: How many tuples ahead memory is asked for.
 _AHEAD = 8
 
@@ -34,11 +31,6 @@ _LINE = BLOCK // 2
 _VECTOR = ir.VectorType(_BYTE, _LINE)
 #: Numba takes a signed index from the end if it is negative, which costs time.
 _I = np.uint64
-
-
-def _vector(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Numba's decorator; the function it makes is called with one argument less."""
-    return cast(Callable[..., Any], intrinsic(function))
 
 
 def _data(context: Any, builder: Any, signature: Any, array: Any) -> Any:
@@ -51,7 +43,7 @@ def _splat(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT, _LINE), [0] * _LINE))
 
 
-@_vector
+@vector
 def _near(typing: Any, pool: Any, at: Any, low: Any, width: Any, other_low: Any, other_width: Any) -> Any:
     """Which slots of the block at ``pool[at]`` lie within ``width`` above ``low`` in both dimensions: 64 bits, bit 0
     the first. ``pool``: uint8, aligned to blocks. The others: int64; 0 ≤ low ≤ low + width ≤ 255.
@@ -73,16 +65,7 @@ def _near(typing: Any, pool: Any, at: Any, low: Any, width: Any, other_low: Any,
     return types.uint64(pool, *[types.int64] * 5), generate
 
 
-@_vector
-def _lowest(typing: Any, mask: Any) -> Any:
-    """The number of the lowest bit that is set in ``mask``, a uint64; 64 if there is none."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
-
-
-@_vector
+@vector
 def _turned(typing: Any, mask: Any, by: Any) -> Any:
     """``mask``, a uint64, turned right by ``by`` modulo 64 bits: bit ``by`` comes first."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -94,7 +77,7 @@ def _turned(typing: Any, mask: Any, by: Any) -> Any:
     return types.uint64(types.uint64, types.int64), generate
 
 
-@_vector
+@vector
 def prefetch(typing: Any, array: Any, at: Any) -> Any:
     """Have the cache line of ``array[at]`` brought in."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -215,12 +198,12 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
                     bits = _turned(_near(pool, at * 2, low, width, other_low, other_width), oldest)
                     bits &= ~np.uint64(0) >> np.uint64(64 - held)
                     # Most have one or none, which takes no branch.
-                    found[_I(m)] = at + ((oldest + _lowest(bits)) & 63)
+                    found[_I(m)] = at + ((oldest + lowest(bits)) & 63)
                     whose[_I(m)] = p
                     m += bits != 0
                     bits &= bits - np.uint64(1)
                     while bits:
-                        found[_I(m)] = at + ((oldest + _lowest(bits)) & 63)
+                        found[_I(m)] = at + ((oldest + lowest(bits)) & 63)
                         whose[_I(m)] = p
                         m += 1
                         bits &= bits - np.uint64(1)
@@ -232,7 +215,7 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
                     mask = _near(pool, block * 2, low, width, other_low, other_width) >> np.uint64(skip)
                     mask &= ~np.uint64(0) >> np.uint64(64 - part)
                     while mask:
-                        found[_I(m)] = block + skip + _lowest(mask)
+                        found[_I(m)] = block + skip + lowest(mask)
                         whose[_I(m)] = p
                         m += 1
                         mask &= mask - np.uint64(1)

@@ -40,13 +40,15 @@ class Choice:
     """What to run: ``engine`` "nested" or "index"; the tests it narrows the search by, and by how many levels each.
 
     For "nested" the levels are those of the narrow keys (256 or 65536), none for exact keys only. ``why`` says it in
-    words. ``looked``: the tuples that a probe should find in the cells of an index.
+    words. ``cost``: nanoseconds a probe, about. ``looked``: the tuples that a probe should find in the cells of an
+    index.
     """
 
     engine: str
     tests: tuple[int, ...]
     levels: tuple[int, ...]
     why: str
+    cost: float
     looked: float = 0.0
 
 
@@ -68,16 +70,14 @@ def measure(plan: Plan, r: Lanes, s: Lanes) -> Selectivity:
 def choose(plan: Plan, selectivity: Selectivity, live: int, forced: str | None, prefilter: bool) -> Choice:
     """The engine for windows of about ``live`` tuples. ``forced``: "nested", "index" or None for the cheaper one."""
     known = sorted((f, j) for j, f in selectivity.fractions.items() if f == f)
-    nested, nested_cost = _nested(known, live, prefilter)
+    nested = _nested(known, live, prefilter)
     if not known or forced == "nested":
         return nested
-    index, index_cost = _index(plan, known, live)
-    if forced == "index" or index_cost < nested_cost:
-        return index
-    return nested
+    index = _index(plan, known, live)
+    return index if forced == "index" or index.cost < nested.cost else nested
 
 
-def _nested(known: list[tuple[float, int]], live: int, prefilter: bool) -> tuple[Choice, float]:
+def _nested(known: list[tuple[float, int]], live: int, prefilter: bool) -> Choice:
     best = known[:2]
     for levels in (256, 65536) if prefilter and best else ():
         suspected = 2048.0 * math.prod(f + 1 / levels for f, _ in best)
@@ -85,13 +85,12 @@ def _nested(known: list[tuple[float, int]], live: int, prefilter: bool) -> tuple
             cost = live * (_NARROW * levels.bit_length() / 9 + suspected * _EXACT)
             tests = tuple(j for _, j in best)
             return Choice("nested", tests, (levels,) * len(tests),
-                          f"nested loops over {levels.bit_length() - 1}-bit copies of the keys, verified"), cost
-    return Choice("nested", (), (), "nested loops over the keys"), live * _EXACT
+                          f"nested loops over {levels.bit_length() - 1}-bit copies of the keys, verified", cost)
+    return Choice("nested", (), (), "nested loops over the keys", live * _EXACT)
 
 
-def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> tuple[Choice, float]:
-    cells = max(1, live // _FILL)
-    best: tuple[float, Choice] | None = None
+def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> Choice:
+    cells, choices = max(1, live // _FILL), []
     for dims in ([known[0]], known[:2]):
         counts = _levels(plan, dims, cells)
         visited = candidates = passing = 1.0
@@ -101,12 +100,10 @@ def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> tuple[Choic
             passing *= f
         cost = visited * _CELL + candidates * live * _CANDIDATE + passing * live * _VERIFIED
         kinds = " and ".join("hash" if is_equality(plan, j) else "range" for _, j in dims)
-        if best is None or cost < best[0]:
-            best = cost, Choice("index", tuple(j for _, j in dims), counts,
-                                f"an index of {' × '.join(map(str, counts))} cells by {kinds}",
-                                64 * visited + 3 * candidates * live)
-    assert best is not None
-    return best[1], best[0]
+        choices.append(Choice("index", tuple(j for _, j in dims), counts,
+                              f"an index of {' × '.join(map(str, counts))} cells by {kinds}", cost,
+                              64 * visited + 3 * candidates * live))
+    return min(choices, key=lambda choice: choice.cost)
 
 
 def levels_for(plan: Plan, selectivity: Selectivity, tests: tuple[int, ...], live: int) -> tuple[int, ...]:

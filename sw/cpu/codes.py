@@ -78,7 +78,7 @@ class LaneCoder:
             low = np.full(len(table), int(slot.null_code), lane(key))
             top = key.high - key.low + key.nullable if isinstance(key, ExactKey) else 2**key.width - 1
             high = np.full(len(table), top, lane(key))
-            band = _band(test.relations, side, values[mine], key)
+            band = _band(test.relations, side, values[mine], plan.slots(side)[mine].key, key)
             if band:
                 assert isinstance(key, ExactKey)
                 exact_band(values[mine].values, values[mine].valid, *band, key.low, key.high, _offset(key), low, high)
@@ -100,7 +100,7 @@ class LaneCoder:
                 return
             case ExactRelation() if v.values.dtype == np.int64:
                 assert isinstance(key, ExactKey)
-                if _fits(relation, side, v, key):
+                if _fits(relation, side, v, mine, key):
                     exact_bounds(v.values, v.valid, *relation.factors(side), relation.c, _OP[relation.op], key.low,
                                  key.high, _offset(key), low, high)
                     return
@@ -139,12 +139,12 @@ class LaneCoder:
         return {at: [getattr(module, name) for name in functions] for at, functions in names.items()}
 
 
-def _band(relations: tuple[Relation, ...], side: str, v: Vector, key: Key) -> tuple[int, int, int] | None:
+def _band(relations: tuple[Relation, ...], side: str, v: Vector, own: Key, key: Key) -> tuple[int, int, int] | None:
     """The factor and the constants of `exact_band`, if ``relations`` are a lower and an upper bound of such a form."""
     ends: dict[str, tuple[int, int]] = {}
     for relation in relations:
         if not (isinstance(relation, ExactRelation) and isinstance(key, ExactKey) and v.values.dtype == np.int64
-                and _fits(relation, side, v, key)):
+                and _fits(relation, side, v, own, key)):
             return None
         mine, theirs = relation.factors(side)
         if abs(theirs) != 1:
@@ -155,11 +155,15 @@ def _band(relations: tuple[Relation, ...], side: str, v: Vector, key: Key) -> tu
     return ends["<="][0], ends[">="][1], ends["<="][1]
 
 
-def _fits(relation: ExactRelation, side: str, v: Vector, key: ExactKey) -> bool:
+def _fits(relation: ExactRelation, side: str, v: Vector, own: Key, key: ExactKey) -> bool:
     """Whether everything stays within 64 bits."""
     mine, theirs = relation.factors(side)
-    return (key.low >= -(2**63) and key.high < 2**63 and abs(theirs) < 2**62
-            and magnitude(v.values) * abs(mine) + abs(relation.c) < 2**62)
+    if key.low < -(2**63) or key.high >= 2**63 or abs(theirs) >= 2**62:
+        return False
+    # What the values can be tells most often, without looking at them.
+    if isinstance(own, ExactKey) and max(-own.low, own.high) * abs(mine) + abs(relation.c) < 2**62:
+        return True
+    return magnitude(v.values) * abs(mine) + abs(relation.c) < 2**62
 
 
 def _offset(key: ExactKey) -> np.uint64:

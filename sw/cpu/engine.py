@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -22,11 +22,12 @@ from .worker import Batch, in_turn
 __all__ = ["CpuDevice", "CpuSession"]
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 #: Arrivals that are worked on at once: their results are in memory together.
 _BATCH = 1 << 15
-#: Fewer arrivals, or fewer pairs than so many squared, are not worth waking a thread.
-_FEW = 1 << 10
+#: Nanoseconds of work that are worth waking threads: handing over takes about a third of it.
+_WORTH = 400_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +70,9 @@ class CpuSession(Session):
     def __init__(self, query: Query, search: Search, threads: int = 1):
         self._query, self._search = query, search
         self._timeline = Timeline(query)
-        self._pool = ThreadPoolExecutor(search.threads, "splitjoin worker") if search.threads > 1 else None
-        self._regions = ThreadPoolExecutor(threads, "splitjoin region") if threads > 1 else None
+        # Beside the thread that calls: one for each other worker, and for every worker's second region.
+        self._pool = ThreadPoolExecutor(search.threads - 1, "splitjoin worker") if search.threads > 1 else None
+        self._regions = ThreadPoolExecutor(threads // 2, "splitjoin region") if threads > 1 else None
         self._open = np.zeros(2, np.int64)  # probes since the last star
         self._last: int | None = None
         self._items: list[Items] = []
@@ -150,15 +152,19 @@ class CpuSession(Session):
     def _batch(self, part: Arrivals) -> Items:
         """Every worker stores its share of the batch and probes it; what they find is gathered in order."""
         first = dict(self._timeline.ends)
-        both = self._both if len(part) >= _FEW else in_turn
-        encoded = both(lambda side: self._search.encode(side, part.table(side)))
+        # In turn: this is done in less time than the interpreter's lock takes to change hands.
+        encoded = in_turn(lambda side: self._search.encode(side, part.table(side)))
         windows = self._timeline.windows(part)
         pairs = sum(int((end - start).sum()) for start, end in windows.values())
         batch = Batch(part.stream, first, {side: e[0] for side, e in encoded.items()},
-                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
-                      in_turn if pairs < _FEW * _FEW else self._both)
+                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts)
         workers = self._search.workers(batch)
-        found = list((map if self._pool is None else self._pool.map)(lambda worker: worker.process(batch), workers))
+        if self._regions is not None and self._search.cost(len(part), pairs) >= _WORTH:
+            pool, sides = self._regions, ("r", "s")
+            batch = replace(batch, both=lambda function: dict(zip(sides, _at_once(pool, function, sides), strict=True)))
+            found = _at_once(self._pool, lambda worker: worker.process(batch), workers)
+        else:
+            found = [worker.process(batch) for worker in workers]
         self._timeline.trim()
         order = self._query.order
         every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
@@ -167,10 +173,15 @@ class CpuSession(Session):
         self._comparisons += pairs
         return items
 
-    def _both(self, function: Callable[[str], A]) -> dict[str, A]:
-        """``function`` of R and of S, at once if there are threads."""
-        return dict(zip(("r", "s"), (map if self._regions is None else self._regions.map)(function, ("r", "s")),
-                        strict=True))
+
+def _at_once(pool: Executor | None, function: Callable[[A], B], items: Sequence[A]) -> list[B]:
+    """``function`` of all ``items``, of the first one in this thread. Waits for all, also when one fails."""
+    futures = [] if pool is None else [pool.submit(function, item) for item in items[1:]]
+    try:
+        first = function(items[0])
+    finally:
+        wait(futures)
+    return [first, *(future.result() for future in futures)]
 
 
 def _processors() -> int:

@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from ..errors import DeviceError
 from ..lang.plan import Plan
-from .cells import BLOCK, lay_out, own_places
+from .cells import lay_out, own_places
 from .choice import Choice, Selectivity, levels_for
 from .jit import compiled, load
 from .levels import Levels, constant, hashed, learn
+from .masks import BLOCK
 from .region_source import DONE, GROW, STATE, region_source
 from .store import Store, aligned
 from .tests_source import is_equality, used_slots

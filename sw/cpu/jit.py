@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -14,7 +15,7 @@ import numba
 
 from ..cache import cache_folder, locked
 
-__all__ = ["compiled", "load"]
+__all__ = ["compiled", "digest", "load"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,10 +30,17 @@ def compiled(function: F) -> F:
 
 
 @cache
+def digest(*modules: ModuleType) -> str:
+    """Of the files of ``modules``: a generated source that calls their functions says it, as their machine code becomes
+    part of its own, and numba looks for changes in its own file only.
+    """
+    return hashlib.sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in modules)).hexdigest()[:16]
+
+
+@cache
 def load(text: str) -> ModuleType:
     """The module with source ``text``, written once to the cache folder, where numba keeps its machine code as well."""
-    digest = hashlib.sha256((text + numba.__version__).encode()).hexdigest()[:24]
-    name = f"splitjoin_kernel_{digest}"
+    name = f"splitjoin_kernel_{hashlib.sha256((text + numba.__version__).encode()).hexdigest()[:24]}"
     folder = cache_folder() / "kernels"
     path = folder / f"{name}.py"  # numba keeps the machine code beside it, by processor
     if not path.exists() or path.read_text() != text:  # a crash can leave it empty

@@ -9,6 +9,8 @@ verified. A second pass visits the few chunks in which something was found.
 from __future__ import annotations
 
 from ..lang.plan import Plan
+from . import masks
+from .jit import digest
 from .tests_source import is_conjunction, test_source, used_slots
 
 __all__ = ["CHUNK", "PROBES", "nested_source"]
@@ -25,6 +27,9 @@ _GRAIN = {"uint8": 256, "uint16": 128, "uint32": 64}
 
 _TEMPLATE = '''import numba
 import numpy as np
+from splitjoin.cpu.masks import lowest, near
+
+# Made for functions of digest {digest}.
 
 
 @numba.njit(nogil=True)
@@ -62,16 +67,37 @@ def find(p, start, end, base, counts, rows, flags, {keys}, {arrays}{narrow}):
                 if flags[j - p, c]:
                     origin = least + c * {chunk}
                     last = min(end[j], origin + {chunk}) - base
-                    for lo in range(max(start[j], origin) - base, last, {step}):
-                        hi = min(lo + {step}, last)
-                        if {piece}:
-                            for i in range(lo, hi):
-                                if {test}:
-                                    rows[at] = base + i
-                                    at += 1
+                    lo = max(start[j], origin) - base
+{visit}
             counts[j] = at - before
         p = until
     return p, at
+'''
+
+#: How a chunk in which something was found is visited: by masks of 64 slots where they can be made, or in pieces.
+_BY_MASKS = '''
+                    while lo + 64 <= last:
+                        mask = {mask}
+                        while mask:
+                            i = lo + lowest(mask)
+                            mask &= mask - np.uint64(1)
+                            if {check}:
+                                rows[at] = base + i
+                                at += 1
+                        lo += 64
+                    for i in range(lo, last):
+                        if {test}:
+                            rows[at] = base + i
+                            at += 1
+'''
+_IN_PIECES = '''
+                    for first in range(lo, last, {step}):
+                        hi = min(first + {step}, last)
+                        if {piece}:
+                            for i in range(first, hi):
+                                if {test}:
+                                    rows[at] = base + i
+                                    at += 1
 '''
 
 _SUSPECTS = '''
@@ -109,10 +135,8 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
         items = [f"lo{j}s[j]" for j in numbers] + [widths[j] for j in numbers]
         load = [f"lo{j} = lo{j}s[j]" for j in numbers] + [f"w{j} = {widths[j]}" for j in numbers]
         possible = " and " + " and ".join(f"lo{j}s[j] <= hi{j}s[j]" for j in numbers)
-    slices = ", ".join(f"{k}[lo:hi]" for k in names)
-    survey = f"hits({slices}, {', '.join(items)}) != 0"
+    survey = f"hits({', '.join(f'{k}[lo:hi]' for k in names)}, {', '.join(items)}) != 0"
     suspects = extra = ""
-    piece = f"hits({slices}, {', '.join(bounds)})"
     if narrow:
         ks = [f"n{d}" for d in range(len(narrow))]
         suspects = _SUSPECTS.format(
@@ -120,12 +144,19 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
             test=" & ".join(f"(np.{kind}(n{d}[i] - a{d}) <= w{d})" for d in range(len(narrow))))
         survey = (f"suspects({', '.join(f'{k}[lo:hi]' for k in ks)}, "
                   f"{', '.join(f'a{d}s[j], w{d}s[j]' for d in range(len(narrow)))})")
-        piece = f"{survey} and {piece}"
         extra = ", " + ", ".join(f"n{d}, a{d}s, w{d}s" for d in range(len(narrow)))
         possible = " and " + " and ".join(f"lo{j}s[j] <= hi{j}s[j]" for j in (numbers if straight else narrow))
+        visit = _BY_MASKS.format(mask=" & ".join(f"near(n{d}, lo, a{d}s[j], w{d}s[j])" for d in range(len(narrow))),
+                                 check=test, test=test)
+    elif straight:
+        visit = _BY_MASKS.format(mask=" & ".join(f"near(k{slots[j]}, lo, lo{j}, w{j})" for j in numbers), check="True",
+                                 test=test)
+    else:
+        pieces = ", ".join(f"{k}[first:hi]" for k in names)
+        visit = _IN_PIECES.format(step=STEP, piece=f"hits({pieces}, {', '.join(bounds)})", test=test)
     return _TEMPLATE.format(
-        keys=", ".join(names), bounds=", ".join(bounds), first=names[0], test=test, suspects=suspects,
-        arrays=", ".join(arrays), narrow=extra, probes=PROBES, chunk=CHUNK, step=STEP, piece=piece,
+        digest=digest(masks), keys=", ".join(names), bounds=", ".join(bounds), first=names[0], test=test,
+        suspects=suspects, arrays=", ".join(arrays), narrow=extra, probes=PROBES, chunk=CHUNK, visit=visit.strip("\n"),
         grain=_GRAIN[kind if narrow else "uint32"],
         survey=f"{survey} if hi > lo{possible} else False", load="\n            ".join(load))
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
-
 from ..lang.plan import Plan
-from . import cells, levels
+from . import cells, levels, masks
+from .jit import digest
 from .tests_source import test_source, used_slots
 
 __all__ = ["DONE", "FULL", "GROW", "STATE", "region_source"]
@@ -109,7 +106,7 @@ def region_source(plan: Plan, side: str, tests: tuple[int, ...]) -> str:
 
     first, second = tests[0], tests[-1]
     return _TEMPLATE.format(
-        digest=_digest(), ahead=_AHEAD, done=DONE, full=FULL, grow=GROW,
+        digest=digest(cells, levels, masks), ahead=_AHEAD, done=DONE, full=FULL, grow=GROW,
         prefetch="; ".join(f"prefetch(key{slot}, soon)" for slot in used_slots(plan, _other(side))),
         keys=", ".join(f"key{slot}" for slot in used_slots(plan, _other(side))),
         bounds=", ".join(f"{end}{j}" for j in range(len(plan.tests)) for end in ("low", "high")),
@@ -119,9 +116,3 @@ def region_source(plan: Plan, side: str, tests: tuple[int, ...]) -> str:
 
 def _other(side: str) -> str:
     return "s" if side == "r" else "r"
-
-
-@cache
-def _digest() -> str:
-    """Of the files whose functions become part of the machine code, as numba looks at the module's own file only."""
-    return sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in (cells, levels))).hexdigest()[:16]

@@ -34,6 +34,8 @@ EngineName = Literal["auto", "index", "nested"]
 _JUDGED, _POOR = 1 << 24, 0.05
 #: An index that finds so many times what it should in its cells learns anew, after so many arrivals at least.
 _WORSE, _FEW = 4, 4096
+#: Nanoseconds a pair, for compiled expressions.
+_PAIR = 0.3
 #: Arrivals after which the choice is thought over, beside those of a whole window.
 _RETHINK = 1 << 18
 
@@ -53,6 +55,10 @@ class Search(ABC):
     @abstractmethod
     def candidates(self) -> int:
         """Pairs that the engine has looked at."""
+
+    @abstractmethod
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
 
     @abstractmethod
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
@@ -98,6 +104,10 @@ class ExpressionSearch(Search):
         """Pairs that the engine has looked at."""
         return sum(worker.candidates for worker in self._workers)
 
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
+        return pairs * _PAIR
+
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The columns that the predicate reads, and its lanes."""
         arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
@@ -135,6 +145,10 @@ class PlanSearch(Search):
     def candidates(self) -> int:
         """Pairs that the engine has looked at."""
         return self._earlier + sum(worker.candidates for worker in self._workers)
+
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
+        return 0.0 if self._choice is None else arrivals * self._choice.cost
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """Keys, and bounds: all tests' lows, then all highs."""
@@ -223,6 +237,10 @@ class VerifiedSearch(Search):
     def candidates(self) -> int:
         """Pairs that the engine has looked at."""
         return self._tests.candidates + sum(worker.candidates for worker in self._workers)
+
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
+        return pairs * _PAIR if self._left else self._tests.cost(arrivals, pairs)
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """What the tests need, then the columns that the predicate reads, and its lanes."""

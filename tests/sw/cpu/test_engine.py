@@ -37,7 +37,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
     if request.param != "whole":
         monkeypatch.setattr(engine, "_BATCH", 7)
-        monkeypatch.setattr(engine, "_FEW", 1)
+        monkeypatch.setattr(engine, "_WORTH", 0.0)
         monkeypatch.setattr(search, "_RETHINK", 5)
         monkeypatch.setattr(store, "_SLACK", 4)
         monkeypatch.setattr(nested, "_ROOM", 1)

@@ -1,0 +1,53 @@
+"""Vector code that numba does not write by itself: which of 64 slots lie in an interval, as bits of a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
+from numba.core import types
+from numba.extending import intrinsic
+
+__all__ = ["BLOCK", "lowest", "near", "vector"]
+
+#: Slots that are compared at once.
+BLOCK = 64
+
+_INT = ir.IntType(32)
+
+
+def vector(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Numba's decorator; the function it makes is called with one argument less."""
+    return cast(Callable[..., Any], intrinsic(function))
+
+
+@vector
+def near(typing: Any, array: Any, at: Any, low: Any, width: Any) -> Any:
+    """Which of the slots ``array[at]`` to ``array[at + 63]`` lie within ``width`` above ``low``, modulo the width of
+    their type: 64 bits, bit 0 the first. ``array`` has an unsigned type, and so have ``low`` and ``width``.
+    """
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        word = ir.IntType(array.dtype.bitwidth)
+        kind = ir.VectorType(word, BLOCK)
+        keys = builder.load(builder.bitcast(builder.gep(data, [args[1]]), kind.as_pointer()), align=word.width // 8)
+
+        def splat(value: Any) -> Any:
+            undefined = ir.Constant(kind, ir.Undefined)
+            one = builder.insert_element(undefined, value, ir.Constant(_INT, 0))
+            return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT, BLOCK), [0] * BLOCK))
+
+        met = builder.icmp_unsigned("<=", builder.sub(keys, splat(args[2])), splat(args[3]))
+        return builder.bitcast(met, ir.IntType(BLOCK))
+
+    return types.uint64(array, types.int64, array.dtype, array.dtype), generate
+
+
+@vector
+def lowest(typing: Any, mask: Any) -> Any:
+    """The number of the lowest bit that is set in ``mask``, a uint64; 64 if there is none."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
