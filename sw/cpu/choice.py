@@ -51,6 +51,12 @@ class Choice:
     cost: float
     looked: float = 0.0
 
+    def is_about(self, other: Choice) -> bool:
+        """Whether it is not worth changing from ``other`` to this one."""
+        return (self.engine, self.tests) == (other.engine, other.tests) and all(
+            a == b if self.engine == "nested" else 2 * b <= 3 * a <= 4 * b
+            for a, b in zip(self.levels, other.levels, strict=True))
+
 
 def measure(plan: Plan, r: Lanes, s: Lanes) -> Selectivity:
     """Compare a sample of ``r``'s tuples, as probes, with a sample of ``s``'s, and the reverse."""

@@ -37,7 +37,7 @@ _WORSE, _FEW = 4, 4096
 #: Nanoseconds a pair, for compiled expressions.
 _PAIR = 0.3
 #: Arrivals after which the choice is thought over, beside those of a whole window.
-_RETHINK = 1 << 18
+_RETHINK = 1 << 20
 
 
 class Search(ABC):
@@ -189,11 +189,10 @@ class PlanSearch(Search):
         self._stale_again = self._stale_again + 1 if stale and self._since <= 2 * self._last + _FEW else 0
         forced = self._forced or ("nested" if self._stale_again > 1 else None)
         choice = choose(self._plan, selectivity, live, forced, self._prefilter)
-        old, self._choice = self._choice, choice
         self._live, self._since, self._looked = live, 0, self.candidates
-        if old is not None and not stale and (old.engine, old.tests, old.levels) == (
-                choice.engine, choice.tests, choice.levels):
+        if self._choice is not None and not stale and choice.is_about(self._choice):
             return
+        self._choice = choice
         made: list[IndexWorker | NestedWorker] = []
         for n in range(self.threads):
             new = (IndexWorker(n, self.threads, self._plan, choice, selectivity) if choice.engine == "index"
