@@ -174,13 +174,14 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
     while p < until and len(found) - m > len(rows):
         n = p - shift
         if p + _AHEAD < until:
-            prefetch(head, np.int64(looked[_I(n + _AHEAD), 0]) * 4)
-            soon = np.int64(head[_I(looked[_I(n + _AHEAD // 2), 0]), 0]) * 2
+            prefetch(head, (np.int64(looked[_I(n + _AHEAD), 0]) + looked[_I(n + _AHEAD), 1]) * 4)
+            near = _I(n + _AHEAD // 2)
+            soon = np.int64(head[_I(np.int64(looked[near, 0]) + looked[near, 1]), 0]) * 2
             prefetch(pool, soon)
             prefetch(pool, soon + 64)
         line = _I(n)
-        cell, more, other_more = np.int64(looked[line, 0]), np.int64(looked[line, 1]), np.int64(looked[line, 2])
-        edges = np.int64(looked[line, 3])
+        cell, column = np.int64(looked[line, 0]), np.int64(looked[line, 1])
+        more, other_more, edges = np.int64(looked[line, 2]), np.int64(looked[line, 3]), np.int64(looked[line, 4])
         for i in range(more + 1):
             # Within a cell at the edge of the interval only some of the 256 places count.
             low = edges & 255 if i == 0 else 0
@@ -188,7 +189,10 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
             for j in range(other_more + 1):
                 other_low = (edges >> 16) & 255 if j == 0 else 0
                 other_width = ((edges >> 24) & 255 if j == other_more else 255) - other_low
-                c = _I(cell + i * stride + j)
+                # Behind the last one comes the first, for levels that come round.
+                beside = column + j - (stride if column + j >= stride else 0)
+                at_line = cell + i * stride
+                c = _I((at_line - len(head) if at_line >= len(head) else at_line) + beside)
                 at, room, held = np.int64(head[c, 0]), np.int64(head[c, 1]), np.int64(head[c, 3])
                 oldest = (np.int64(head[c, 2]) - held) & (room - 1)
                 seen += held
@@ -241,17 +245,37 @@ def own_places(levels: Any, n: Any, stride: Any, out: Any) -> None:
 
 
 @compiled
-def look_places(levels: Any, low: Any, high: Any, other_low: Any, other_high: Any, stride: Any, out: Any) -> None:
-    """Where probes with bounds ``low`` to ``other_high`` (n,) of ``levels`` (4, n) look: the first cell, how many more
-    in the first and in the second dimension, and the edges. Where an interval is empty there are −1 more cells.
+def look_places(levels: Any, low: Any, high: Any, other_low: Any, other_high: Any, around: Any, left: Any, right: Any,
+                other_around: Any, other_left: Any, other_right: Any, stride: Any, out: Any) -> None:
+    """Where probes with bounds ``low`` to ``other_high`` (n,) of ``levels`` (4, n) look: the first cell's line and
+    column, how many more in the first and in the second dimension, and the edges. Where an interval is empty there are
+    −1 more cells. ``around``: how many levels there are where they come round (`levels.CYCLE`), of codes moved by
+    ``left`` and ``right``; 0 where they do not.
 
     Edges: the first place that counts in the first cells, and the last one in the last, of the first dimension; then
     those of the second; 8 bits each, lowest first.
     """
     for i in range(len(low)):
-        a, b, c, d = levels[0, i], levels[1, i], levels[2, i], levels[3, i]
+        a, b, more = _span(levels[0, i], levels[1, i], low[i], high[i], around, left, right)
+        c, d, other_more = _span(levels[2, i], levels[3, i], other_low[i], other_high[i], other_around, other_left,
+                              other_right)
         some = (low[i] <= high[i]) & (other_low[i] <= other_high[i])
-        out[i, 0] = (a >> 8) * stride + (c >> 8)
-        out[i, 1] = (b >> 8) - (a >> 8) if some else -1
-        out[i, 2] = (d >> 8) - (c >> 8)
-        out[i, 3] = (a & 255) | (b & 255) << 8 | (c & 255) << 16 | (d & 255) << 24
+        out[i, 0] = (a >> 8) * stride
+        out[i, 1] = c >> 8
+        out[i, 2] = more if some else -1
+        out[i, 3] = other_more
+        out[i, 4] = (a & 255) | (b & 255) << 8 | (c & 255) << 16 | (d & 255) << 24
+
+
+@compiled
+def _span(a: Any, b: Any, low: Any, high: Any, around: Any, left: Any, right: Any) -> Any:
+    """The levels from ``a`` to ``b`` of the codes ``low`` to ``high``, and how many cells come after the first."""
+    more = (np.int64(b) >> 8) - (np.int64(a) >> 8)
+    if around == 0:
+        return np.int64(a), np.int64(b), more
+    # All of them if any could come twice. One of the moves is by 0 bits.
+    apart = (np.uint64(high) >> right) - (np.uint64(low) >> right)
+    whole = apart >= np.uint64(around - 256) >> left
+    last = (around >> 8) - 1
+    return (np.int64(a) & ~255 if whole else np.int64(a), np.int64(b) | 255 if whole else np.int64(b),
+            last if whole else more & last)

@@ -78,6 +78,7 @@ class CpuSession(Session):
         self._items: list[Items] = []
         self._comparisons = self._matches = 0
         self._flushed = self._broken = self._closed = False
+        self._process = os.getpid()
 
     def push(self, arrivals: Arrivals) -> None:
         """Take the next stretch of arrival order. Raises `InputError` when event time decreases."""
@@ -134,6 +135,9 @@ class CpuSession(Session):
     def _check_usable(self) -> None:
         if self._closed:
             raise DeviceError("the session is closed; open a new one")
+        if self._process != os.getpid():
+            raise DeviceError("the session was opened before this process was forked, and its threads are not here; "
+                              "open a new one")
         if self._broken:
             raise DeviceError("the session was stopped in the middle of a push, and part of its input is lost; open a "
                               "new one, or restart a streaming session")

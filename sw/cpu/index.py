@@ -18,7 +18,7 @@ from ..lang.plan import Plan
 from .cells import lay_out, own_places
 from .choice import Choice, Selectivity, levels_for
 from .jit import compiled, load
-from .levels import Levels, constant, hashed, learn
+from .levels import Levels, constant, cyclic, grows, hashed, learn
 from .masks import BLOCK
 from .region_source import DONE, GROW, STATE, region_source
 from .store import Store, aligned
@@ -73,7 +73,7 @@ class IndexWorker(Worker):
         self._kernels = {side: load(region_source(plan, side, choice.tests)).region for side in ("r", "s")}
         self._grids: dict[str, _Grid] = {}
         # For a part of a batch: levels, places to store at and places to look at.
-        self._scratch = {side: [np.empty(shape, np.int32) for shape in ((4, _MOST), (_MOST, 2), (_MOST, 4))]
+        self._scratch = {side: [np.empty(shape, np.int32) for shape in ((4, _MOST), (_MOST, 2), (_MOST, 5))]
                          for side in ("r", "s")}
         self._ends = {"r": 0, "s": 0}  # stored tuples that are in the grids
 
@@ -147,7 +147,8 @@ class IndexWorker(Worker):
         # What has not arrived yet, but is in this batch, tells as much as what is stored.
         sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
         counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))
-        levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j) else learn(s, 256 * n)
+        levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j)
+                  else cyclic(s, 256 * n) if grows(s) else learn(s, 256 * n)
                   for j, n, s in zip(self._tests, counts, sample, strict=True)]
         levels = levels if len(levels) == 2 else [*levels, constant()]
         lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell

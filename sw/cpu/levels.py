@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .jit import compiled
 
-__all__ = ["Levels", "constant", "hashed", "learn", "spread"]
+__all__ = ["CYCLE", "Levels", "constant", "cyclic", "grows", "hashed", "learn", "spread"]
 
 Array = npt.NDArray[Any]
 
@@ -23,8 +23,10 @@ _SAMPLE = 1 << 14
 _STRAY = 0.002
 #: What makes a map uneven: so many times the pairs on one of so many levels.
 _UNEVEN, _BINS = 1.25, 1 << 10
+#: Codes of an early half that tell whether values grow, at least; and which part of the late half may cross its middle.
+_EARLY, _CROSSING = 64, 0.05
 #: Kinds of levels.
-LINEAR, FLOAT, TABLE, HASH = 0, 1, 2, 3
+LINEAR, FLOAT, TABLE, HASH, CYCLE = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Levels:
       many as the third. The last two tell by how many bits a code's distance from the first knot is moved left, and
       then right, to have 16 bits behind its knot's number.
     * `HASH`: for equalities; by how many bits a product is moved right.
+    * `CYCLE`: for values that grow; by how many bits a code is moved left, and right, modulo ``count``, a power of two.
     """
 
     numbers: npt.NDArray[np.uint64]
@@ -84,6 +87,25 @@ def learn(sample: Array, count: int) -> Levels:
 def hashed(bits: int) -> Levels:
     """2**bits levels by a hash."""
     return Levels(np.array([HASH, 0, 0, 0, 64 - bits], np.uint64), np.zeros(2), np.zeros(1, np.int32), 1 << bits)
+
+
+def grows(sample: Array) -> bool:
+    """Whether the codes of ``sample`` (n,), in arrival order, rise or fall with time."""
+    if len(sample) > _SAMPLE:
+        sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
+    early, late = sample[:len(sample) // 2], sample[len(sample) // 2:]
+    if len(early) < _EARLY:
+        return False
+    below = np.count_nonzero(late < np.partition(early, len(early) // 2)[len(early) // 2]) / len(late)
+    return not _CROSSING < below < 1 - _CROSSING
+
+
+def cyclic(sample: Array, count: int) -> Levels:
+    """At least ``count`` levels that come round again, and span what ``sample`` (n,), not empty, spans once or more."""
+    bits = (max(count, 256) - 1).bit_length()
+    shift = (int(sample.max()) - int(sample.min())).bit_length() - bits
+    return Levels(np.array([CYCLE, 0, 0, max(-shift, 0), max(shift, 0)], np.uint64), np.zeros(2), np.zeros(1, np.int32),
+                  1 << bits)
 
 
 def _table(low: int, span: int, shift: int, knots: Array, count: int) -> Levels:
@@ -149,6 +171,9 @@ def spread(codes: Any, numbers: Any, reals: Any, table: Any, count: Any, out: An
         for i in range(len(codes)):
             mixed = np.uint64(codes[i]) * np.uint64(0x9E3779B97F4A7C15)
             out[i] = mixed >> right if right < 64 else np.uint64(0)
+    elif kind == CYCLE:
+        for i in range(len(codes)):
+            out[i] = np.int32((np.uint64(codes[i]) << left) >> right) & last
     else:
         for i in range(len(codes)):
             above: Any = min(max(np.uint64(codes[i]), low) - low, span)

@@ -86,7 +86,10 @@ def region(parts, state, dead, workers, worker, base, first, begin, start, end, 
             spread(high{first}[i:j], numbers, reals, table, levels, scratch[1])
             spread(low{second}[i:j], other_numbers, other_reals, other_table, other_levels, scratch[2])
             spread(high{second}[i:j], other_numbers, other_reals, other_table, other_levels, scratch[3])
-            look_places(scratch, low{first}[i:j], high{first}[i:j], low{second}[i:j], high{second}[i:j], stride, looked)
+            look_places(scratch, low{first}[i:j], high{first}[i:j], low{second}[i:j], high{second}[i:j],
+                        levels if numbers[0] == {cycle} else 0, numbers[3], numbers[4],
+                        other_levels if other_numbers[0] == {cycle} else 0, other_numbers[3], other_numbers[4],
+                        stride, looked)
             while state[2] < until:
                 if len(out) - state[3] < len(found):
                     return {full}
@@ -106,7 +109,7 @@ def region_source(plan: Plan, side: str, tests: tuple[int, ...]) -> str:
 
     first, second = tests[0], tests[-1]
     return _TEMPLATE.format(
-        digest=digest(cells, levels, masks), ahead=_AHEAD, done=DONE, full=FULL, grow=GROW,
+        digest=digest(cells, levels, masks), cycle=levels.CYCLE, ahead=_AHEAD, done=DONE, full=FULL, grow=GROW,
         prefetch="; ".join(f"prefetch(key{slot}, soon)" for slot in used_slots(plan, _other(side))),
         keys=", ".join(f"key{slot}" for slot in used_slots(plan, _other(side))),
         bounds=", ".join(f"{end}{j}" for j in range(len(plan.tests)) for end in ("low", "high")),

@@ -9,7 +9,7 @@ import splitjoin
 import splitjoin.arrival
 from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import Arrivals
-from splitjoin.cpu import engine, index, nested, search, store
+from splitjoin.cpu import engine, index, levels, nested, search, store
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.cpu.search import ExpressionSearch
 from splitjoin.cpu.tests_source import leading_tests
@@ -44,6 +44,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(index, "_ROOM", 1)
         monkeypatch.setattr(index, "_SPARE", 0)
         monkeypatch.setattr(index, "_MOST_TUPLES", 60)
+        monkeypatch.setattr(levels, "_EARLY", 2)
 
 
 @pytest.mark.usefixtures("batches")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from splitjoin.cpu.levels import FLOAT, LINEAR, TABLE, hashed, learn
+from splitjoin.cpu.cells import look_places, own_places
+from splitjoin.cpu.levels import FLOAT, LINEAR, TABLE, cyclic, grows, hashed, learn
 
 CODES = {32: st.integers(0, 2**32 - 1), 64: st.integers(0, 2**64 - 1)}
 
@@ -57,3 +58,38 @@ def test_hashes(bits: int) -> None:
     assert found.min() >= 0
     assert found.max() < 2**bits
     assert len(np.unique(found)) > 0.6 * min(2**bits, 10_000)
+
+
+def test_what_grows() -> None:
+    random = np.random.default_rng(1)
+    rising = (np.arange(1000) + random.integers(0, 50, 1000)).astype(np.uint32)
+    assert grows(rising)
+    assert grows(rising[::-1].copy())
+    assert not grows(random.permutation(rising))
+    assert not grows(rising[:100])
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@given(st.data())
+def test_levels_that_come_round(bits: int, data: st.DataObject) -> None:
+    """A probe looks at the cell and the place of every code in its interval."""
+    kind, top = (np.uint32 if bits == 32 else np.uint64), 2**bits - 1
+    first = data.draw(CODES[bits])
+    span = data.draw(st.sampled_from([1, 7, 300, 5000, 10**6, top]))
+    sample = np.array([first, min(first + span, top)], kind)
+    levels = cyclic(sample, data.draw(st.sampled_from([256, 300, 256 * 37])))
+    low = data.draw(st.integers(max(0, first - 2 * span), min(top, first + 2 * span)))
+    high = min(top, low + data.draw(st.integers(0, 3 * span)))
+    codes = np.array([low, high, data.draw(st.integers(low, high)), data.draw(st.integers(low, high))], kind)
+    own, looked = np.empty((4, 2), np.int32), np.empty((1, 5), np.int32)
+    own_places(np.stack([levels.of(codes), np.zeros(4, np.int32)]), 4, 1, own)
+    ends = [np.array([end], kind) for end in (low, high)]
+    found = np.stack([*(levels.of(end) for end in ends), *np.zeros((2, 1), np.int32)])
+    look_places(found, *ends, np.zeros(1, kind), np.zeros(1, kind), levels.count, *levels.numbers[3:], 0, np.uint64(0),
+                np.uint64(0), 1, looked)
+    line, _, more, _, edges = looked[0].tolist()
+    for cell, place in own.tolist():
+        ahead = (cell - line) % (levels.count // 256)
+        assert ahead <= more
+        assert ahead > 0 or place & 255 >= edges & 255
+        assert ahead < more or place & 255 <= edges >> 8 & 255

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -43,13 +45,33 @@ def test_a_silent_stream(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(times.end - times.base < 400 for times in session._timeline._times.values())
 
 
-def test_keys_that_grow_leave_the_index() -> None:
+@pytest.mark.parametrize("step", [1, -3, 40_000])
+def test_keys_that_grow_stay_in_the_index(step: int) -> None:
+    """Levels come round: what was learnt fits what comes next."""
+    query = splitjoin.query(R, S, on=f"abs(r.x - s.a) <= {3 * abs(step)}", window="ROWS 4096")
+    keys = np.arange(30_000, dtype=np.int64) * step + (1 << 31) // 3 * (-1 if step > 0 else 1)
+    keys = (keys + (1 << 31)) % (1 << 32) - (1 << 31)
+    r, s = (pa.table({"ts": np.arange(30_000), name: keys.astype(np.int32)}, schema=schema)
+            for name, schema in (("x", R), ("a", S)))
+    incoming = arrivals(query, r, s)
+    with CpuDevice(threads=1).open(query) as session, CpuDevice(engine="nested").open(query) as other:
+        for at in range(0, 60_000, 2000):
+            rows = slice(at // 2, at // 2 + 1000)
+            part = Arrivals(incoming.stream[at:at + 2000], None, incoming.r[rows], incoming.s[rows])
+            for one in (session, other):
+                one.push(part)
+            assert session.plan().startswith("an index")
+        assert session.flush().tolist() == other.flush().tolist()
+        assert session.counters()["candidates"] < 60_000 * 400
+
+
+def test_keys_that_jump_leave_the_index() -> None:
     """What was learnt never fits what comes next: after two attempts nested loops take over."""
     query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 16384")
     plans = []
     with CpuDevice(threads=1).open(query) as session:
-        for at in range(0, 12 * 8192, 8192):
-            session.push(batch(query, at, 8192))
+        for n in range(12):
+            session.push(batch(query, n * 5 % 12 * 100_000 + (n * 3 % 4) * 10_000_000, 8192))
             plans.append(session.plan())
     assert plans[0].startswith("an index")
     assert plans[-1].startswith("nested loops")
@@ -135,3 +157,21 @@ def test_texts_keep_their_numbers() -> None:
     assert first.tolist() == [1, 0, 2, 1]
     assert texts.codes(pa.chunked_array([["c", "b", None]], pa.large_string())).tolist() == [3, 2, 0]
     assert texts.codes(pa.chunked_array([[]], pa.large_string())).tolist() == []
+
+
+def test_a_forked_process_needs_its_own() -> None:
+    query = splitjoin.query(R, S, on="r.x = s.a", window="ROWS 5")
+    with CpuDevice(threads=2).open(query) as session:
+        session.push(batch(query, 0, 10))
+        read, write = os.pipe()
+        if not os.fork():
+            try:
+                session.push(batch(query, 10, 10))
+            except DeviceError as error:
+                os.write(write, str(error).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as said:
+            assert said.read() == ("the session was opened before this process was forked, and its threads are not "
+                                   "here; open a new one")
+        os.wait()
