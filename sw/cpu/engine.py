@@ -25,7 +25,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 #: Arrivals that are worked on at once: their results are in memory together.
-_BATCH = 1 << 15
+_BATCH = 1 << 16
 #: Nanoseconds of work that are worth waking threads: handing over takes about a third of it.
 _WORTH = 400_000.0
 
