@@ -14,6 +14,7 @@ from .errors import (
     SchemaError,
     SnapshotError,
     SplitJoinError,
+    StatementError,
     ToolError,
     UnsupportedError,
     WindowError,
@@ -26,13 +27,14 @@ from .lang.decorator import predicate
 from .lang.field import field, measured, parquet_schema
 from .lang.query import Query
 from .lang.schema import Schema
+from .statement import Select, sql
 from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
 
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
-    "OrderError", "PredicateError", "Query", "ScaleGate", "Schema", "SchemaError", "SnapshotError",
-    "SplitJoinError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "coalesce",
-    "execute", "field", "greatest", "join", "least", "measured", "open_async", "parquet_schema",
-    "predicate", "query", "where",
+    "OrderError", "PredicateError", "Query", "ScaleGate", "Schema", "SchemaError", "Select", "SnapshotError",
+    "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow",
+    "coalesce", "execute", "field", "greatest", "join", "least", "measured", "open_async", "parquet_schema",
+    "predicate", "query", "sql", "where",
 ]

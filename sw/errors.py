@@ -15,6 +15,7 @@ __all__ = [
     "SchemaError",
     "SnapshotError",
     "SplitJoinError",
+    "StatementError",
     "ToolError",
     "UnsupportedError",
     "WindowError",
@@ -32,6 +33,10 @@ class SchemaError(SplitJoinError):
 
 class PredicateError(SplitJoinError):
     """A join condition cannot be parsed, is ill-typed, or uses something that is not supported."""
+
+
+class StatementError(PredicateError):
+    """A SELECT statement cannot be read, or has parts that joins of streams do not have."""
 
 
 class WindowError(SplitJoinError):

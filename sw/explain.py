@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .cpu.tests_source import is_equality, leading_tests, tests_nothing
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
 from .lang.ir import text
+from .lang.leading import is_equality, leading_tests, tests_nothing
 from .lang.passes.pipeline import program, stages
 from .lang.plan import Plan, make_plan
 from .lang.plan_text import plan_lines

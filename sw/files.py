@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,14 +20,16 @@ _SUFFIXES = (".parquet", ".csv")
 _PART = ".splitjoin-"
 
 
-def read_table(path: str | Path) -> pa.Table:
-    """The table in ``path``. Raises `InputError` for a missing, unreadable or unknown file."""
+def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table in ``path``, or some ``columns``. Raises `InputError` for a missing, unreadable or unknown file."""
     path = _known(Path(path))
     _must_exist(path)
     try:
-        table = pyarrow.parquet.read_table(path) if path.suffix.lower() == ".parquet" else pyarrow.csv.read_csv(path)
+        if path.suffix.lower() == ".parquet":
+            return pyarrow.parquet.read_table(path, columns=columns)
+        table = pyarrow.csv.read_csv(path)
         _ = table.column_names  # Arrow checks the UTF-8 of a header only here
-        return table
+        return table if columns is None else table.select(columns)
     except UnicodeDecodeError:
         raise InputError(f"{path} must have column names in UTF-8, but its header holds other bytes; save it as UTF-8"
                          ) from None

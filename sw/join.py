@@ -18,9 +18,9 @@ from .lang.order import Order
 from .lang.query import Predicate, Query, TimeSpec
 from .lang.schema import Schema
 from .lang.windows import WindowSpec
-from .output import gather, output_columns
+from .output import OutputColumn, gather, output_columns
 
-__all__ = ["JoinResult", "as_table", "execute", "join"]
+__all__ = ["JoinResult", "as_table", "execute", "join", "run"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class JoinResult:
     latencies: npt.NDArray[np.int64] | None
     plan: str = ""
     region_counters: dict[str, npt.NDArray[np.int64]] | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The result rows, for whatever takes Arrow: ``pa.table(result)``, Polars, DuckDB, pandas."""
+        return self.table.__arrow_c_stream__(requested_schema)
 
 
 def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
@@ -81,14 +85,18 @@ def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec
                        order=order)
     query.r.check(tr)
     query.s.check(ts)
-    columns = output_columns(tr.schema, ts.schema, select)
-    incoming = arrivals(query, tr, ts)
+    return run(query, tr, ts, output_columns(tr.schema, ts.schema, select), device)
+
+
+def run(query: Query, r: pa.Table, s: pa.Table, columns: Sequence[OutputColumn], device: str | Device) -> JoinResult:
+    """Run ``query`` over two tables, which need hold no more than its columns and ``columns``, those of the result."""
+    incoming = arrivals(query, r, s)
     with find_device(device).open(query) as session:
         session.push(incoming)
         items = session.flush()
         counters, latencies, plan = session.counters(), session.latencies(), session.plan()
         regions = session.region_counters()
-    return JoinResult(gather(columns, tr, ts, *pairs(items)), items, counters, latencies, plan, regions)
+    return JoinResult(gather(columns, r, s, *pairs(items)), items, counters, latencies, plan, regions)
 
 
 def as_table(data: Any, name: str) -> pa.Table:

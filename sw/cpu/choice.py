@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..lang.leading import is_equality, leading_tests
 from ..lang.plan import Plan
 from .codes import Lanes
-from .tests_source import is_equality, leading_tests
 
 __all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]
 

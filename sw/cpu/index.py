@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DeviceError
+from ..lang.leading import is_equality
 from ..lang.plan import Plan
 from .cells import lay_out, own_places
 from .choice import Choice, Selectivity, levels_for
@@ -22,7 +23,7 @@ from .levels import Levels, constant, cyclic, grows, hashed, learn
 from .masks import BLOCK
 from .region_source import DONE, GROW, STATE, region_source
 from .store import Store, aligned
-from .tests_source import is_equality, used_slots
+from .tests_source import used_slots
 from .worker import Batch, Found, Worker
 
 __all__ = ["IndexWorker"]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..errors import UnsupportedError
 from ..lang.ir import Expr
+from ..lang.leading import leading_tests, tests_nothing
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
 from .atoms import AtomLanes
@@ -21,7 +22,6 @@ from .expression import Compiler, ExpressionWorker, column_arrays
 from .expression_kernel import Kernel
 from .index import IndexWorker
 from .nested import NestedWorker
-from .tests_source import leading_tests, tests_nothing
 from .verified import VerifiedWorker
 from .worker import Batch, Worker
 

@@ -61,9 +61,9 @@ class Schema:
                           for i, f in enumerate(table.schema)), table.schema)
 
     def check(self, table: pa.Table) -> None:
-        """Raise `InputError` for the first value of ``table`` outside the range of its column."""
+        """Raise `InputError` for the first value of ``table``, which may lack columns, outside its column's range."""
         for column in self.columns:
-            if column.range is not None:
+            if column.range is not None and column.name in table.column_names:
                 check_range(f"{self.side}.{column.name}", table.column(column.name), column.range)
 
     def __iter__(self) -> Iterator[Column]:

@@ -15,8 +15,8 @@ def short(text: str) -> str:
     return line if len(line) <= 80 else f"{line[:50]} … {line[-25:]}"
 
 
-def unreadable(text: str, error: ParseError) -> str:
-    """What is wrong with a text that cannot be parsed, and where."""
+def unreadable(text: str, error: ParseError, kind: str = "condition") -> str:
+    """What is wrong with a text that cannot be parsed, and where; ``kind``: what it should have been."""
     found = error.errors[0]
     what, token = str(found["description"]), str(found["highlight"])
     before = str(found["start_context"]).split("\n")[-1].rstrip()
@@ -32,15 +32,17 @@ def unreadable(text: str, error: ParseError) -> str:
     column = max(1, int(found["col"] or 1) - max(0, len(token) - 1))
     place = f"line {found['line']}, column {column}" + (f", after {before[-40:]!r}" if before else "")
     statement = re.match(r"\s*(SELECT|WITH|ON|WHERE|FROM|INSERT|UPDATE|DELETE|CREATE|DROP)\b", text, re.IGNORECASE)
-    advice = f"; write the condition alone, without {statement[1].upper()}" if statement else ""
-    return f"the condition {short(text)!r} cannot be read at {place}: {problem}{advice}"
+    advice = ""
+    if statement and kind == "condition":
+        advice = f"; write the condition alone, without {statement[1].upper()}"
+    return f"the {kind} {short(text)!r} cannot be read at {place}: {problem}{advice}"
 
 
-def untokenizable(text: str, error: TokenError) -> str:
-    """What is wrong with a text that cannot be split into words, and where."""
+def untokenizable(text: str, error: TokenError, kind: str = "condition") -> str:
+    """What is wrong with a text that cannot be split into words, and where; ``kind`` as in `unreadable`."""
     missing = re.match(r"Missing (.+) from \d+:(\d+)", str(error.__cause__ or error))
     if missing is None:
-        return f"the condition {short(text)!r} cannot be read: a comment or a quoted text in it is not closed"
+        return f"the {kind} {short(text)!r} cannot be read: a comment or a quoted text in it is not closed"
     offset = int(missing[2])  # from the start of the text, whatever the line
-    return (f"the condition {short(text)!r} cannot be read: the {missing[1]} opened at line "
+    return (f"the {kind} {short(text)!r} cannot be read: the {missing[1]} opened at line "
             f"{text.count(chr(10), 0, offset) + 1}, column {offset - text.rfind(chr(10), 0, offset)} is not closed")

@@ -15,6 +15,7 @@ from ..lang.query import Query
 from ..lang.schema import Side
 from ..lang.types import plain
 from ..output import output_columns, output_schema
+from ..statement import Select
 from .core import SIDES
 
 __all__ = ["Layout"]
@@ -25,20 +26,28 @@ class Layout:
 
     Attributes:
         schemas: The Arrow schema of each stream.
-        columns, schema: The result columns, and their Arrow schema.
+        columns, schema: The columns that are gathered for the pairs, and their Arrow schema.
+        result: The Arrow schema of the result, computed from those where ``query`` is a `Select`.
         kept: Of each stream the columns that results, condition and time need.
     """
 
-    def __init__(self, query: Query, select: Sequence[str] | None):
+    def __init__(self, query: Query | Select, select: Sequence[str] | None):
+        self.projection = query.projection if isinstance(query, Select) else None
+        if isinstance(query, Select):
+            if select is not None:
+                raise SchemaError("the result columns are those of the statement's SELECT list; leave select out")
+            query = query.query
         if not isinstance(query, Query):
             raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "
-                             f"it, not {query!r}")
+                             f"it, or a Select, as splitjoin.sql makes it of schemas, not {query!r}")
         self._query = query
         self.schemas: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
-        self.columns = output_columns(self.schemas["r"], self.schemas["s"], select)
+        self.columns = (output_columns(self.schemas["r"], self.schemas["s"], select) if self.projection is None
+                        else self.projection.gathered)
         if not self.columns:
             raise SchemaError("select must name at least one column")
         self.schema = output_schema(self.columns)
+        self.result = self.schema if self.projection is None else self.projection.schema
         self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
         self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
                                  and not query.schema(side)[c.name].nullable] for side in SIDES}
@@ -56,6 +65,10 @@ class Layout:
                                  f"has one; declare the column nullable in the schema of the query")
         self._query.schema(side).check(table)
         return table
+
+    def rows(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
+        return found if self.projection is None else self.projection.rows(found)
 
     def gate(self, lateness: int | str | None, late: int) -> ScaleGate | PushOrder:
         """A gate for the streams."""

@@ -14,6 +14,7 @@ from ..lang.order import Order
 from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import Schema, Side
 from ..lang.windows import WindowSpec
+from ..statement import Select
 from .aio import AsyncStreamJoin
 from .limit import Limit
 from .session import StreamJoin
@@ -34,7 +35,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
     return Query.make(_schema("r", r_schema), _schema("s", s_schema), on=on, window=window, time=time, order=order)
 
 
-def open(query: Query, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
+def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
          lateness: int | str | None = None, limit: Limit | int | None = None,  # as splitjoin.open
          when_full: Literal["raise", "block"] = "raise", punctuation: bool = False, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` tells what its arguments mean and what it can do.
@@ -45,7 +46,7 @@ def open(query: Query, device: str | Device = "cpu", *, select: Sequence[str] | 
                       when_full=when_full, punctuation=punctuation)
 
 
-def open_async(query: Query, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
+def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
                lateness: int | str | None = None, limit: Limit | int | None = None, punctuation: bool = False,
                **options: object) -> AsyncStreamJoin:
     """As `open`, for asyncio: a push waits while the session is full."""

@@ -15,6 +15,7 @@ from ..errors import BackPressure, DeviceError, InputError, SplitJoinError
 from ..gate import PushOrder, ScaleGate, Source
 from ..lang.query import Query
 from ..lang.schema import Side
+from ..statement import Select
 from .core import SIDES, Core
 from .layout import Layout
 from .limit import Limit
@@ -34,7 +35,7 @@ class StreamJoin:
     closed and all is given out: with the pushes in another thread, or after `close_r` and `close_s`.
 
     Args:
-        query: The query, from Arrow schemas (`splitjoin.query`).
+        query: The query, from Arrow schemas (`splitjoin.query`), or a `Select` (`splitjoin.sql`).
         device: Where it runs.
         select: Result columns, as in `splitjoin.join`.
         lateness: How far out of order each source may be, ``"5 SECONDS"`` or a whole number for integer times; later
@@ -44,13 +45,14 @@ class StreamJoin:
         punctuation: Whether `poll_items` is to give row ids and stars too.
     """
 
-    def __init__(self, query: Query, device: Device, *, select: Sequence[str] | None = None,
+    def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
                  lateness: int | str | None = None, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block"] = "raise", punctuation: bool = False):
         self._layout = Layout(query, select)
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
-        self._query, self._lateness = query, lateness
+        self._query = query.query if isinstance(query, Select) else query
+        self._lateness = lateness
         self._limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         self._when_full, self._punctuation = when_full, punctuation
         self._lock = Condition(RLock())
@@ -64,7 +66,7 @@ class StreamJoin:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the results."""
-        return self._layout.schema
+        return self._layout.result
 
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
@@ -138,7 +140,7 @@ class StreamJoin:
 
         An empty batch of the result's schema when there are none. What a limit held up goes on from here.
         """
-        return self._poll()[0]
+        return self._rows(*self._poll())
 
     def poll_items(self) -> tuple[Items, pa.RecordBatch]:
         """As `poll`, with the items (pairs of row ids, and stars) that the rows belong to, in order.
@@ -148,7 +150,7 @@ class StreamJoin:
         if not self._punctuation:
             raise InputError("poll_items needs a session opened with punctuation=True")
         batch, items = self._poll()
-        return items, batch
+        return items, self._rows(batch, items)
 
     def flush(self) -> pa.RecordBatch:
         """End both streams, and return all remaining rows, whatever the limits say.
@@ -164,7 +166,7 @@ class StreamJoin:
             self._outbox.put_back(batch, items)
             raise InputError("the remaining rows do not fit one batch of 1 GiB; call close_r() and close_s() instead "
                              "of flush(), and iterate")
-        return batch
+        return self._rows(batch, items)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches as they become complete, each with at least one row, until all is given out."""
@@ -366,6 +368,14 @@ class StreamJoin:
                 self._lock.notify_all()
                 self._lock.release()
         return taken if len(taken[0]) or len(taken[1]) else self._outbox.take()
+
+    def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
+        """The result rows for what was taken from the outbox. When they cannot be computed, it goes back there."""
+        try:
+            return self._layout.rows(found)
+        except SplitJoinError:
+            self._outbox.put_back(found, items)
+            raise
 
     def _close_stream(self, side: Side) -> None:
         with self._lock:

@@ -12,9 +12,9 @@ from splitjoin.arrival import Arrivals
 from splitjoin.cpu import engine, index, levels, nested, search, store
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.cpu.search import ExpressionSearch
-from splitjoin.cpu.tests_source import leading_tests
 from splitjoin.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.golden import GoldenDevice
+from splitjoin.lang.leading import leading_tests
 from splitjoin.lang.plan import make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

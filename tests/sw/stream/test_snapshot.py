@@ -251,7 +251,7 @@ def test_what_open_refuses() -> None:
     refused(InputError, "when_full must be 'raise' or 'block', not 'drop'",
             lambda: splitjoin.open(made, when_full="drop"))  # type: ignore[arg-type]
     refused(InputError, "a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, "
-            "not 5",
+            "or a Select, as splitjoin.sql makes it of schemas, not 5",
             lambda: splitjoin.open(5))  # type: ignore[arg-type]
     refused(SchemaError, "select must name at least one column", lambda: splitjoin.open(made, select=[]))
     refused(InputError, "a lateness needs a query with a time column; without one, tuples arrive as they are pushed",

@@ -1,0 +1,8 @@
+"""SELECT-FROM-WHERE over two streams (ESJ, "Peripherals"): a statement becomes a join, and what is done before and
+after it.
+"""
+
+from .api import sql
+from .select import Select
+
+__all__ = ["Select", "sql"]

@@ -1,0 +1,57 @@
+"""The tables of a statement as users give them: rows, files, or schemas alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InputError
+from ..files import read_schema, read_table
+from ..lang.schema import Schema, Side, suggest
+from .parts import Statement
+
+__all__ = ["bound", "is_schema", "rows_of", "schema_of"]
+
+
+def bound(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What ``given`` has for R and for S: by the names of the tables, exactly or else without regard to case."""
+    used: set[str] = set()
+    found = []
+    for table in statement.tables:
+        names = [n for n in given if n == table.name] or [n for n in given if n.lower() == table.name.lower()]
+        if len(names) != 1:
+            what = "is not given" if not names else f"could be {' or '.join(map(repr, names))}"
+            came = ", ".join(map(repr, given)) or "nothing"
+            raise InputError(f"the table {table.name!r} of the statement {what}{suggest(table.name, given)}; its rows "
+                             f"are given under its name, such as {table.name}=…, but given were {came}")
+        used.add(names[0])
+        found.append(given[names[0]])
+    extra = [n for n in given if n not in used]
+    if extra:
+        raise InputError(f"{extra[0]!r} is given, but the statement has no such table; its tables are "
+                         f"{' and '.join(dict.fromkeys(t.name for t in statement.tables))}")
+    return found[0], found[1]
+
+
+def is_schema(data: Any) -> bool:
+    """Whether ``data`` is a schema, without rows."""
+    return isinstance(data, pa.Schema) or (
+        hasattr(data, "__arrow_c_schema__") and not isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader))
+        and not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
+
+
+def schema_of(side: Side, data: Any) -> Schema:
+    """The schema of stream ``side`` from a schema, a table or a file; nullability as declared."""
+    if isinstance(data, (str, Path)):
+        return Schema.from_arrow(side, read_schema(data))
+    if isinstance(data, pa.Table):
+        return Schema.from_arrow(side, data.schema)
+    return Schema.from_arrow(side, data if isinstance(data, pa.Schema) else pa.schema(data))
+
+
+def rows_of(data: pa.Table | str | Path, columns: list[str]) -> pa.Table:
+    """The ``columns`` of ``data``; of a file, only they are read."""
+    return read_table(data, columns) if isinstance(data, (str, Path)) else data.select(columns)

@@ -1,0 +1,130 @@
+"""SQL text → the parts of a SELECT: its items, its two tables and its conditions, as sqlglot's trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ..errors import StatementError
+from ..lang.depth import too_deep
+from ..lang.sql import Sql
+from ..lang.sql_errors import unreadable, untokenizable
+from .refused import Places, check_clauses, check_join, check_table, lone_table
+
+__all__ = ["Item", "Statement", "TableName", "parse"]
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table as the text names it: its ``name``, and the ``label`` that its columns are written with."""
+
+    name: str
+    label: str
+    start: int
+
+    def __str__(self) -> str:
+        return self.label if self.label == self.name else f"{self.name} {self.label}"
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of the SELECT list: its tree without AS, the name after AS (None without), its text and its place."""
+
+    tree: exp.Expr
+    alias: str | None
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A SELECT over two tables; R is the first of them."""
+
+    text: str
+    items: tuple[Item, ...]
+    tables: tuple[TableName, TableName]
+    on: exp.Expr | None
+    where: exp.Expr | None
+
+
+def parse(text: str) -> Statement:
+    """The parts of the SELECT in ``text``. Raises `StatementError` for all that is not SELECT-FROM-WHERE over two
+    tables, pointing at it.
+    """
+    try:
+        tokens = Sql().tokenize(text)
+    except TokenError as error:
+        raise StatementError(untokenizable(text, error, "statement")) from None
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    outer = _outer(tokens)
+    places = Places(text, outer)
+    if not tokens:
+        raise StatementError("the statement is empty; write for example 'SELECT * FROM r JOIN s ON r.x = s.a'")
+    places.must_begin()
+    try:
+        tree = cast(Any, Sql().parser().parse(tokens, text)[0])
+    except ParseError as error:
+        raise StatementError(unreadable(text, error, "statement")) from None
+    except RecursionError:
+        raise too_deep() from None
+    check_clauses(tree, places)
+    join = check_join(tree, places)
+    tables = [_table(t, places) for t in (tree.args["from_"].this, join.this)]
+    if tables[0].label.lower() == tables[1].label.lower():
+        raise places.error(f"two tables are called {tables[1].label!r}; give them names of their own, such as "
+                           f"{tables[1].name} a JOIN {tables[1].name} b", tables[1].start, tables[1].start)
+    where = tree.args.get("where")
+    return Statement(text, tuple(_items(tree.expressions, tokens, outer, text)), (tables[0], tables[1]),
+                     join.args.get("on"), None if where is None else where.this)
+
+
+def _outer(tokens: list[Token]) -> list[Token]:
+    """The tokens outside all parentheses."""
+    depth, found = 0, []
+    for token in tokens:
+        depth -= token.token_type in _CLOSING
+        if depth == 0:
+            found.append(token)
+        depth += token.token_type in _OPENING
+    return found
+
+
+def _table(tree: exp.Expr, places: Places) -> TableName:
+    check_table(tree, places)
+    alias = tree.args.get("alias")
+    name = tree.name
+    return TableName(name, name if alias is None else alias.name, lone_table(tree))
+
+
+def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text: str) -> list[Item]:
+    """The items with their texts: what stands between the commas outside parentheses."""
+    cuts = [0]
+    at = {id(t) for t in outer}
+    for n, token in enumerate(tokens):
+        if id(token) in at and token.token_type in (TokenType.COMMA, TokenType.FROM):
+            cuts.append(n)
+            if token.token_type == TokenType.FROM:
+                break
+    parts = [tokens[a + 1:b] for a, b in pairwise(cuts)]
+    if parts and parts[0] and parts[0][0].token_type == TokenType.ALL:
+        parts[0] = parts[0][1:]
+    items = []
+    for tree, part in zip(trees, [p for p in parts if p], strict=True):
+        alias = tree.alias if isinstance(tree, exp.Alias) else None
+        words = part
+        if alias is not None:
+            words = part[:-1] if part[-2].token_type != TokenType.ALIAS else part[:-2]
+        start, end = words[0].start, words[-1].end + 1
+        items.append(Item(tree.this if alias is not None else tree, alias, " ".join(text[start:end].split()),
+                          part[0].start, part[-1].end + 1))
+    return items

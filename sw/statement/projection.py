@@ -1,0 +1,179 @@
+"""Post-projection: the result rows of a SELECT from the columns gathered for its pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+from sqlglot import exp
+
+from ..lang.ir import Col, Expr, columns
+from ..lang.schema import Schema
+from ..lang.vector import column, evaluate_columns
+from ..output import OutputColumn, output_schema
+from .parts import Item, Statement
+from .reader import Tables, TreeReader, read_value
+from .refused import Places
+from .values import result_type, to_arrow
+
+__all__ = ["Output", "Projection", "project"]
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the result: the gathered column ``source`` as it is, or the values of ``expr``.
+
+    ``text``: what the user wrote for it.
+    """
+
+    field: pa.Field
+    text: str
+    source: str | None = None
+    expr: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The SELECT list. ``gathered``: the columns that it needs of the pairs, one at least, as a table without columns
+    has no rows; their names are ``"r.x"`` and ``"s.a"``.
+    """
+
+    gathered: tuple[OutputColumn, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return pa.schema([o.field for o in self.outputs])
+
+    @property
+    def gathered_schema(self) -> pa.Schema:
+        """The Arrow schema of what is gathered."""
+        return output_schema(self.gathered)
+
+    def rows(self, found: Rows) -> Rows:
+        """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
+        table = pa.Table.from_batches([found]) if isinstance(found, pa.RecordBatch) else found
+        needed = dict.fromkeys(c for o in self.outputs if o.expr is not None for c in columns(o.expr))
+        values = {c: column(table.column(f"{c.side}.{c.name}")) for c in needed}
+        made = [table.column(o.source) if o.expr is None else
+                to_arrow(evaluate_columns(o.expr, values, len(table)), o.field.type, o.text) for o in self.outputs]
+        result = pa.table(made, schema=self.schema)
+        return cast(Rows, _batch(result) if isinstance(found, pa.RecordBatch) else result)
+
+
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    """``table``, which came from one batch, as one."""
+    batches = table.combine_chunks().to_batches()
+    if not batches:
+        return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
+    assert len(batches) == 1, "a batch of rows gives a batch of rows"
+    return batches[0]
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An output before names are settled: ``label`` is its table's, None for what has a name of its own."""
+
+    name: str
+    label: str | None
+    item: Item
+    column: tuple[Schema, str] | None
+    expr: Expr | None
+
+
+def project(statement: Statement, tables: Tables) -> Projection:
+    """The projection of ``statement``. Raises `StatementError`, `SchemaError` or `PredicateError` for what is wrong in
+    the SELECT list.
+    """
+    made = [m for item in statement.items for m in _outputs(statement, tables, item)]
+    names = _names(statement, made)
+    outputs = [_output(m, name) for m, name in zip(made, names, strict=True)]
+    needed: dict[tuple[str, str], None] = {}
+    for m in made:
+        if m.column is not None:
+            needed[m.column[0].side, m.column[1]] = None
+        elif m.expr is not None:
+            needed |= dict.fromkeys((c.side, c.name) for c in columns(m.expr))
+    if not needed:
+        needed = {(schema.side, schema.names[0]): None for _, schema in tables[:1]}
+    return Projection(tuple(_gathered(tables, needed)), tuple(outputs))
+
+
+def _gathered(tables: Tables, needed: Iterable[tuple[str, str]]) -> Iterable[OutputColumn]:
+    schemas = {schema.side: schema for _, schema in tables}
+    for side, name in needed:
+        schema = schemas["r" if side == "r" else "s"]
+        yield OutputColumn(f"{side}.{name}", schema.side, name, _arrow(schema).field(name))
+
+
+def _arrow(schema: Schema) -> Any:
+    assert schema.arrow is not None, "a SELECT is made from Arrow schemas"
+    return schema.arrow
+
+
+def _outputs(statement: Statement, tables: Tables, item: Item) -> Iterable[_Made]:
+    tree = item.tree
+    star = tree if isinstance(tree, exp.Star) else tree.this if isinstance(tree, exp.Column) else None
+    if isinstance(star, exp.Star):
+        unread = [name for name, value in star.args.items() if value]
+        if unread or item.alias is not None:
+            what = f"* {unread[0].strip('_').upper()}" if unread else "AS behind *"
+            raise _places(statement).error(f"{what} is not supported in a SELECT over streams: write out the columns",
+                                           item.start, item.end)
+        chosen = tables
+        if isinstance(tree, exp.Column):
+            reader = TreeReader(statement, tables, "the SELECT list")
+            try:
+                chosen = [reader.table(tree.args["table"].name)]
+            except Exception as error:
+                raise type(error)(f"{error}{reader.mark(tree)}") from None
+        for named, schema in chosen:
+            for name in schema.names:
+                yield _Made(name, named.label, item, (schema, name), None)
+        return
+    value = read_value(statement, tables, item)
+    if isinstance(value, tuple):
+        schema, found = value
+        label = next(t.label for t, s in tables if s is schema) if item.alias is None else None
+        yield _Made(found.name if item.alias is None else item.alias, label, item, (schema, found.name), None)
+        return
+    if isinstance(value, Col):  # in parentheses
+        schema = next(s for _, s in tables if s.side == value.side)
+        yield _Made(item.alias or item.text, None, item, (schema, value.name), None)
+        return
+    yield _Made(item.alias or item.text, None, item, None, value)
+
+
+def _names(statement: Statement, made: Sequence[_Made]) -> list[str]:
+    """The names of the result columns: of columns of both tables with one name, with the table's name appended."""
+    labels: dict[str, set[str | None]] = {}
+    for m in made:
+        labels.setdefault(m.name, set()).add(m.label)
+    names = [f"{m.name}_{m.label}" if len(labels[m.name]) > 1 and None not in labels[m.name] else m.name for m in made]
+    counted = Counter(names)
+    seen: set[str] = set()
+    for m, name in zip(made, names, strict=True):
+        if counted[name] > 1 and name in seen:
+            raise _places(statement).error(f"result columns must have distinct names, but {name!r} would occur more "
+                                           f"than once; give one of them another name with AS", m.item.start,
+                                           m.item.end)
+        seen.add(name)
+    return names
+
+
+def _output(m: _Made, name: str) -> Output:
+    if m.column is not None:
+        schema, of = m.column
+        return Output(_arrow(schema).field(of).with_name(name), m.item.text, source=f"{schema.side}.{of}")
+    assert m.expr is not None
+    return Output(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)
+
+
+def _places(statement: Statement) -> Places:
+    return Places(statement.text, ())

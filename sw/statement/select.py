@@ -1,0 +1,137 @@
+"""`Select`: a checked SELECT over two streams, from its text and the schemas of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import SchemaError, WindowError
+from ..explain import explain
+from ..lang.ir import columns, text
+from ..lang.order import Order
+from ..lang.query import Query, TimeSpec
+from ..lang.schema import Schema, Side
+from ..lang.windows import WindowSpec
+from .parts import Statement, TableName
+from .placement import Placement, Term, joined, place
+from .projection import Projection, project
+from .reader import read_condition
+
+__all__ = ["Select"]
+
+_SIDES: tuple[Side, Side] = ("r", "s")
+
+
+@dataclass(frozen=True)
+class Select:
+    """A SELECT-FROM-WHERE over two streams. The first table after FROM is R, the other one S.
+
+    Attributes:
+        statement: The text and its parts.
+        query: The join that a device runs.
+        projection: The result columns, computed from the pairs that the device finds.
+        placement: Where every term of ON and WHERE went.
+    """
+
+    statement: Statement
+    query: Query
+    projection: Projection
+    placement: Placement
+
+    @classmethod
+    def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, time: TimeSpec | None = None,
+             order: str | Order = "total") -> Select:
+        """Check everything. Raises a `SplitJoinError` that names the part that is wrong, and its place in the text."""
+        tables = tuple(zip(statement.tables, (r, s), strict=True))
+        on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
+                     for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
+        placement = place(on, where)
+        projection = project(statement, tables)
+        query = Query.make(r, s, on=joined(placement), window=_by_stream(window, statement.tables, "window"),
+                           time=None if time is None else _by_stream(time, statement.tables, "time"), order=order)
+        return cls(statement, query, projection, placement)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return self.projection.schema
+
+    def needed(self, side: Side) -> list[str]:
+        """Pre-projection: the columns of stream ``side`` that condition, result and time need, in the table's order;
+        one at least, as a table without columns has no rows.
+        """
+        why = self._why(side)
+        names = self.query.schema(side).names
+        return [name for name in names if name in why] or names[:1]
+
+    def explain(self, **options: int | None) -> str:
+        """What is done where: before the join, in it and after it. ``options`` are those of circuits, such as
+        ``cores=8``.
+        """
+        lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
+        return "\n".join([*lines, explain(self.query, **options)])  # type: ignore[arg-type]  # cores etc. are no None
+
+    def _why(self, side: Side) -> dict[str, list[str]]:
+        """The columns of stream ``side`` that are needed, and for what."""
+        why: dict[str, list[str]] = {}
+        if self.query.time is not None:
+            why.setdefault(self.query.time.name(side), []).append("time")
+        for c in columns(self.query.predicate):
+            if c.side == side:
+                why.setdefault(c.name, []).append("condition")
+        for o in self.projection.gathered:
+            if o.side == side:
+                why.setdefault(o.source, []).append("result")
+        return why
+
+    def _stages(self) -> Iterator[str]:
+        for side, named in zip(_SIDES, self.statement.tables, strict=True):
+            yield f"{side.upper()}                {named}"
+        for side in _SIDES:
+            found = self.placement.pre(side)
+            said = " AND ".join(map(text, found)) + ", once per tuple; one that fails keeps its place in the window"
+            yield f"pre-selection    {side.upper()}: {said if found else 'none'}"
+        for side in _SIDES:
+            why, names = self._why(side), self.query.schema(side).names
+            kept = ", ".join(f"{n} ({', '.join(why.get(n, ['rows']))})" for n in self.needed(side))
+            yield f"pre-projection   {side.upper()}: {kept}; {len(self.needed(side))} of {len(names)} columns"
+        yield from self._terms("main predicate   ", self.placement.main(), index=True)
+        yield from self._terms("secondary        ", self.placement.secondary())
+        yield from self._terms("post-selection   ", self.placement.post())
+        for t in self.placement.terms:
+            if t.stage in ("always", "never"):
+                yield f"constant         {text(t.condition)} ({t.clause}): " + (
+                    "left out" if t.stage == "always" else "no pair is a result")
+        for o in self.projection.outputs:
+            made = f"{o.source}, as it is" if o.expr is None else f"{text(o.expr)}, computed for every pair"
+            yield f"post-projection  {o.field.name}: {o.field.type} = {made}"
+
+    def _terms(self, label: str, terms: list[Term], *, index: bool = False) -> Iterator[str]:
+        for t in terms:
+            parts = [f"{text(t.condition)} ({t.clause})"]
+            if index:
+                parts.append(f"by {t.index}")
+            if t.stage == "join+post" and label.startswith("post"):
+                parts.append("of the pairs that its necessary tests let through")
+            parts += t.reasons if label.startswith("post") else ()
+            yield label + "; ".join(parts)
+        if not terms:
+            yield label + "none"
+
+
+def _by_stream(spec: Any, tables: tuple[TableName, TableName], what: str) -> Any:
+    """``spec``, a mapping by the names of tables made one by ``"r"`` and ``"s"``; others as they are."""
+    if not isinstance(spec, Mapping):
+        return spec
+    found: dict[str, Any] = {}
+    for key, value in spec.items():
+        named = [side for side, t in zip(_SIDES, tables, strict=True) if key in (t.label, t.name)]
+        found |= {side: value for side in named if len(named) == 1}
+    if len(found) < 2 or len(spec) > 2:
+        error = WindowError if what == "window" else SchemaError
+        raise error(f"a mapping of {what} must have the keys {tables[0].label!r} and {tables[1].label!r}, the tables "
+                    f"of the statement, not {sorted(map(str, spec))}")
+    return found
