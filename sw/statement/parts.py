@@ -111,6 +111,8 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
     cuts = [0]
     at = {id(t) for t in outer}
     for n, token in enumerate(tokens):
+        if token.token_type == TokenType.FROM and tokens[n - 1].token_type == TokenType.DISTINCT:
+            continue  # x IS DISTINCT FROM y
         if id(token) in at and token.token_type in (TokenType.COMMA, TokenType.FROM):
             cuts.append(n)
             if token.token_type == TokenType.FROM:

@@ -71,8 +71,8 @@ def test_names_of_both_tables_get_the_tables_names() -> None:
 
 
 def test_expressions_are_named_by_their_text() -> None:
-    assert names(f"SELECT r.x  -  s.a, (r.x), -x AS neg, abs( x ) y, r.x = s.a {NEAR}") == [
-        "r.x - s.a", "(r.x)", "neg", "y", "r.x = s.a"]
+    assert names(f"SELECT r.x  -  s.a, (r.x), -x AS neg, abs( x ) y, r.x = s.a, x IS DISTINCT FROM a {NEAR}") == [
+        "r.x - s.a", "(r.x)", "neg", "y", "r.x = s.a", "x IS DISTINCT FROM a"]
 
 
 def test_types_of_expressions() -> None:
