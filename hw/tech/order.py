@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from amaranth.hdl import Module, Value
 
 from .carry import CarryOrder
+from .carry8 import Carry8Order
 
 __all__ = ["GenericOrder", "Order", "order_of"]
 
@@ -55,4 +57,5 @@ class GenericOrder:
 
 def order_of(family: str, width: int) -> Order:
     """The way that ``family`` compares integers of ``width`` bits."""
-    return CarryOrder(width) if family == "ecp5" else GenericOrder(width)
+    kinds: dict[str, Callable[[int], Order]] = {"ecp5": CarryOrder, "ultrascale": Carry8Order}
+    return kinds.get(family, GenericOrder)(width)

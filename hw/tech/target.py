@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["FAMILIES", "Target", "family"]
 
 #: ``generic``: plain operators and memories, for simulation and for every family without a form of its own.
-FAMILIES = ("generic", "ecp5")
+FAMILIES = ("generic", "ecp5", "ultrascale")
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,7 @@ def family(platform: Any) -> str:
     """The family in `FAMILIES` that ``platform``, as `elaborate` gets it, belongs to; None is generic."""
     if isinstance(platform, Target):
         return platform.family
+    if str(getattr(platform, "family", "")).startswith("ultrascale"):
+        return "ultrascale"
     # Amaranth's platforms of all Lattice families are one class; the part number tells.
     return "ecp5" if str(getattr(platform, "device", "")).upper().startswith("LFE5") else "generic"

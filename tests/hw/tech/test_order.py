@@ -30,34 +30,38 @@ class Compare(wiring.Component):
         return m
 
 
-def prove(folder: Path, width: int, wrong: str = "") -> str:
-    """Yosys's proof that the ECP5 form does what the generic one does, for any value of what is not connected."""
+MODELS = {"ecp5": "-D NO_INCLUDES +/lattice/cells_sim_ecp5.v", "ultrascale": "+/xilinx/cells_sim.v"}
+
+
+def prove(folder: Path, form: str, width: int, wrong: str = "") -> str:
+    """Yosys's proof that ``form`` does what the generic form does, for any value of what is not connected."""
     texts = {name: rtlil.convert(Compare(width), name=name, platform=Target(name), emit_src=False)
-             for name in ("generic", "ecp5")}
+             for name in ("generic", form)}
     for name, text in texts.items():
         (folder / f"{name}.il").write_text(text.replace("attribute \\top 1\n", ""))
     return YOSYS.run(["-p", f"""
         read_rtlil generic.il
-        read_rtlil ecp5.il
-        read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v
+        read_rtlil {form}.il
+        read_verilog {MODELS[form]}
         {wrong}
         hierarchy
         proc
         flatten
         opt_clean
-        miter -equiv -flatten generic ecp5 miter
+        miter -equiv -flatten generic {form} miter
         sat -verify -prove trigger 0 miter
     """], folder)
 
 
+@pytest.mark.parametrize("form", MODELS)
 @pytest.mark.parametrize("width", [*range(1, 13), 31, 32, 33, 64])
-def test_carry_chains_compare_as_the_operators_do(tmp_path, width):
-    assert "SAT proof finished - no model found: SUCCESS!" in prove(tmp_path, width)
+def test_carry_chains_compare_as_the_operators_do(tmp_path, form, width):
+    assert "SAT proof finished - no model found: SUCCESS!" in prove(tmp_path, form, width)
 
 
 def test_the_proof_can_fail(tmp_path):
     with pytest.raises(ToolError, match="ended with"):
-        prove(tmp_path, 5, "setparam -set INIT0 16'h8422 ecp5/a_cell0 ecp5/a_cell1 ecp5/a_cell2")
+        prove(tmp_path, "ecp5", 5, "setparam -set INIT0 16'h8422 ecp5/a_cell0 ecp5/a_cell1 ecp5/a_cell2")
 
 
 @pytest.mark.parametrize(("width", "cells"), [(1, 1), (8, 4), (16, 6), (32, 12), (64, 22)])
@@ -67,14 +71,20 @@ def test_carry_cells(width, cells):
 
 
 def test_families_of_platforms():
-    class Board:
+    class Lattice:
         device = "LFE5U-85F"
 
-    assert family(None) == "generic"
-    assert family(Board()) == "ecp5"
+    class Xilinx:
+        device, family = "xcku040", "ultrascale"
+
+    class Other:
+        device, family = "xc7k325t", "series7"
+
+    assert [family(board) for board in (None, Lattice(), Xilinx(), Other())] == ["generic", "ecp5", "ultrascale",
+                                                                                "generic"]
     assert [family(Target(name)) for name in FAMILIES] == list(FAMILIES)
 
 
 def test_wrong_family():
-    with pytest.raises(ValueError, match="Family must be one of generic, ecp5, not 'ice40'"):
+    with pytest.raises(ValueError, match="Family must be one of generic, ecp5, ultrascale, not 'ice40'"):
         Target("ice40")
