@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_, or_
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import Configuration, Tree
 
 from ..layouts import other, struct
+from ..tech.order import Order, order_of
+from ..tech.target import family
 
 __all__ = ["Matcher"]
 
@@ -19,7 +21,8 @@ class Matcher(wiring.Component):
     """Compares each of ``lanes`` stored tuples with each of ``probes`` probes, whose bounds it holds.
 
     The bounds of the batch under comparison stand in registers next to their comparators, and so do those of the batch
-    that is being collected: a new batch takes over between two cycles.
+    that is being collected: a new batch takes over between two cycles. Keys and bounds are held and compared in codes
+    of the family that the circuit is built for (`splitjoin.hw.tech.order`).
 
     Ports:
         ``keys``: the stored tuples of stream ``side``, one a lane.
@@ -29,8 +32,8 @@ class Matcher(wiring.Component):
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
     """
 
-    #: Cycles from keys to match: one for the comparators, one for the Boolean tree.
-    latency = 2
+    #: Cycles from keys to match: the codes, the comparators, the Boolean tree.
+    latency = 3
 
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
@@ -44,34 +47,59 @@ class Matcher(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        config = self._config
-        matches = []
+        config, built_for = self._config, family(platform)
+        slots = [r if self._side == "r" else s for r, s in config.tests]  # of each test, the key that it is about
+        widths = dict(config.keys(self._side).fields)
+        orders = [order_of(built_for, widths[f"key{slot}"]) for slot in slots]
+
+        # Everything arrives coded, a cycle later; registers of data need no reset.
+        load, swap = Signal(config.probes), Signal()
+        m.d.sync += [load.eq(self.load), swap.eq(self.swap)]
+        coded = []
+        for j, order in enumerate(orders):
+            for end in ("lo", "hi"):
+                code = Signal(order.bits, name=f"{end}{j}", reset_less=True)
+                m.d.sync += code.eq(order.bound(self.bounds[f"{end}{j}"]))
+                coded.append(code)
+        lanes: list[list[Signal]] = []
+        for lane, keys in enumerate(self.keys):
+            codes: dict[int, Signal] = {}
+            for slot, order in zip(slots, orders, strict=True):
+                if slot not in codes:
+                    codes[slot] = Signal(order.bits, name=f"key{slot}_{lane}", reset_less=True)
+                    m.d.sync += codes[slot].eq(order.key(keys[f"key{slot}"]))
+            lanes.append([codes[slot] for slot in slots])
+
         for probe in range(config.probes):
-            collected = Signal(struct(config.bounds(other(self._side))), name=f"collected{probe}")
-            bounds = Signal(struct(config.bounds(other(self._side))), name=f"bounds{probe}")
-            with m.If(self.load[probe]):
-                m.d.sync += collected.eq(self.bounds)
-            with m.If(self.swap):
-                m.d.sync += bounds.eq(collected)
-            matches += [self._compare(m, keys, bounds, f"{probe}_{lane}") for lane, keys in enumerate(self.keys)]
-        m.d.comb += self.match.eq(Cat(matches))
+            bounds = []
+            for code in coded:
+                collected = Signal.like(code, name=f"collected{probe}_{code.name}")
+                held = Signal.like(code, name=f"held{probe}_{code.name}")
+                with m.If(load[probe]):
+                    m.d.sync += collected.eq(code)
+                with m.If(swap):
+                    m.d.sync += held.eq(collected)
+                bounds.append(held)
+            for lane, keys in enumerate(lanes):
+                tests = _compare(m, f"{probe}_{lane}", orders, keys, bounds)
+                m.d.sync += self.match[probe * config.lanes + lane].eq(_combine(config.tree, tests))
         return m
 
-    def _compare(self, m: Module, keys, bounds, name: str) -> Signal:
-        """One pair."""
-        tests = []
-        for j, (r, s) in enumerate(self._config.tests):
-            key = keys[f"key{r if self._side == 'r' else s}"]
-            above, below = Signal(name=f"above{j}_{name}"), Signal(name=f"below{j}_{name}")
-            m.d.sync += [above.eq(key >= bounds[f"lo{j}"]), below.eq(key <= bounds[f"hi{j}"])]
-            tests.append(above & below)
 
-        def combine(tree: Tree):
-            if isinstance(tree, int):
-                return tests[tree]
-            op, *operands = tree
-            return reduce(and_ if op == "and" else or_, map(combine, operands))
+def _compare(m: Module, name: str, orders: list[Order], keys: list[Signal], bounds: list[Signal]) -> list[Value]:
+    """The tests of one pair, a cycle later."""
+    tests = []
+    for j, (order, key) in enumerate(zip(orders, keys, strict=True)):
+        low, high = bounds[2 * j:2 * j + 2]
+        above, below = Signal(name=f"above{j}_{name}"), Signal(name=f"below{j}_{name}")
+        m.d.sync += [above.eq(order.above(m, f"ge{j}_{name}", key, low)),
+                     below.eq(order.below(m, f"le{j}_{name}", key, high))]
+        tests.append(above & below)
+    return tests
 
-        match = Signal(name=f"match{name}")
-        m.d.sync += match.eq(combine(self._config.tree))
-        return match
+
+def _combine(tree: Tree, tests: list[Value]) -> Value:
+    if isinstance(tree, int):
+        return tests[tree]
+    op, *operands = tree
+    return reduce(and_ if op == "and" else or_, (_combine(operand, tests) for operand in operands))
