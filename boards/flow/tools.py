@@ -27,13 +27,12 @@ class Tool:
         return version(self._package.replace("_", "-"))
 
     def run(self, arguments: list[str], folder: Path) -> str:
-        """Run in ``folder``, at the lowest priority; the text of both outputs.
+        """Run in ``folder``; the text of both outputs.
 
         Raises `ToolError` with the tool's last words when it fails.
         """
         self._check()
-        # At the lowest priority: the machine may be in use, and nothing here is waited for by the second.
-        code = f"import os, sys, {self._package} as p; os.nice(19); sys.exit(p.{self._call}(sys.argv[1:]))"
+        code = f"import sys, {self._package} as p; sys.exit(p.{self._call}(sys.argv[1:]))"
         command = [sys.executable, "-c", code, *arguments]
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               check=False)

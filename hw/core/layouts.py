@@ -8,17 +8,17 @@ from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import other, struct
 
-__all__ = ["STORES", "batch_layout", "found_layout", "groups_bits", "position_bits", "task_layout"]
+__all__ = ["STORES", "batch_layout", "found_layout", "groups_bits", "position_bits", "ring_rows", "task_layout"]
 
-#: Tuples that a region can hold that are stored already but whose slot has still to be read for an earlier probe.
+#: Tuples that can be stored before what expired for them is read for the last time.
 STORES = 16
 
 
 def position_bits(config: Configuration) -> int:
-    """Width of ring positions. They go on where slots begin anew: slot = position mod capacity.
+    """Width of ring positions. They go on where slots begin anew: slot = position mod the ring's slots.
 
-    What is compared lies within the ring, or at most `STORES` positions and two reads ahead of it: two bits more than
-    either needs keep signed differences right.
+    What is compared is at most `STORES` positions and two reads more than the capacity apart: two bits more than either
+    needs keep signed differences right.
     """
     return max(config.capacity, STORES, 2 * config.lanes).bit_length() + 1
 
@@ -26,6 +26,11 @@ def position_bits(config: Configuration) -> int:
 def groups_bits(config: Configuration) -> int:
     """Width of the number of a read within a pass; a read takes a tuple from each lane."""
     return position_bits(config) - (config.lanes.bit_length() - 1)
+
+
+def ring_rows(config: Configuration) -> int:
+    """Rows of a lane's bank: a power of two, with room for `STORES` tuples beside as many as can be live."""
+    return 1 << (config.capacity + STORES - 1).bit_length() >> (config.lanes.bit_length() - 1)
 
 
 def task_layout(config: Configuration, side: str) -> data.StructLayout:

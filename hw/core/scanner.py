@@ -10,7 +10,7 @@ from splitjoin.device.wire import ROW_BITS, Configuration
 from ..hls.matcher import Matcher
 from ..layouts import struct
 from ..tech.ram import Ram
-from .layouts import batch_layout, found_layout, groups_bits, position_bits, task_layout
+from .layouts import batch_layout, found_layout, groups_bits, position_bits, ring_rows, task_layout
 
 __all__ = ["Scanner"]
 
@@ -43,7 +43,7 @@ class Scanner(wiring.Component):
         super().__init__({
             "task": In(stream.Signature(task_layout(config, side))),
             "single": In(1),
-            "rows": Out(range(config.capacity // config.lanes)).array(config.lanes),
+            "rows": Out(range(ring_rows(config))).array(config.lanes),
             "keys": In(struct(config.keys(side))).array(config.lanes),
             "scanning": Out(1),
             "position": Out(position),
@@ -103,7 +103,7 @@ class Scanner(wiring.Component):
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
         ahead = Signal(position_bits(config))  # tuples written from its position on
-        upper, lower = (Signal(range(config.capacity // lanes), name=name) for name in ("upper", "lower"))
+        upper, lower = (Signal(range(ring_rows(config)), name=name) for name in ("upper", "lower"))
         issue, last = Signal(), Signal()
         m.d.comb += [
             ahead.eq(self.written - self.position),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration, Op
 
 from ..layouts import STREAM_R, STREAM_S, input_layout, other, struct, window_layout
-from ..network.queue import Queue
 from ..tech.ram import Ram
-from .layouts import STORES, position_bits, task_layout
+from .layouts import STORES, position_bits, ring_rows, task_layout
 
 __all__ = ["Storage"]
 
@@ -20,11 +19,14 @@ class Storage(wiring.Component):
 
     A tuple of the region's own stream is counted, and stored when it is this core's turn: row id mod cores = index. A
     tuple of the other stream becomes a task for the processing side, with a snapshot of the live positions; storing
-    goes on meanwhile. Tuples expire on any arrival: by time, one per two cycles, before the operation takes effect; by
-    count, together with the store that pushes them out.
+    goes on meanwhile. Tuples expire on any arrival: by time, one per five cycles, before the operation takes
+    effect; by count, together with the store that pushes them out.
 
-    The ring is banked: position p lies in lane p mod lanes. A store counts at once, but is written only when no probe
-    has to read any more what its slot holds; up to `STORES` of them wait for that.
+    An operation takes two cycles: in the first it is looked at by itself, in the second what is known of it, all in
+    registers, is put together. No path goes through both.
+
+    The ring is banked: position p lies in lane p mod lanes. It has room for `STORES` tuples more than can be live, so
+    that those may be stored before what has expired is read for the last time.
 
     Ports:
         ``i``: input records, in arrival order. ``task``: probes, as `task_layout`.
@@ -47,7 +49,7 @@ class Storage(wiring.Component):
             "task": Out(stream.Signature(task_layout(config, side))),
             "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)),
-            "rows": In(range(config.capacity // config.lanes)).array(config.lanes),
+            "rows": In(range(ring_rows(config))).array(config.lanes),
             "keys": Out(struct(config.keys(side))).array(config.lanes),
             "scanning": In(1),
             "position": In(position),
@@ -70,94 +72,78 @@ class Storage(wiring.Component):
         own = STREAM_R if self._side == "r" else STREAM_S
 
         live = Signal(range(depth + 1))  # tuples in the sub-window
+        some = Signal()  # live != 0
         head = Signal(position_bits(config))  # position of the oldest one
-        tail = Signal(position_bits(config))  # position for the next one
+        tail = self.written  # position for the next one
         head_row = Signal(ROW_BITS)  # row id of the oldest one, less index
-        count = Signal(ROW_BITS)  # own tuples so far
-        turn = Signal(range(max(2, config.cores)))  # count mod cores
+        turn = Signal(range(max(2, config.cores)))  # own tuples so far, mod cores
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
 
-        store, probe, flush = Signal(), Signal(), Signal()
-        timed = Signal()  # the operation has an event time
-        masked = Signal()
+        # First cycle: what the operation is.
+        seen = Signal()
+        go = Signal()  # the operation takes effect
+        store, probe, flush, mine = Signal(), Signal(), Signal(), Signal()
+        timed, alone = Signal(), Signal()  # it has an event time; it concerns nobody else
         is_tuple = op.op == Op.TUPLE
-        m.d.comb += [
-            store.eq(self.i.valid & is_tuple & (op.stream == own)),
-            probe.eq(self.i.valid & is_tuple & (op.stream != own)),
-            flush.eq(self.i.valid & (op.op == Op.FLUSH)),
+        m.d.sync += [
+            seen.eq(self.i.valid & ~go),
+            store.eq(is_tuple & (op.stream == own)),
+            probe.eq(is_tuple & (op.stream != own)),
+            flush.eq(op.op == Op.FLUSH),
             timed.eq((op.op != Op.FLUSH) & (op.op != Op.MASK)),
+            alone.eq((op.op == Op.TICK) | (op.op == Op.MASK)),
+            mine.eq(turn == self.index),
         ]
+        masked = Signal()
         with m.If(self.i.valid & (op.op == Op.MASK) & (op.body[:len(self.index)] == self.index)):
             m.d.sync += masked.eq(op.stream)
 
+        stored, advance = Signal(), Signal()  # a tuple comes, the oldest one leaves
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
-        mine = Signal()
-        by_count = Signal()
-        live_left = Signal(range(depth + 1))
-        m.d.comb += [
-            mine.eq(turn == self.index),
-            by_count.eq((live != 0) & ((count + 1 - head_row)[:ROW_BITS] > self.window.rows + self.index)
-                        & ~self.window.rows.all()),
-            live_left.eq(live - by_count),
-        ]
-
-        settled = Const(1)  # whether it is known that the oldest tuple is not too old
-        by_time = Const(0)
-        full = Signal()
-        m.d.comb += full.eq(store & mine & (live_left == depth))
-        stored = Signal()
-        advance = Signal()  # the oldest tuple leaves
+        by_count = self._count(m, go & store, advance)
+        brim = Signal()  # as many are live as can be
         if config.time_bits:
-            m.submodules.times = times = memory.Memory(shape=config.time_bits, depth=depth, init=[])
-            t_write, t_read = times.write_port(), times.read_port()
-            fresh = Signal()  # whether t_read.data is the time of the tuple at the head
-            by_time = Signal()
-            settled = Signal()
-            age = Signal(config.time_bits)
-            m.d.comb += [
-                t_write.addr.eq(tail), t_write.data.eq(op.ts), t_write.en.eq(stored),
-                t_read.addr.eq(head),
-                age.eq(op.ts - t_read.data),
-                by_time.eq(self.i.valid & (live != 0) & fresh & self.window.timed & timed
-                           & (age > self.window.range)),
-                settled.eq((live == 0) | ~timed | ~self.window.timed | (fresh & ~by_time)),
-            ]
-            # A read sees the new head, or a tuple just written to it, one cycle later.
-            m.d.sync += fresh.eq(~(advance | (stored & (live_left == 0))))
-
-        m.submodules.stores = stores = Queue(struct(config.keys(self._side)), STORES)
-        go = Signal()  # the operation takes effect
-        m.d.comb += go.eq(self.i.valid & settled & (
-            (store & ~full & (~mine | stores.i.ready)) | ((probe | flush) & self.task.ready)
-            | (op.op == Op.TICK) | (op.op == Op.MASK)))
+            late, known = self._age(m, stored & ~some, advance, stored, head)
+            concerned = some & self.window.timed & timed
+            by_time, settled = seen & concerned & known & late, ~concerned | (known & ~late)
+        else:
+            by_time, settled = Const(0), Const(1)
+        full = Signal()
+        space = self._space(m)
         m.d.comb += [
+            full.eq(store & mine & brim & ~by_count),
+            go.eq(seen & settled & ((store & (~mine | (~full & space))) | ((probe | flush) & self.task.ready) | alone)),
             self.i.ready.eq(go),
             stored.eq(go & store & mine),
-            stores.i.valid.eq(stored),
-            self.stall_probe.eq(self.task.valid & ~self.task.ready),
-            self.stall_store.eq(store & settled & mine & ~full & ~stores.i.ready),
-            self.stall_expiry.eq(self.i.valid & ~settled),
-            self.stores_high.eq(stores.level),
             advance.eq(by_time | (go & store & by_count)),
+            self.stall_probe.eq(self.task.valid & ~self.task.ready),
+            self.stall_store.eq(seen & settled & store & mine & ~full & ~space),
+            self.stall_expiry.eq(seen & ~settled),
         ]
         m.d.sync += [
             live.eq(live + stored - advance),
+            some.eq(Mux(stored, 1, Mux(advance, live != 1, some))),
+            brim.eq(Mux(stored, Mux(advance, brim, live == depth - 1), brim & ~advance)),
             tail.eq(tail + stored),
             head.eq(head + advance),
         ]
         with m.If(advance):
             m.d.sync += head_row.eq(head_row + config.cores)
         with m.If(go & store):
-            m.d.sync += [count.eq(count + 1), turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))]
-        with m.If(self.i.valid & settled & full & ~self.overflow):
-            m.d.sync += [self.overflow.eq(1), self.overflow_row.eq(count)]
-        m.d.comb += self.overflow_after.eq(probes)  # stands still, as the input does
+            m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
+        with m.If(seen & settled & full):
+            m.d.sync += self.overflow.eq(1)
+        m.d.comb += [
+            # These stand still, as the input does.
+            self.overflow_row.eq(head_row + config.cores * depth + self.index),
+            self.overflow_after.eq(probes),
+        ]
 
         bounds_at = config.keys(other(self._side)).width
         bounds = op.body[bounds_at:bounds_at + config.bounds(other(self._side)).width]
         task = self.task.payload
         m.d.comb += [
-            self.task.valid.eq((probe | flush) & settled),
+            self.task.valid.eq(seen & (probe | flush) & settled),
             task.start.eq(head),
             task.count.eq(Mux(flush, 0, live)),
             task.row.eq(head_row),
@@ -165,35 +151,75 @@ class Storage(wiring.Component):
             task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
         ]
-        with m.If(self.task.valid & self.task.ready):
-            m.d.sync += probes.eq(probes + probe)
+        with m.If(go & probe):
+            m.d.sync += probes.eq(probes + 1)
 
         body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
-        m.d.comb += [stores.i.payload[name].eq(body[name]) for name, _ in config.keys(self._side).fields]
-        self._ring(m, stores)
-        return m
-
-    def _ring(self, m: Module, stores: Queue) -> None:
-        """The banks, and the write of the oldest store that waits."""
-        config = self._config
         lane_bits = config.lanes.bit_length() - 1
-        # What the slot holds, `capacity` positions ago, must have been read: compared in modular arithmetic.
-        unread, promised = Signal(position_bits(config)), Signal(position_bits(config))
-        write = Signal()
-        m.d.comb += [
-            unread.eq(self.written - config.capacity - self.position),
-            promised.eq(self.written - config.capacity - self.first),
-            write.eq(stores.o.valid & ~(self.scanning & ~unread[-1]) & ~(self.waiting & ~promised[-1])),
-            stores.o.ready.eq(write),
-        ]
-        m.d.sync += self.written.eq(self.written + write)
         for lane in range(config.lanes):
-            bank = Ram(struct(config.keys(self._side)), config.capacity // config.lanes)
-            m.submodules[f"bank{lane}"] = bank
+            m.submodules[f"bank{lane}"] = bank = Ram(struct(config.keys(self._side)), ring_rows(config))
             m.d.comb += [
                 bank.r_addr.eq(self.rows[lane]),
                 self.keys[lane].eq(bank.r_data),
-                bank.w_addr.eq(self.written[lane_bits:]),
-                bank.w_data.eq(stores.o.payload),
-                bank.w_en.eq(write & (self.written[:lane_bits] == lane)),
+                bank.w_en.eq(stored & (tail[:lane_bits] == lane)),
+                bank.w_addr.eq(tail[lane_bits:]),
+                *(bank.w_data[name].eq(body[name]) for name, _ in config.keys(self._side).fields),
             ]
+        return m
+
+    def _count(self, m: Module, counted: Signal, advance: Signal) -> Signal:
+        """Whether the store that comes next, if any, pushes out the oldest tuple.
+
+        That is so when its row id is past the oldest one's by the window's length. What is left of that length is kept,
+        as so many more stores, in as few bits as the ring's capacity needs: a longer window has no end here.
+        """
+        config = self._config
+        bits = (config.cores * (config.capacity + 2)).bit_length()
+        rows = Mux(self.window.rows[bits:].any(), 2**bits - 1, self.window.rows[:bits])
+        left = Signal(signed(bits + 2))
+        started = Signal()  # the settings stand by the first store
+        change = Mux(advance, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
+        m.d.sync += [
+            started.eq(started | counted),
+            left.eq(Mux(started | counted, left, rows + self.index - 1) + change),
+        ]
+        return left[-1]
+
+    def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Signal, Signal]:
+        """Whether the oldest tuple is too old for the operation, and whether that is known yet."""
+        config, op = self._config, self.i.payload
+        m.submodules.times = times = Ram(config.time_bits, config.capacity)
+        last = Signal(config.time_bits)  # the time up to which the oldest tuple stays
+        late = Signal()
+        # From a new head to its time there are the memory's cycles, and one each for the sum and the comparison.
+        pending = Signal(Ram.latency + 2)
+        m.d.comb += [
+            times.w_en.eq(stored), times.w_addr.eq(self.written[:len(times.w_addr)]), times.w_data.eq(op.ts),
+            times.r_addr.eq(head[:len(times.r_addr)]),
+        ]
+        m.d.sync += [
+            last.eq(times.r_data + self.window.range),
+            late.eq((last - op.ts)[config.time_bits - 1]),
+            pending.eq(Mux(first | advance, -1, pending >> 1)),
+        ]
+        return late, ~pending[0]
+
+    def _space(self, m: Module) -> Signal:
+        """Whether the slot at the tail has been read by all who have to. Known a cycle late, which is no matter: two
+        stores are two cycles apart, and a probe that is to read claims what it reads before another store comes.
+        """
+        reach = self._config.capacity + STORES
+        border = Signal(position_bits(self._config))
+        space = Signal()
+        m.d.comb += border.eq(self.written - reach)
+        behind = [(border - at)[len(border) - 1] for at in (self.position, self.first)]
+        m.d.sync += space.eq(~(self.scanning & ~behind[0]) & ~(self.waiting & ~behind[1]))
+
+        unread = Signal(position_bits(self._config))
+        ahead = Signal(signed(position_bits(self._config)))
+        m.d.comb += [
+            unread.eq(Mux(self.scanning, self.position, Mux(self.waiting, self.first, self.written))),
+            ahead.eq(self.written - self._config.capacity - unread),
+            self.stores_high.eq(Mux(ahead > 0, ahead, 0)),
+        ]
+        return space
