@@ -140,7 +140,6 @@ def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
         start = time.monotonic()
         log = NEXTPNR.run([*options, "--json", "netlist.json", "--report", "report.json"], folder)
         (folder / "netlist.json").unlink()
-        (folder / "log.txt").write_text(log)
         parsed = asdict(parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start))
         (folder / "routed.json").write_text(json.dumps(parsed))
 

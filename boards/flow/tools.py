@@ -27,19 +27,21 @@ class Tool:
         return version(self._package.replace("_", "-"))
 
     def run(self, arguments: list[str], folder: Path) -> str:
-        """Run in ``folder``; the text of both outputs.
+        """Run in ``folder``; the text of both outputs, which can be followed in ``log.txt`` there.
 
         Raises `ToolError` with the tool's last words when it fails.
         """
         self._check()
         code = f"import sys, {self._package} as p; sys.exit(p.{self._call}(sys.argv[1:]))"
-        command = [sys.executable, "-c", code, *arguments]
-        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False)
+        log = folder / "log.txt"
+        with log.open("w") as file:
+            done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, stdout=file,
+                                  stderr=subprocess.STDOUT, check=False)
+        text = log.read_text()
         if done.returncode:
-            tail = "\n".join(done.stdout.strip().splitlines()[-8:])
+            tail = "\n".join(text.strip().splitlines()[-8:])
             raise ToolError(f"{self.name} ended with {done.returncode}; its last words:\n{tail}")
-        return done.stdout
+        return text
 
     def _check(self) -> None:
         if importlib.util.find_spec(self._package) is None:

@@ -1,0 +1,93 @@
+"""What the circuit costs and how fast it runs, by the reports of the synthesis tools.
+
+Run: python bench/synthesis.py, which routes single cores; python bench/synthesis.py --full routes 16 regions and a
+whole device, which takes hours, into a file of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from record import Recorder
+from splitjoin.boards.flow import ecp5, ultrascale
+from splitjoin.boards.flow.design import core_design, part_design, whole_design
+from splitjoin.device.wire import Configuration
+from splitjoin.hw.hls.matcher import Matcher
+
+#: Stored tuples of a region.
+CAPACITY = 512
+#: (lanes, probes) of the cores that are mapped, and of those that are routed too.
+MAPPED, ROUTED = ((1, 4), (1, 8), (4, 4), (4, 8)), ((1, 4), (4, 4), (4, 8))
+#: (cores, lanes, probes) of the whole circuits.
+WHOLE = ((8, 4, 4), (7, 4, 8))
+BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
+BY_NEXTPNR = "nextpnr-ecp5, default router, seed 1, LFE5U-85F speed grade 6"
+XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
+
+
+def band(*, lanes: int, probes: int, cores: int = 16) -> Configuration:
+    """The circuit for two 32-bit bands, with windows by rows and by time, in all orders."""
+    return Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1), cores=cores,
+                         capacity=CAPACITY, time_bits=32, lanes=lanes, probes=probes)
+
+
+def matcher(out: Recorder, lanes: int, probes: int) -> None:
+    """The comparators of one region, and the bounds that they hold."""
+    what = {"part": "matcher", "lanes": lanes, "probes": probes}
+    cells = ecp5.cells(part_design(Matcher(band(lanes=lanes, probes=probes), "s"), "ecp5"))["part"]
+    out.add("ecp5_lut4_per_comparison", cells.lut4 / (lanes * probes), "LUT4", what, BY_YOSYS)
+    out.add("ecp5_ff_per_comparison", cells.ff / (lanes * probes), "FF", what, BY_YOSYS)
+
+
+def core(out: Recorder, lanes: int, probes: int, *, routed: bool) -> None:
+    """One core of two regions, everything in it counted."""
+    config = band(lanes=lanes, probes=probes)
+    what = {"part": "core", "lanes": lanes, "probes": probes}
+    comparisons = 2 * lanes * probes
+    design = core_design(config, "ecp5")
+    cells = ecp5.cells(design)["part"]
+    out.add("ecp5_lut4_per_comparison", cells.lut4 / comparisons, "LUT4", what, BY_YOSYS)
+    out.add("ecp5_ff_per_comparison", cells.ff / comparisons, "FF", what, BY_YOSYS)
+    out.add("ecp5_block_ram", cells.block_ram, "of 208", what, "Yosys, synth_lattice -family ecp5: DP16KD")
+    if routed:
+        out.add("ecp5_mhz", ecp5.route(design).mhz, "MHz", what, f"{BY_NEXTPNR}: clock, core alone")
+    xcup = ultrascale.mapped_cells(core_design(config, "ultrascale"))
+    out.add("xcup_lut_per_comparison", xcup.lut / comparisons, "LUT", what, XCUP)
+    out.add("xcup_ff_per_comparison", xcup.ff / comparisons, "FF", what, XCUP)
+
+
+def whole(out: Recorder, cores: int, lanes: int, probes: int) -> None:
+    """The whole circuit: cores, trees, combiner and registers."""
+    config = band(cores=cores, lanes=lanes, probes=probes)
+    what = {"part": "whole circuit", "cores": cores, "regions": 2 * cores, "lanes": lanes, "probes": probes}
+    comparisons = 2 * cores * lanes * probes
+    routed = ecp5.route(whole_design(config, "ecp5"))
+    out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{BY_NEXTPNR}: LUT4s, with harness")
+    out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{BY_NEXTPNR}: LUT4s, with harness")
+    out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{BY_NEXTPNR}: DFFs, with harness")
+    out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{BY_NEXTPNR}: DP16KD")
+    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{BY_NEXTPNR}: clock, whole circuit")
+    out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
+    out.add("route_seconds", routed.seconds, "s", what, "wall clock of placement and routing")
+
+
+def main() -> None:
+    """All figures, or those that take hours."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="mapping only, of the smallest cores; about a minute")
+    parser.add_argument("--full", action="store_true", help="16 regions and a whole device instead of single cores")
+    options = parser.parse_args()
+    if options.full:
+        out = Recorder("synthesis_full", quick=options.quick)
+        for cores, lanes, probes in WHOLE[:1] if options.quick else WHOLE:
+            whole(out, cores, lanes, probes)
+    else:
+        out = Recorder("synthesis", quick=options.quick)
+        for lanes, probes in MAPPED[:1] if options.quick else MAPPED:
+            matcher(out, lanes, probes)
+            core(out, lanes, probes, routed=(lanes, probes) in ROUTED and not options.quick)
+    print(out.write())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The mapped netlist of a whole circuit, carry chains and block RAM included, gives the golden model's answer."""
+
+import random
+
+import pyarrow as pa
+from splitjoin.boards.flow.design import bare_design
+from splitjoin.boards.flow.ecp5 import cells, mapped_verilog
+from splitjoin.device.circuit import Transport
+from splitjoin.device.wire import Configuration
+from splitjoin.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.sim.build import library_of
+from splitjoin.sim.device import ModelTransport, SimDevice
+
+from ...conformance import assert_conforms, run
+
+
+class NetlistDevice(SimDevice):
+    def _connect(self, config: Configuration) -> Transport:
+        netlist = mapped_verilog(bare_design(config, "ecp5"))
+        return ModelTransport(library_of(netlist, config), config, seed=self.seed, stall_in=self.stall_in,
+                              stall_out=self.stall_out, patience=100_000)
+
+
+def stream(seed: int, name: str, n: int) -> pa.Table:
+    random_ = random.Random(seed)
+    ts = sorted(random_.randrange(4 * n) for _ in range(n))
+    return pa.table({"ts": pa.array(ts, pa.int32()),
+                     name: pa.array([random_.randint(-128, 127) for _ in range(n)], pa.int8())})
+
+
+def test_a_netlist_answers_as_the_golden_model():
+    r, s = stream(1, "x", 150), stream(2, "a", 170)
+    for order, window in (("total", "ROWS 16"), ("outer(2)", "ROWS 14 RANGE 40"), ("none", "RANGE 30")):
+        query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.a) <= 20",
+                           window=window, order=order, time="ts")
+        device = NetlistDevice(cores=1, capacity=16, lanes=2, probes=2, stall_in=0.2, stall_out=0.2)
+        wanted = run(GoldenDevice(), query, r, s)
+        assert len(wanted) > 300
+        assert_conforms(run(device, query, r, s), wanted, order)
+    mapped = cells(bare_design(device.configuration(query), "ecp5"))["splitjoin_core"]
+    assert mapped.block_ram > 0
