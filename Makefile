@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test lint types formal check bench soak clean
+.PHONY: help prerequisites setup run test lint types formal check bench soak synth synth-full clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,14 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
 	$(BIN)/python bench/soak.py
+
+synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (half an hour).
+	nice -n 15 $(BIN)/python bench/synthesis.py
+	$(BIN)/python bench/tables.py
+
+synth-full: $(STAMP) ## Place and route 16 regions and a full ECP5-85F (hours).
+	nice -n 19 $(BIN)/python bench/synthesis.py --full
+	$(BIN)/python bench/tables.py
 
 clean: ## Remove .venv and everything generated here. The cache of built models stays.
 	rm -rf $(VENV) build out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info spark-warehouse

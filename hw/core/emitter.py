@@ -141,7 +141,7 @@ class Emitter(wiring.Component):
             items.i.valid.eq((token[0] & mine.any()) | token[1]),
         ]
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.
-        m.d.comb += self.batch.ready.eq(~active & ~under_way[:2].any() & ~items.i.valid & ~items.o.valid)
+        m.d.comb += self.batch.ready.eq(~active & ~under_way[:2].any() & ~looked[:2].any() & ~items.o.valid)
 
     def _express(self, m: Module, items: Queue, batch, accept) -> None:
         """Items into results and stars."""

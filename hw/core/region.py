@@ -73,7 +73,6 @@ class Region(wiring.Component):
             storage.position.eq(scanner.position),
             storage.waiting.eq(scanner.waiting),
             storage.first.eq(scanner.first),
-            scanner.written.eq(storage.written),
             emitter.found.eq(scanner.found),
             emitter.found_valid.eq(scanner.found_valid),
             scanner.room.eq(emitter.room),

@@ -28,7 +28,7 @@ class Scanner(wiring.Component):
     it, are masked off.
 
     Ports: ``task``: `task_layout`. ``single``: batches of one probe only. ``rows``/``keys``: read ports of the ring,
-    two cycles. ``scanning``, ``position``, ``waiting``, ``first``, ``written``: as of `Storage`. ``batch``: offered
+    two cycles. ``scanning``, ``position``, ``waiting``, ``first``: as of `Storage`. ``batch``: offered
     when its pass begins. ``found``, ``found_valid``: the outcome of each read, in order. ``room``: no read is issued
     without it; `latency` outcomes may still come. ``compared``: a probe is taken, which this many comparisons come of.
     ``reads``, ``stall_…``: for `RegionCounters`.
@@ -49,7 +49,6 @@ class Scanner(wiring.Component):
             "position": Out(position),
             "waiting": Out(1),
             "first": Out(position),
-            "written": In(position),
             "batch": Out(stream.Signature(batch_layout(config))),
             "found": Out(found_layout(config)),
             "found_valid": Out(1),
@@ -57,7 +56,6 @@ class Scanner(wiring.Component):
             "compared": Out(range(config.capacity + 1)),
             "reads": Out(1),
             "stall_results": Out(1),
-            "stall_written": Out(1),
         })
 
     def elaborate(self, platform) -> Module:
@@ -102,28 +100,25 @@ class Scanner(wiring.Component):
 
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
-        ahead = Signal(position_bits(config))  # tuples written from its position on
         upper, lower = (Signal(range(ring_rows(config)), name=name) for name in ("upper", "lower"))
-        issue, last = Signal(), Signal()
+        issue = Signal()
+        last = Signal()  # no more than a read is left
         m.d.comb += [
-            ahead.eq(self.written - self.position),
-            last.eq(left <= lanes),
-            # Negative when the window's oldest tuple is among those that are stored, but not written yet.
-            issue.eq(self.scanning & self.room & ~ahead[-1] & ((ahead >= lanes) | (ahead >= left))),
-            take.eq(~opening & (~self.scanning | (issue & last)) & (~self.batch.valid | self.batch.ready)),
+            # All that a probe may see was written before it came.
+            issue.eq(self.scanning & self.room),
+            take.eq(~opening & (~self.scanning | (issue & last)) & ~self.batch.valid),
             self.reads.eq(issue),
             self.stall_results.eq(Mux(self.scanning, ~self.room, ~opening & ~take)),
-            self.stall_written.eq(self.scanning & self.room & ~issue),
         ]
         with m.If(self.batch.ready):
             m.d.sync += self.batch.valid.eq(0)
         with m.If(issue):
             m.d.sync += [self.position.eq(self.position + lanes), left.eq(left - lanes), lower.eq(upper),
-                         upper.eq(upper + 1), self.scanning.eq(~last)]
+                         upper.eq(upper + 1), self.scanning.eq(~last), last.eq(left <= 2 * lanes)]
         with m.If(take):
             m.d.sync += [
-                self.scanning.eq(1), self.position.eq(self.first), left.eq(reach), lower.eq(self.first[lane_bits:]),
-                upper.eq(self.first[lane_bits:] + 1),
+                self.scanning.eq(1), self.position.eq(self.first), left.eq(reach), last.eq(reach <= lanes),
+                lower.eq(self.first[lane_bits:]), upper.eq(self.first[lane_bits:] + 1),
                 self.batch.valid.eq(1), self.batch.payload.row.eq(row), self.batch.payload.flush.eq(flush),
                 self.batch.payload.lane.eq(self.first[:lane_bits]), self.batch.payload.probes.eq(number - 1),
                 self.batch.payload.count.eq(reach),

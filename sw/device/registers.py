@@ -50,12 +50,11 @@ REGION_COUNTERS = (
     RegionCounter("matches", "pairs", "comparisons that were true"),
     RegionCounter("reads", "cycles", "a pass reads the ring"),
     RegionCounter("stall_results", "cycles", "probes or a pass wait for results of the batch before to leave"),
-    RegionCounter("stall_written", "cycles", "a pass waits for a stored tuple to be written"),
     RegionCounter("stall_probe", "cycles", "a probe waits, as the batch that is collected is full"),
     RegionCounter("stall_store", "cycles", "a tuple to store waits, as its slot has still to be read"),
     RegionCounter("stall_expiry", "cycles", "a record waits for old tuples to leave"),
     RegionCounter("stall_output", "cycles", "a result waits for its merger"),
-    RegionCounter("stores_high", "tuples", "most that were stored while what expired for them had still to be read", high=True),
+    RegionCounter("stores_high", "tuples", "most that were stored before what they replace was read", high=True),
     RegionCounter("list_high", "reads", "most that found something and had not been emitted", high=True),
 )
 

@@ -44,7 +44,6 @@ def test_comparisons_and_matches_of_each_region(make: Any) -> None:
         assert found["comparisons"][:, side].tolist() == wanted.tolist()
     assert found["comparisons"].sum() == result.counters["comparisons"]
     assert (found["reads"] * 2 * 4 >= found["comparisons"]).all()
-    assert (found["stores_high"] >= 1).all()
     assert (found["stores_high"] <= 16).all()
     assert (found["list_high"] >= 1).all()
 
