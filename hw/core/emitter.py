@@ -22,8 +22,8 @@ class Emitter(wiring.Component):
     """Lists the reads of a pass that found something, and goes through the list once for each probe of the batch.
 
     A pass of the whole ring fits into the list, so that no scan ever waits for its own results: only for those of the
-    batch before, which the host has not read. The oldest probe's results leave while its pass is under way; a probe
-    without any takes one cycle.
+    batch before, which the host has not read. The oldest probe's results leave while its pass is under way. A result
+    takes one cycle, a probe's end two, and so does each result where there are inner stars.
 
     Ports:
         ``batch``: a batch, when its pass begins. ``found``, ``found_valid``: the outcome of each read of its pass.
@@ -59,11 +59,12 @@ class Emitter(wiring.Component):
         m.d.comb += accept.eq(self.batch.valid & self.batch.ready)
         with m.If(accept):
             m.d.sync += batch.eq(self.batch.payload)
-        self._walk(m, items, batch, accept)
-        self._express(m, items, batch, accept)
+        busy = Signal()  # an item is on its way out
+        self._walk(m, items, batch, accept, busy)
+        self._express(m, items, batch, accept, busy)
         return m
 
-    def _walk(self, m: Module, items: Queue, batch, accept) -> None:
+    def _walk(self, m: Module, items: Queue, batch, accept, busy) -> None:
         """The list, and the way through it."""
         config = self._config
         probes, lanes = config.probes, config.lanes
@@ -141,73 +142,88 @@ class Emitter(wiring.Component):
             items.i.valid.eq((token[0] & mine.any()) | token[1]),
         ]
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.
-        m.d.comb += self.batch.ready.eq(~active & ~under_way[:2].any() & ~looked[:2].any() & ~items.o.valid)
+        m.d.comb += self.batch.ready.eq(~active & ~under_way[:2].any() & ~looked[:2].any() & ~items.o.valid & ~busy)
 
-    def _express(self, m: Module, items: Queue, batch, accept) -> None:
-        """Items into results and stars."""
-        config = self._config
+    def _express(self, m: Module, items: Queue, batch, accept, busy) -> None:
+        """Items into results and stars.
+
+        The item at hand gives its tuples one by one, oldest first. Each is looked at in one cycle, for an inner star
+        before it, or as a probe's end for a star behind, and leaves in the next; where no inner stars are asked for,
+        tuples need not be looked at.
+        """
+        config, window = self._config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
-        item, window = items.o.payload, self.window
         probe = Signal(ROW_BITS)  # row id of the probe whose results leave
         since = Signal(32)  # probes since the last star
         starred = Signal()  # the star of a flush has left
         offset_bits = groups_bits(config) + lane_bits
 
-        # Lanes in the order of their tuples' age: the batch tells in which one a read begins.
-        due, done = Signal(lanes), Signal(lanes)
-        nth = Signal(range(max(2, lanes)))
-        for n in range(lanes):
-            m.d.comb += due[n].eq(Array(item.lanes[(n + first) % lanes] for first in range(lanes))[batch.lane]
-                                  & ~done[n])
-        for n in reversed(range(1, lanes)):
-            with m.If(due[n]):
-                m.d.comb += nth.eq(n)
-        if lanes > 1:
-            with m.If(due[0]):
-                m.d.comb += nth.eq(0)
+        # The item at hand, its lanes in the order of their tuples' age: the batch tells in which one a read begins.
+        hand = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config), "due": lanes}))
+        first, nth = Signal(lanes), Signal(range(max(2, lanes)))
+        following, done = Signal(), Signal()  # the next tuple is taken from it; the one before has left
+        step = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "offset": offset_bits}))
         lone = Signal()
-        m.d.comb += lone.eq((due & (due - 1)[:lanes]) == 0)
-        offset = Signal(offset_bits)
-        m.d.comb += offset.eq(Cat(nth[:lane_bits], item.group))
+        m.d.comb += [
+            first.eq(Cat(hand.due[n] & ~hand.due[:n].any() for n in range(lanes))),
+            lone.eq(~(hand.due & ~first).any()),
+            nth.eq(Cat(Cat(first[n] for n in range(lanes) if n >> bit & 1).any() for bit in range(lane_bits))),
+            following.eq(~step.valid | done),
+            items.o.ready.eq(~hand.valid | (following & lone)),
+        ]
+        due = Cat(Array(items.o.payload.lanes[(n + begin) % lanes] for begin in range(lanes))[batch.lane]
+                  for n in range(lanes))
+        with m.If(items.o.ready):
+            m.d.sync += [hand.valid.eq(items.o.valid), hand.end.eq(items.o.payload.end),
+                         hand.flush.eq(items.o.payload.flush), hand.group.eq(items.o.payload.group),
+                         hand.due.eq(Mux(items.o.payload.end, 0, due))]
+        with m.Elif(following):
+            m.d.sync += hand.due.eq(hand.due & ~first)
+        with m.If(following):
+            m.d.sync += [step.valid.eq(hand.valid), step.end.eq(hand.end), step.flush.eq(hand.flush),
+                         step.offset.eq(Cat(nth[:lane_bits], hand.group))]
 
         border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
+        seen, slice_, star = Signal(), Signal(), Signal()
         kind = Signal(ItemKind)
-        make, pop, free = Signal(), Signal(), Signal()
-        slice_, star = Signal(), Signal()
+        make, free, act = Signal(), Signal(), Signal()
+        m.d.sync += [
+            seen.eq(step.valid & ~act),
+            slice_.eq((window.slice != 0) & Mux(step.end, ~step.flush & (border < batch.count), step.offset >= border)),
+            star.eq((window.precision != 0) & ~starred
+                    & Mux(step.flush, since != 0, (since + 1) == window.precision)),
+        ]
         m.d.comb += [
             free.eq(~self.o.valid | self.o.ready),
-            slice_.eq((window.slice != 0) & Mux(item.end, ~item.flush & (border < batch.count), offset >= border)),
-            star.eq((window.precision != 0) & ~starred
-                    & Mux(item.flush, since != 0, (since + 1) == window.precision)),
-            items.o.ready.eq(pop),
+            act.eq(step.valid & free & (seen | (~step.end & (window.slice == 0)))),
             self.stall_output.eq(self.o.valid & ~self.o.ready),
+            busy.eq(hand.valid | step.valid),
         ]
-        with m.If(items.o.valid & free):
+        with m.If(act):
             m.d.comb += make.eq(1)
-            with m.If(slice_):
+            with m.If(seen & slice_):
                 m.d.comb += kind.eq(ItemKind.SLICE)
                 m.d.sync += border.eq(border + window.slice)
-            with m.Elif(~item.end):
-                m.d.comb += [kind.eq(ItemKind.PAIR), pop.eq(lone), self.matched.eq(1)]
-                m.d.sync += done.eq(Mux(lone, 0, done | (1 << nth)))
-            with m.Elif(item.flush):
-                m.d.comb += [kind.eq(Mux(star, ItemKind.STAR, ItemKind.END)), pop.eq(~star)]
+            with m.Elif(~step.end):
+                m.d.comb += [kind.eq(ItemKind.PAIR), done.eq(1), self.matched.eq(1)]
+            with m.Elif(step.flush):
+                m.d.comb += [kind.eq(Mux(star, ItemKind.STAR, ItemKind.END)), done.eq(~star)]
                 m.d.sync += [starred.eq(star), since.eq(0)]
             with m.Else():
-                m.d.comb += [kind.eq(ItemKind.STAR), make.eq(star), pop.eq(1)]
+                m.d.comb += [kind.eq(ItemKind.STAR), make.eq(star), done.eq(1)]
                 m.d.sync += [probe.eq(probe + 1), since.eq(Mux(star, 0, since + 1))]
         with m.If(accept):
             m.d.sync += border.eq(window.slice)
 
         # Row id less the batch's first: a multiple of the number of cores, and the index.
         if config.cores & (config.cores - 1):
-            row = offset * config.cores + self.index
+            row = step.offset * config.cores + self.index
         else:
-            row = Cat(self.index[:config.cores.bit_length() - 1], offset)
+            row = Cat(self.index[:config.cores.bit_length() - 1], step.offset)
         with m.If(free):
             m.d.sync += [
                 self.o.valid.eq(make),
                 self.o.payload.kind.eq(kind),
-                self.o.payload.probe.eq(probe - (item.end & item.flush)),
+                self.o.payload.probe.eq(probe - (step.end & step.flush)),
                 self.o.payload.stored.eq(batch.row + row),
             ]

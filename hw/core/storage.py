@@ -98,9 +98,10 @@ class Storage(wiring.Component):
         with m.If(self.i.valid & (op.op == Op.MASK) & (op.body[:len(self.index)] == self.index)):
             m.d.sync += masked.eq(op.stream)
 
-        stored, advance = Signal(), Signal()  # a tuple comes, the oldest one leaves
+        # An own tuple takes effect, and it is stored; the oldest one leaves.
+        counted, stored, advance = Signal(), Signal(), Signal()
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
-        by_count = self._count(m, go & store, advance)
+        by_count = self._count(m, counted, advance)
         brim = Signal()  # as many are live as can be
         if config.time_bits:
             late, known = self._age(m, stored & ~some, advance, stored, head)
@@ -111,11 +112,13 @@ class Storage(wiring.Component):
         full = Signal()
         space = self._space(m)
         m.d.comb += [
-            full.eq(store & mine & brim & ~by_count),
-            go.eq(seen & settled & ((store & (~mine | (~full & space))) | ((probe | flush) & self.task.ready) | alone)),
+            full.eq(brim & ~by_count),
+            counted.eq(seen & settled & store & (~mine | (~full & space))),
+            stored.eq(counted & mine),
+            advance.eq(by_time | (counted & by_count)),
+            # What becomes of a store does not wait to hear whether a probe would be taken.
+            go.eq(counted | (seen & settled & (((probe | flush) & self.task.ready) | alone))),
             self.i.ready.eq(go),
-            stored.eq(go & store & mine),
-            advance.eq(by_time | (go & store & by_count)),
             self.stall_probe.eq(self.task.valid & ~self.task.ready),
             self.stall_store.eq(seen & settled & store & mine & ~full & ~space),
             self.stall_expiry.eq(seen & ~settled),
@@ -129,9 +132,9 @@ class Storage(wiring.Component):
         ]
         with m.If(advance):
             m.d.sync += head_row.eq(head_row + config.cores)
-        with m.If(go & store):
+        with m.If(counted):
             m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
-        with m.If(seen & settled & full):
+        with m.If(seen & settled & store & mine & full):
             m.d.sync += self.overflow.eq(1)
         m.d.comb += [
             # These stand still, as the input does.
@@ -161,7 +164,8 @@ class Storage(wiring.Component):
             m.d.comb += [
                 bank.r_addr.eq(self.rows[lane]),
                 self.keys[lane].eq(bank.r_data),
-                bank.w_en.eq(stored & (tail[:lane_bits] == lane)),
+                # A slot with space around it may be written before it is known whether the tuple is stored.
+                bank.w_en.eq(seen & store & mine & space & (tail[:lane_bits] == lane)),
                 bank.w_addr.eq(tail[lane_bits:]),
                 *(bank.w_data[name].eq(body[name]) for name, _ in config.keys(self._side).fields),
             ]
@@ -176,12 +180,13 @@ class Storage(wiring.Component):
         config = self._config
         bits = (config.cores * (config.capacity + 2)).bit_length()
         rows = Mux(self.window.rows[bits:].any(), 2**bits - 1, self.window.rows[:bits])
-        left = Signal(signed(bits + 2))
+        whole, left = Signal(signed(bits + 2)), Signal(signed(bits + 2))
         started = Signal()  # the settings stand by the first store
         change = Mux(advance, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
-            left.eq(Mux(started | counted, left, rows + self.index - 1) + change),
+            whole.eq(rows + self.index - 1),
+            left.eq(Mux(started, left, whole) + change),
         ]
         return left[-1]
 
