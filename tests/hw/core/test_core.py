@@ -70,10 +70,10 @@ def test_a_region_may_fall_behind_its_twin(behind):
         tb.source("i", [packed_operation(SMALL, op) for op in ops])
         left, right = tb.sink("left"), tb.sink("right")
         # Each of the S tuples behind the R tuples finds all three of them.
-        await tb.run(lambda: len(right.items) >= 64 + 4 * 4, limit=400)
+        await tb.run(lambda: len(right.items) >= 64 + 4 * 4, limit=600)
         assert len(left.items) < 65, "the left region has not finished its first probe"
-        await tb.run(lambda: len(left.items) >= 3 * 65, limit=400)
-        await tb.steps(200)
+        await tb.run(lambda: len(left.items) >= 3 * 65, limit=600)
+        await tb.steps(600)
         assert (len(left.items), len(right.items)) == (3 * 65, 64 + 4 * (4 + behind))
 
     simulate(Core(SMALL), body)
