@@ -54,7 +54,7 @@ def page(files: dict[str, dict[str, Any]]) -> str:
 def draw(files: dict[str, dict[str, Any]]) -> None:
     """Latency of a probe on an idle circuit against the number of cores, and the model d + w + g + constant."""
     rows = [r["config"] | {"constant": r["value"]} for r in files["circuits"]["rows"]
-            if r["metric"] == "latency_constant_cycles"]
+            if r["metric"] == "latency_constant_cycles" and r["config"].get("lanes", 1) == 1]
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     cores = [r["cores"] for r in rows]
     tree = [(r["latency"] - r["sub_window"] - r["constant"]) / 2 for r in rows]
