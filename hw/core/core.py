@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, settings_layout
+from ..network.distributor import Distributor
 from .region import Region
 
 __all__ = ["Core", "core_ports"]
@@ -56,19 +57,13 @@ class Core(wiring.Component):
         m = Module()
         m.submodules.left = left = Region(self._config, "s")
         m.submodules.right = right = Region(self._config, "r")
-        # One record at a time; the regions take it independently of each other. What they have still to do for records
-        # before it, probes to scan for and tuples to write, they keep themselves.
-        record = Signal(input_layout(self._config))
-        present = Signal(2)  # the regions that have not taken it yet
-        done = Signal(2)
-        m.d.comb += [self.i.ready.eq(~(present & ~done).any())]
-        with m.If(self.i.ready):
-            m.d.sync += [record.eq(self.i.payload), present.eq(Mux(self.i.valid, 3, 0))]
-        with m.Else():
-            m.d.sync += present.eq(present & ~done)
+        # The regions take each record independently of each other. What they have still to do for records before it,
+        # probes to scan for, they keep themselves.
+        m.submodules.records = records = Distributor(input_layout(self._config), 2)
+        wiring.connect(m, wiring.flipped(self.i), records.i)
         for n, region in enumerate((left, right)):
-            m.d.comb += [region.i.payload.eq(record), region.i.valid.eq(present[n]),
-                         done[n].eq(region.i.ready), region.index.eq(self.index)]
+            wiring.connect(m, records.o[n], region.i)
+            m.d.comb += region.index.eq(self.index)
         wiring.connect(m, left.o, wiring.flipped(self.left))
         wiring.connect(m, right.o, wiring.flipped(self.right))
         m.d.comb += [

@@ -72,34 +72,44 @@ class Emitter(wiring.Component):
         depth = 64
         while depth < 2 * (config.capacity // lanes):
             depth *= 2
-        assert depth > (config.capacity + STORES) // lanes + self._latency + 4
+        under_way = self._latency + 6  # outcomes that may come after there is room no more, and is known not to be
+        assert depth > (config.capacity + STORES) // lanes + under_way
         pointer = range(2 * depth)
         entry = data.StructLayout({"group": groups_bits(config), "hits": probes * lanes})
         m.submodules.list = found_list = Ram(entry, depth)
 
         top, begin = Signal(pointer), Signal(pointer)  # end of the list; its first entry of the batch that leaves
         level = Signal(pointer)
-        m.d.comb += [level.eq(top - begin), self.list_high.eq(level)]
-        m.d.sync += self.room.eq(level < depth - self._latency - 3)
+        m.d.sync += [level.eq(top - begin), self.room.eq(level < depth - under_way)]
+        m.d.comb += self.list_high.eq(level)
 
+        # An outcome, and then whether it is for the list.
         group = Signal(groups_bits(config))
         hits = self.found.hits
-        write = Signal()
+        valid, last_read = Signal(name="valid"), Signal(name="last_read")
         some = Signal(probes)  # probes that this read found something for
         so_far = Signal(probes)
-        m.d.comb += [
+        write = Signal()
+        m.d.sync += [
+            valid.eq(self.found_valid), last_read.eq(self.found.last),
             some.eq(Cat(hits[n * lanes:(n + 1) * lanes].any() for n in range(probes))),
-            found_list.w_addr.eq(top[:-1]), found_list.w_data.group.eq(group), found_list.w_data.hits.eq(hits),
-            found_list.w_en.eq(write),
-            write.eq(self.found_valid & hits.any()),
+            found_list.w_data.hits.eq(hits),
+        ]
+        m.d.comb += [
+            found_list.w_addr.eq(top[:-1]), found_list.w_data.group.eq(group),
+            found_list.w_en.eq(write), write.eq(valid & some.any()),
         ]
         # A pass that has ended: up to where its entries go, and which probes have any.
         past = Signal(data.StructLayout({"valid": 1, "end": top.shape(), "some": probes}))
         leaving = Signal.like(past)  # the same for the batch that leaves
-        m.d.sync += top.eq(top + write)
-        with m.If(self.found_valid):
-            m.d.sync += [group.eq(Mux(self.found.last, 0, group + 1)),
-                         so_far.eq(Mux(self.found.last, 0, so_far | some))]
+        ended, starts = Signal(), Signal(init=1)  # the last read was a pass's last; so the next is one's first
+        shown = Signal(pointer)  # the end as far as one may look ahead of that: the next pass may have begun
+        m.d.sync += [ended.eq(valid & last_read), shown.eq(top)]
+        with m.If(write):
+            m.d.sync += top.eq(top + 1)
+        with m.If(valid):
+            m.d.sync += [group.eq(Mux(last_read, 0, group + 1)), starts.eq(last_read),
+                         so_far.eq(Mux(starts, 0, so_far) | some)]
 
         active = Signal()
         cursor = Signal(pointer)
@@ -110,14 +120,14 @@ class Emitter(wiring.Component):
             room.eq(items.level < _ITEMS - 3),
             finished.eq(leaving.valid & ((cursor == leaving.end) | ~leaving.some[0])),
             finish.eq(active & room & finished),
-            look.eq(active & room & ~finished & (leaving.valid | (cursor != top))),
+            look.eq(active & room & ~finished & (leaving.valid | (cursor != shown))),
             last.eq(probe == batch.probes),
             found_list.r_addr.eq(cursor[:-1]),
         ]
         with m.If(active & ~leaving.valid & past.valid):
             m.d.sync += [leaving.eq(past), past.valid.eq(0)]
-        with m.If(self.found_valid & self.found.last):
-            m.d.sync += [past.valid.eq(1), past.end.eq(top + write), past.some.eq(so_far | some)]
+        with m.If(ended):
+            m.d.sync += [past.valid.eq(1), past.end.eq(top), past.some.eq(so_far)]
         with m.If(look):
             m.d.sync += cursor.eq(cursor + 1)
         with m.If(finish):
@@ -129,9 +139,9 @@ class Emitter(wiring.Component):
             m.d.sync += active.eq(1)
 
         token = Cat(look, finish, last & batch.flush, probe)
-        under_way = Signal.like(token)
+        looking = Signal.like(token)
         looked = Signal.like(token)
-        m.d.sync += [under_way.eq(token), looked.eq(under_way)]
+        m.d.sync += [looking.eq(token), looked.eq(looking)]
         token = looked
         entry_read = found_list.r_data
         mine = Signal(lanes)
@@ -142,7 +152,7 @@ class Emitter(wiring.Component):
             items.i.valid.eq((token[0] & mine.any()) | token[1]),
         ]
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.
-        m.d.comb += self.batch.ready.eq(~active & ~under_way[:2].any() & ~looked[:2].any() & ~items.o.valid & ~busy)
+        m.d.comb += self.batch.ready.eq(~active & ~looking[:2].any() & ~looked[:2].any() & ~items.o.valid & ~busy)
 
     def _express(self, m: Module, items: Queue, batch, accept, busy) -> None:
         """Items into results and stars.

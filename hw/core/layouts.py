@@ -36,12 +36,14 @@ def ring_rows(config: Configuration) -> int:
 def task_layout(config: Configuration, side: str) -> data.StructLayout:
     """What the storage side hands to the processing side of the region that stores ``side``: a probe and its window.
 
-    ``start`` and ``count``: position of the oldest live tuple and how many are live; ``row``: its row id less the
+    ``start``, ``end`` and ``count``: positions of the oldest live tuple and behind the youngest, and how many are live,
+    none with ``flush``; ``row``: its row id less the
     core's index; ``masked``: none of them is to be found; ``bounds``: the probe's. With ``flush`` there is no
     probe: the input ends here.
     """
     return data.StructLayout({
         "start": unsigned(position_bits(config)),
+        "end": unsigned(position_bits(config)),
         "count": unsigned(config.capacity.bit_length()),
         "row": unsigned(ROW_BITS),
         "masked": unsigned(1),

@@ -73,6 +73,7 @@ class Region(wiring.Component):
             storage.position.eq(scanner.position),
             storage.waiting.eq(scanner.waiting),
             storage.first.eq(scanner.first),
+            storage.claiming.eq(scanner.claiming),
             emitter.found.eq(scanner.found),
             emitter.found_valid.eq(scanner.found_valid),
             scanner.room.eq(emitter.room),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration
 
@@ -28,7 +28,7 @@ class Scanner(wiring.Component):
     it, are masked off.
 
     Ports: ``task``: `task_layout`. ``single``: batches of one probe only. ``rows``/``keys``: read ports of the ring,
-    two cycles. ``scanning``, ``position``, ``waiting``, ``first``: as of `Storage`. ``batch``: offered
+    two cycles. ``scanning``, ``position``, ``waiting``, ``first``, ``claiming``: as of `Storage`. ``batch``: offered
     when its pass begins. ``found``, ``found_valid``: the outcome of each read, in order. ``room``: no read is issued
     without it; `latency` outcomes may still come. ``compared``: a probe is taken, which this many comparisons come of.
     ``reads``, ``stall_…``: for `RegionCounters`.
@@ -49,6 +49,7 @@ class Scanner(wiring.Component):
             "position": Out(position),
             "waiting": Out(1),
             "first": Out(position),
+            "claiming": Out(1),
             "batch": Out(stream.Signature(batch_layout(config))),
             "found": Out(found_layout(config)),
             "found_valid": Out(1),
@@ -66,28 +67,37 @@ class Scanner(wiring.Component):
         m.submodules.matcher = matcher = Matcher(config, self._side)
         m.d.comb += [matcher.keys[lane].eq(self.keys[lane]) for lane in range(lanes)]
 
+        # A task waits here, its bounds in the matcher, so that what takes it does not wait for what makes room for it.
+        task = Signal(data.StructLayout({k: v.shape for k, v in task_layout(config, self._side) if k != "bounds"}))
+        held = Signal()
+        accept = Signal()
+        m.d.comb += [self.task.ready.eq(~held), matcher.bounds.eq(self.task.payload.bounds), matcher.hold.eq(held)]
+        m.d.sync += held.eq(Mux(held, ~accept, self.task.valid))
+        with m.If(~held):
+            m.d.sync += [task[name].eq(self.task.payload[name]) for name, _ in task.shape()]
+
         # The batch being collected.
         number = Signal(range(probes + 1))  # probes in it
         flush = Signal()
         row = Signal(ROW_BITS)
         reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
         take, taken = Signal(), Signal()  # it becomes the batch under way; it became so in the last cycle
-        task = self.task.payload
         opening = Signal()  # the task is the first of its batch
-        accept = Signal()
-        start, end = Signal(position_bits(config)), Signal(position_bits(config))
+        begin, start, end = (Signal(position_bits(config), name=name) for name in ("begin", "start", "end"))
         m.d.comb += [
             opening.eq(number == 0),
             # For the bounds collected so far to reach their comparators, which lag behind by `_READ_LATENCY` cycles.
-            self.task.ready.eq(~take & ~taken & ~flush & (number != Mux(self.single, 1, probes))),
-            accept.eq(self.task.valid & self.task.ready),
-            start.eq(Mux(opening, 0, task.start - self.first)),
-            end.eq(start + task.count),
+            accept.eq(held & ~take & ~taken & ~flush & (number != Mux(self.single, 1, probes))),
+            begin.eq(Mux(opening, task.start, self.first)),
+            start.eq(task.start - begin),
+            end.eq(task.end - begin),
             self.waiting.eq(~opening),
+            self.claiming.eq(held & opening),
             self.compared.eq(Mux(accept & ~task.masked, task.count, 0)),
-            matcher.bounds.eq(task.bounds),
-            matcher.load.eq(Mux(accept, 1 << number, 0)),
         ]
+        loads = Signal(probes)  # the probe of the batch that the last task became
+        m.d.sync += loads.eq(Mux(accept, 1 << number, 0))
+        m.d.comb += matcher.load.eq(loads)
         with m.If(accept):
             m.d.sync += [number.eq(number + 1), flush.eq(task.flush)]
             with m.If(opening | ~task.flush):
@@ -140,21 +150,26 @@ class Scanner(wiring.Component):
             delayed = Signal(2, name=f"token{n}")
             m.d.sync += delayed.eq(token)
             token = delayed
-        mask = self._mask(m, accept, start, end, number, swap, token)
+        mask = self._mask(m, task, loads, start, end, swap, token)
 
         for n in range(Matcher.latency):
-            later, later_mask = Signal(2, name=f"token_matched{n}"), Signal.like(mask, name=f"mask{n}")
-            m.d.sync += [later.eq(token), later_mask.eq(mask)]
-            token, mask = later, later_mask
+            later = Signal(2, name=f"token_matched{n}")
+            m.d.sync += later.eq(token)
+            token = later
+        for n in range(Matcher.latency - 1):
+            later_mask = Signal.like(mask, name=f"mask{n}")
+            m.d.sync += later_mask.eq(mask)
+            mask = later_mask
         m.d.sync += [self.found_valid.eq(token[0]), self.found.last.eq(token[1]),
                      self.found.hits.eq(matcher.match & mask)]
         return m
 
-    def _mask(self, m: Module, accept, start, end, number, swap, token) -> Signal:
-        """Which probes take part in which lanes of the read whose keys are at the matcher.
+    def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:
+        """Which probes take part in which lanes of the read whose keys were at the matcher in the last cycle.
 
         A probe's window starts and ends with a read's number within the pass, found by equality, and the lanes of that
-        read from which on it is so.
+        read from which on it is so. Both are made of ``start`` and ``end``, of the cycle before ``loads`` tells whose
+        they are, and so is what tells whether the task is masked.
         """
         config = self._config
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
@@ -162,37 +177,42 @@ class Scanner(wiring.Component):
         group = Signal(groups_bits(config))
         with m.If(valid):
             m.d.sync += group.eq(Mux(last, 0, group + 1))
-        lane0 = Signal(range(max(2, lanes)))  # where the reads of the batch being collected begin
-        m.d.comb += lane0.eq(Mux(number == 0, self.task.payload.start, self.first)[:lane_bits])
+        part = Signal()
+        m.d.sync += part.eq(~task.masked)
+        ends: list[tuple[str, Signal, Signal]] = []
+        for name, edge in (("start", start), ("end", end)):
+            # Lane l is the (l − lane0) mod lanes-th tuple of a read, if the batch's reads begin in lane0.
+            known = Signal(position_bits(config), name=f"{name}_known")
+            lane0 = self.first[:lane_bits]
+            m.d.sync += known.eq(edge)
+            ends.append((name, known, Cat((lane - lane0)[:lane_bits] >= known[:lane_bits] for lane in range(lanes))
+                         if lanes > 1 else Const(1)))
+        # The lanes' part follows a cycle behind that of the reads' numbers.
+        swapped = Signal()
+        m.d.sync += swapped.eq(swap)
         mask = Signal(config.probes * lanes)
         for probe in range(config.probes):
-            load = Signal(name=f"load{probe}")
-            m.d.comb += load.eq(accept & (number == probe))
+            members = [Signal(name=f"member{probe}_{n}") for n in range(2)]
+            with m.If(swapped):
+                m.d.sync += [members[1].eq(members[0]), members[0].eq(0)]
+            with m.If(loads[probe]):
+                m.d.sync += members[0].eq(part)
             since = []  # per edge, the lanes that lie behind it
-            for name, edge in (("start", start), ("end", end)):
+            for name, edge, edge_lanes in ends:
                 at = [Signal(groups_bits(config), name=f"{name}{probe}_{n}") for n in range(2)]
                 edges = [Signal(lanes, name=f"{name}_lanes{probe}_{n}") for n in range(2)]
-                passed, here = Signal(name=f"{name}_passed{probe}"), Signal(name=f"{name}_here{probe}")
-                with m.If(load):
-                    # Lane l is the (l − lane0) mod lanes-th tuple of a read.
-                    m.d.sync += [at[0].eq(edge[lane_bits:]),
-                                 edges[0].eq(Cat((lane - lane0)[:lane_bits] >= edge[:lane_bits]
-                                                 for lane in range(lanes)) if lanes > 1 else 1)]
+                before, passed, here = (Signal(name=f"{name}_{kind}{probe}") for kind in ("before", "passed", "here"))
+                with m.If(loads[probe]):
+                    m.d.sync += [at[0].eq(edge[lane_bits:]), edges[0].eq(edge_lanes)]
                 with m.If(swap):
-                    m.d.sync += [at[1].eq(at[0]), edges[1].eq(edges[0])]
-                m.d.comb += here.eq(at[1] == group)
+                    m.d.sync += at[1].eq(at[0])
+                with m.If(swapped):
+                    m.d.sync += edges[1].eq(edges[0])
+                m.d.sync += [here.eq(at[1] == group), passed.eq(before)]
                 with m.If(valid):
-                    m.d.sync += passed.eq(~last & (passed | here))
+                    m.d.sync += before.eq(~last & (before | (at[1] == group)))
                 since.append([passed | (here & edges[1][lane]) for lane in range(lanes)])
             for lane in range(lanes):
                 # Beyond its window's end only the last batch member could be, in the rest of the last read.
-                m.d.comb += mask[probe * lanes + lane].eq(since[0][lane] & ~since[1][lane])
-        members = [Signal(config.probes, name=f"members{n}") for n in range(2)]
-        with m.If(accept):
-            part = ~self.task.payload.masked
-            m.d.sync += members[0].eq(Mux(number == 0, part, members[0] | (part << number)))
-        with m.If(swap):
-            m.d.sync += members[1].eq(members[0])
-        taking_part = Signal.like(mask)
-        m.d.comb += taking_part.eq(mask & Cat(members[1][n // lanes] for n in range(config.probes * lanes)))
-        return taking_part
+                m.d.comb += mask[probe * lanes + lane].eq(members[1] & since[0][lane] & ~since[1][lane])
+        return mask

@@ -23,7 +23,7 @@ class Storage(wiring.Component):
     effect; by count, together with the store that pushes them out.
 
     An operation takes two cycles: in the first it is looked at by itself, in the second what is known of it, all in
-    registers, is put together. No path goes through both.
+    registers, is put together, and counters follow a cycle later. No path goes through two of these.
 
     The ring is banked: position p lies in lane p mod lanes. It has room for `STORES` tuples more than can be live, so
     that those may be stored before what has expired is read for the last time.
@@ -35,6 +35,7 @@ class Storage(wiring.Component):
         ``rows``, ``keys``: read ports of the ring, one a lane; ``keys`` belong to the ``rows`` of two cycles ago.
         ``scanning``, ``position``: whether a pass is under way, and the first position it has still to read.
         ``waiting``, ``first``: whether probes wait for the next pass, and the first position that will read.
+        ``claiming``: a task was handed over that neither of these speaks for yet.
         ``written``: the position up to which, exclusive, tuples are written.
         ``stall_…``, ``stores_high``: for `RegionCounters`.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
@@ -55,6 +56,7 @@ class Storage(wiring.Component):
             "position": In(position),
             "waiting": In(1),
             "first": In(position),
+            "claiming": In(1),
             "written": Out(position),
             "stall_probe": Out(1),
             "stall_store": Out(1),
@@ -73,6 +75,7 @@ class Storage(wiring.Component):
 
         live = Signal(range(depth + 1))  # tuples in the sub-window
         some = Signal()  # live != 0
+        brim = Signal()  # live == depth
         head = Signal(position_bits(config))  # position of the oldest one
         tail = self.written  # position for the next one
         head_row = Signal(ROW_BITS)  # row id of the oldest one, less index
@@ -80,17 +83,16 @@ class Storage(wiring.Component):
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
 
         # First cycle: what the operation is.
-        seen = Signal()
-        go = Signal()  # the operation takes effect
-        store, probe, flush, mine = Signal(), Signal(), Signal(), Signal()
-        timed, alone = Signal(), Signal()  # it has an event time; it concerns nobody else
+        seen, go = Signal(), Signal()  # it was looked at; it takes effect
+        store, probe, flush, mine = (Signal(name=name) for name in ("store", "probe", "flush", "mine"))
+        timed, alone = Signal(), Signal(name="alone")  # tuples expire before it; it concerns nobody else
         is_tuple = op.op == Op.TUPLE
         m.d.sync += [
             seen.eq(self.i.valid & ~go),
             store.eq(is_tuple & (op.stream == own)),
             probe.eq(is_tuple & (op.stream != own)),
             flush.eq(op.op == Op.FLUSH),
-            timed.eq((op.op != Op.FLUSH) & (op.op != Op.MASK)),
+            timed.eq(self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)),
             alone.eq((op.op == Op.TICK) | (op.op == Op.MASK)),
             mine.eq(turn == self.index),
         ]
@@ -98,49 +100,51 @@ class Storage(wiring.Component):
         with m.If(self.i.valid & (op.op == Op.MASK) & (op.body[:len(self.index)] == self.index)):
             m.d.sync += masked.eq(op.stream)
 
-        # An own tuple takes effect, and it is stored; the oldest one leaves.
-        counted, stored, advance = Signal(), Signal(), Signal()
+        # Second cycle: an own tuple takes effect, and it is stored; the oldest one leaves.
+        counted, stored, advance = (Signal(name=name) for name in ("counted", "stored", "advance"))
+        # Third cycle: what follows from it, before the next operation's second.
+        was_counted, was_stored, advanced = (Signal(name=name) for name in ("was_counted", "was_stored", "advanced"))
+        m.d.sync += [was_counted.eq(counted), was_stored.eq(stored), advanced.eq(advance)]
+
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
-        by_count = self._count(m, counted, advance)
-        brim = Signal()  # as many are live as can be
+        by_count = self._count(m, was_counted, advanced)
         if config.time_bits:
             late, known = self._age(m, stored & ~some, advance, stored, head)
-            concerned = some & self.window.timed & timed
-            by_time, settled = seen & concerned & known & late, ~concerned | (known & ~late)
+            by_time, settled = seen & some & timed & known & late, ~(some & timed) | (known & ~late)
         else:
             by_time, settled = Const(0), Const(1)
         full = Signal()
-        space = self._space(m)
+        space = self._space(m, stored)
         m.d.comb += [
             full.eq(brim & ~by_count),
             counted.eq(seen & settled & store & (~mine | (~full & space))),
             stored.eq(counted & mine),
             advance.eq(by_time | (counted & by_count)),
-            # What becomes of a store does not wait to hear whether a probe would be taken.
             go.eq(counted | (seen & settled & (((probe | flush) & self.task.ready) | alone))),
             self.i.ready.eq(go),
             self.stall_probe.eq(self.task.valid & ~self.task.ready),
             self.stall_store.eq(seen & settled & store & mine & ~full & ~space),
             self.stall_expiry.eq(seen & ~settled),
         ]
+        # Nothing looks at these before they are right again: not before a tuple that leaves by time is followed by the
+        # next one's time, and a store by another operation.
         m.d.sync += [
-            live.eq(live + stored - advance),
-            some.eq(Mux(stored, 1, Mux(advance, live != 1, some))),
-            brim.eq(Mux(stored, Mux(advance, brim, live == depth - 1), brim & ~advance)),
-            tail.eq(tail + stored),
-            head.eq(head + advance),
+            live.eq(live + was_stored - advanced),
+            some.eq(Mux(was_stored, 1, Mux(advanced, live != 1, some))),
+            brim.eq(Mux(was_stored, Mux(advanced, brim, live == depth - 1), brim & ~advanced)),
         ]
+        with m.If(stored):
+            m.d.sync += tail.eq(tail + 1)
         with m.If(advance):
+            m.d.sync += head.eq(head + 1)
+        with m.If(advanced):
             m.d.sync += head_row.eq(head_row + config.cores)
         with m.If(counted):
             m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
         with m.If(seen & settled & store & mine & full):
             m.d.sync += self.overflow.eq(1)
-        m.d.comb += [
-            # These stand still, as the input does.
-            self.overflow_row.eq(head_row + config.cores * depth + self.index),
-            self.overflow_after.eq(probes),
-        ]
+        m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
+        m.d.comb += self.overflow_after.eq(probes)
 
         bounds_at = config.keys(other(self._side)).width
         bounds = op.body[bounds_at:bounds_at + config.bounds(other(self._side)).width]
@@ -148,13 +152,16 @@ class Storage(wiring.Component):
         m.d.comb += [
             self.task.valid.eq(seen & (probe | flush) & settled),
             task.start.eq(head),
+            task.end.eq(Mux(flush, head, tail)),
             task.count.eq(Mux(flush, 0, live)),
             task.row.eq(head_row),
             task.masked.eq(masked),
             task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
         ]
-        with m.If(go & probe):
+        probed = Signal()
+        m.d.sync += probed.eq(go & probe)
+        with m.If(probed):
             m.d.sync += probes.eq(probes + 1)
 
         body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
@@ -171,7 +178,7 @@ class Storage(wiring.Component):
             ]
         return m
 
-    def _count(self, m: Module, counted: Signal, advance: Signal) -> Signal:
+    def _count(self, m: Module, counted: Signal, advanced: Signal) -> Signal:
         """Whether the store that comes next, if any, pushes out the oldest tuple.
 
         That is so when its row id is past the oldest one's by the window's length. What is left of that length is kept,
@@ -182,7 +189,7 @@ class Storage(wiring.Component):
         rows = Mux(self.window.rows[bits:].any(), 2**bits - 1, self.window.rows[:bits])
         whole, left = Signal(signed(bits + 2)), Signal(signed(bits + 2))
         started = Signal()  # the settings stand by the first store
-        change = Mux(advance, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
+        change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
             whole.eq(rows + self.index - 1),
@@ -209,19 +216,19 @@ class Storage(wiring.Component):
         ]
         return late, ~pending[0]
 
-    def _space(self, m: Module) -> Signal:
+    def _space(self, m: Module, stored: Signal) -> Signal:
         """Whether the slot at the tail has been read by all who have to. Known a cycle late, which is no matter: two
         stores are two cycles apart, and a probe that is to read claims what it reads before another store comes.
         """
-        reach = self._config.capacity + STORES
-        border = Signal(position_bits(self._config))
+        bits, reach = position_bits(self._config), self._config.capacity + STORES
+        border = Signal(bits, init=-reach % 2**bits)  # what must be read before the next store: the tail less reach
         space = Signal()
-        m.d.comb += border.eq(self.written - reach)
-        behind = [(border - at)[len(border) - 1] for at in (self.position, self.first)]
-        m.d.sync += space.eq(~(self.scanning & ~behind[0]) & ~(self.waiting & ~behind[1]))
+        with m.If(stored):
+            m.d.sync += border.eq(border + 1)
+        behind = [(border - at)[bits - 1] for at in (self.position, self.first)]
+        m.d.sync += space.eq(~(self.scanning & ~behind[0]) & ~(self.waiting & ~behind[1]) & ~self.claiming)
 
-        unread = Signal(position_bits(self._config))
-        ahead = Signal(signed(position_bits(self._config)))
+        unread, ahead = Signal(bits), Signal(signed(bits))
         m.d.comb += [
             unread.eq(Mux(self.scanning, self.position, Mux(self.waiting, self.first, self.written))),
             ahead.eq(self.written - self._config.capacity - unread),

@@ -26,8 +26,8 @@ class Matcher(wiring.Component):
 
     Ports:
         ``keys``: the stored tuples of stream ``side``, one a lane.
-        ``bounds``, ``load``: the bounds of a probe of the other stream, and the place (one bit each) that takes them in
-        the batch being collected.
+        ``bounds``, ``hold``: the bounds of a probe of the other stream are taken in a cycle without ``hold``.
+        ``load``: the place (one bit each) in the batch being collected that the bounds taken go to.
         ``swap``: the batch collected so far is what the keys of the *next* cycle are compared with.
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
     """
@@ -40,6 +40,7 @@ class Matcher(wiring.Component):
         super().__init__({
             "keys": In(struct(config.keys(side))).array(config.lanes),
             "bounds": In(struct(config.bounds(other(side)))),
+            "hold": In(1),
             "load": In(config.probes),
             "swap": In(1),
             "match": Out(config.probes * config.lanes),
@@ -53,13 +54,14 @@ class Matcher(wiring.Component):
         orders = [order_of(built_for, widths[f"key{slot}"]) for slot in slots]
 
         # Everything arrives coded, a cycle later; registers of data need no reset.
-        load, swap = Signal(config.probes), Signal()
-        m.d.sync += [load.eq(self.load), swap.eq(self.swap)]
+        swap = Signal()
+        m.d.sync += swap.eq(self.swap)
         coded = []
         for j, order in enumerate(orders):
             for end in ("lo", "hi"):
                 code = Signal(order.bits, name=f"{end}{j}", reset_less=True)
-                m.d.sync += code.eq(order.bound(self.bounds[f"{end}{j}"]))
+                with m.If(~self.hold):
+                    m.d.sync += code.eq(order.bound(self.bounds[f"{end}{j}"]))
                 coded.append(code)
         lanes: list[list[Signal]] = []
         for lane, keys in enumerate(self.keys):
@@ -75,7 +77,7 @@ class Matcher(wiring.Component):
             for code in coded:
                 collected = Signal.like(code, name=f"collected{probe}_{code.name}")
                 held = Signal.like(code, name=f"held{probe}_{code.name}")
-                with m.If(load[probe]):
+                with m.If(self.load[probe]):
                     m.d.sync += collected.eq(code)
                 with m.If(swap):
                     m.d.sync += held.eq(collected)

@@ -78,7 +78,7 @@ def test_latency_of_a_probe():
     """From the cycle in which the probe is taken: 256 slots, two cycles of memory, three of comparison, list, steps."""
     ops = [stored(0) for _ in range(DEPTH)] + [probe(0, 0)]
     (cycle,) = star_cycles(Window(rows=DEPTH), ops, 0)
-    assert cycle - 2 * DEPTH == DEPTH + 17
+    assert cycle - 2 * DEPTH == DEPTH + 20
 
 
 def test_two_batches_are_scanned_and_a_third_collected_before_a_region_whose_results_stand_takes_no_more():
@@ -91,7 +91,7 @@ def test_two_batches_are_scanned_and_a_third_collected_before_a_region_whose_res
         sink = tb.sink("o", scripted([True] * 800))
         await tb.run(lambda: tb.cycle == 800, limit=801)
         # The first probe came alone, when nothing was under way.
-        assert len(source.cycles) == 64 + 1 + 4 + 4
+        assert len(source.cycles) == 64 + 1 + 4 + 4 + 1
         assert source.cycles[-1] < 2 * 64 + 64 + 30
         await tb.run(lambda: len(sink.items) == 30 * 65, limit=30 * 70)
 

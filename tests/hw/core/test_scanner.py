@@ -65,7 +65,7 @@ def prepare(tb, config, contents, tasks, idle=None):
     layout = task_layout(config, "r")
     bits = position_bits(config)
     source = tb.source("task", [
-        layout.const({"start": start % 2**bits, "count": end - start, "row": 3 * start, "flush": flush,
+        layout.const({"start": start % 2**bits, "end": end % 2**bits, "count": end - start, "row": 3 * start, "flush": flush,
                       "bounds": {"lo0": low, "hi0": high}}).as_bits()
         for start, end, low, high, flush in tasks], idle)
     return source, outcomes
@@ -144,7 +144,7 @@ def test_a_read_a_cycle_with_no_cycle_between_passes(lanes, probes, start):
         assert set(sizes) == {CAPACITY // lanes}
         assert {b - a for a, b in pairwise(outcomes.cycles)} == {1}
         # A pass must be long enough for all of the next batch to come meanwhile.
-        assert (outcomes.passes[1][0] == (1 << probes * lanes) - 1) == (probes < CAPACITY // lanes - 1)
+        assert (outcomes.passes[1][0] == (1 << probes * lanes) - 1) == (2 * probes < CAPACITY // lanes)
 
     simulate(Scanner(config, "r"), body)
 

@@ -52,8 +52,12 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
         match = tb.watch("match")
         seen = []
 
+        places = [0]
+
         async def cycle(load, swap, read=None):
-            tb.set("load", 0 if load is None else 1 << load[0])
+            # The bounds of the last cycle go where they belong in this one.
+            tb.set("load", places.pop())
+            places.append(0 if load is None else 1 << load[0])
             tb.set("swap", swap)
             if load is not None:
                 tb.set("bounds", packed(bounds, load[1]))
