@@ -73,8 +73,8 @@ def _input(full: int, count: int, order: str, pattern: str) -> tuple[splitjoin.Q
     return query, part(0, at), part(at, at + 2 * count)
 
 
-def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int = 1) -> None:
-    """Cycles from accepting a probe to its star, less the trees' levels and the scan, on an idle device."""
+def measured_latency(cores: int, window: int, lanes: int, probes: int) -> int:
+    """Cycles from accepting a probe to its star on an idle device: the median of 20 probes that find nothing."""
     device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes,
                        stall_in=1 - 1 / (8 * window + 200))
     query, before, after = _input(cores * window, 20, "total", "alternating")
@@ -84,8 +84,12 @@ def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int 
         session.flush()
         latencies = session.latencies()
     assert latencies is not None
-    depth = levels(cores, 2)
-    measured = sorted(latencies[-20:].tolist())[10]
+    return int(sorted(latencies[-20:].tolist())[10])
+
+
+def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int = 1) -> None:
+    """That latency less the trees' levels and the scan."""
+    measured, depth = measured_latency(cores, window, lanes, probes), levels(cores, 2)
     out.add("latency_constant_cycles", measured - window // lanes - 2 * depth, "cycles",
             {"cores": cores, "sub_window": window, "lanes": lanes, "probes": probes, "fanout": 2, "fanin": 2,
              "latency": measured},

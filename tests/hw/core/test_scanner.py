@@ -65,8 +65,8 @@ def prepare(tb, config, contents, tasks, idle=None):
     layout = task_layout(config, "r")
     bits = position_bits(config)
     source = tb.source("task", [
-        layout.const({"start": start % 2**bits, "end": end % 2**bits, "count": end - start, "row": 3 * start, "flush": flush,
-                      "bounds": {"lo0": low, "hi0": high}}).as_bits()
+        layout.const({"start": start % 2**bits, "end": end % 2**bits, "count": end - start, "row": 3 * start,
+                      "flush": flush, "bounds": {"lo0": low, "hi0": high}}).as_bits()
         for start, end, low, high, flush in tasks], idle)
     return source, outcomes
 
