@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration, ItemKind
 
 from ..layouts import result_layout, window_layout
+from ..network.buffer import Buffer
 from ..network.queue import Queue
 from ..tech.ram import Ram
 from .layouts import STORES, batch_layout, found_layout, groups_bits
@@ -99,12 +100,15 @@ class Emitter(wiring.Component):
             found_list.w_addr.eq(top[:-1]), found_list.w_data.group.eq(group),
             found_list.w_en.eq(write), write.eq(valid & some.any()),
         ]
-        # A pass that has ended: up to where its entries go, and which probes have any.
-        past = Signal(data.StructLayout({"valid": 1, "end": top.shape(), "some": probes}))
+        # A pass that has ended: up to where its entries go, less one, and which probes have any.
+        past = Signal(data.StructLayout({"end": top.shape(), "before": top.shape(), "some": probes}))
+        past_valid = Signal()
         leaving = Signal.like(past)  # the same for the batch that leaves
+        leaving_valid = Signal()
         ended, starts = Signal(), Signal(init=1)  # the last read was a pass's last; so the next is one's first
-        shown = Signal(pointer)  # the end as far as one may look ahead of that: the next pass may have begun
-        m.d.sync += [ended.eq(valid & last_read), shown.eq(top)]
+        # The end as far as one may look ahead of that, as the next pass may have begun; and less one.
+        shown, before_shown = Signal(pointer), Signal(pointer)
+        m.d.sync += [ended.eq(valid & last_read), shown.eq(top), before_shown.eq(top - 1)]
         with m.If(write):
             m.d.sync += top.eq(top + 1)
         with m.If(valid):
@@ -114,45 +118,55 @@ class Emitter(wiring.Component):
         active = Signal()
         cursor = Signal(pointer)
         probe = Signal(range(max(2, probes)))
-        room, finished, finish, look = Signal(), Signal(), Signal(), Signal()
-        last = Signal()
+        room = Signal()
+        # Whether the cursor has come to either end; of the second, and of a new place, that is known a cycle late.
+        at_end, at_shown = Signal(), Signal()
+        known, settled = Signal(), Signal()
+        finished, finish, look, last = (Signal(name=name) for name in ("finished", "finish", "look", "last"))
         m.d.comb += [
-            room.eq(items.level < _ITEMS - 3),
-            finished.eq(leaving.valid & ((cursor == leaving.end) | ~leaving.some[0])),
-            finish.eq(active & room & finished),
-            look.eq(active & room & ~finished & (leaving.valid | (cursor != shown))),
-            last.eq(probe == batch.probes),
+            finished.eq(at_end | ~leaving.some[0]),
+            finish.eq(active & room & settled & known & finished),
+            look.eq(active & room & settled & Mux(known, ~finished, ~at_shown)),
             found_list.r_addr.eq(cursor[:-1]),
         ]
-        with m.If(active & ~leaving.valid & past.valid):
-            m.d.sync += [leaving.eq(past), past.valid.eq(0)]
+        m.d.sync += [
+            room.eq(items.level < _ITEMS - 6),
+            known.eq(leaving_valid & ~(finish & last)), settled.eq(~finish),
+            at_end.eq(Mux(look, cursor == leaving.before, cursor == leaving.end)),
+            at_shown.eq(Mux(look, cursor == before_shown, cursor == shown)),
+        ]
+        with m.If(active & ~leaving_valid):
+            m.d.sync += [leaving.eq(past), leaving_valid.eq(past_valid), past_valid.eq(0)]
         with m.If(ended):
-            m.d.sync += [past.valid.eq(1), past.end.eq(top), past.some.eq(so_far)]
+            m.d.sync += [past_valid.eq(1), past.end.eq(top), past.before.eq(top - 1), past.some.eq(so_far)]
         with m.If(look):
             m.d.sync += cursor.eq(cursor + 1)
         with m.If(finish):
             m.d.sync += [cursor.eq(Mux(last, leaving.end, begin)), probe.eq(Mux(last, 0, probe + 1)),
                          leaving.some.eq(leaving.some >> 1)]
             with m.If(last):
-                m.d.sync += [active.eq(0), leaving.valid.eq(0), begin.eq(leaving.end)]
+                m.d.sync += [active.eq(0), leaving_valid.eq(0), begin.eq(leaving.end)]
         with m.If(accept):
             m.d.sync += active.eq(1)
+        m.d.sync += last.eq(probe == batch.probes)
 
         token = Cat(look, finish, last & batch.flush, probe)
         looking = Signal.like(token)
         looked = Signal.like(token)
         m.d.sync += [looking.eq(token), looked.eq(looking)]
-        token = looked
         entry_read = found_list.r_data
-        mine = Signal(lanes)
-        m.d.comb += [
-            mine.eq(Array(entry_read.hits[n * lanes:(n + 1) * lanes] for n in range(probes))[token[3:]]),
-            items.i.payload.end.eq(token[1]), items.i.payload.flush.eq(token[2]),
-            items.i.payload.group.eq(entry_read.group), items.i.payload.lanes.eq(mine),
-            items.i.valid.eq((token[0] & mine.any()) | token[1]),
+        read, end = Signal(name="read"), Signal(name="end")  # an entry was read; a probe ends
+        m.d.sync += [
+            read.eq(looked[0]), end.eq(looked[1]), items.i.payload.flush.eq(looked[2]),
+            items.i.payload.group.eq(entry_read.group),
+            items.i.payload.lanes.eq(Array(entry_read.hits[n * lanes:(n + 1) * lanes]
+                                           for n in range(probes))[looked[3:]]),
         ]
+        m.d.comb += [items.i.payload.end.eq(end), items.i.valid.eq((read & items.i.payload.lanes.any()) | end)]
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.
-        m.d.comb += self.batch.ready.eq(~active & ~looking[:2].any() & ~looked[:2].any() & ~items.o.valid & ~busy)
+        idle = Signal()
+        m.d.sync += idle.eq(~active & ~looking[:2].any() & ~looked[:2].any() & ~read & ~end & ~items.o.valid & ~busy)
+        m.d.comb += self.batch.ready.eq(idle & ~active)
 
     def _express(self, m: Module, items: Queue, batch, accept, busy) -> None:
         """Items into results and stars.
@@ -164,22 +178,26 @@ class Emitter(wiring.Component):
         config, window = self._config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
         probe = Signal(ROW_BITS)  # row id of the probe whose results leave
-        since = Signal(32)  # probes since the last star
+        nth_probe = Signal(32, init=1)  # of this probe, since the last star
+        some_since = Signal()  # there were probes since
+        stars, slices = Signal(name="stars"), Signal(name="slices")  # there are stars at all, and inner ones
         starred = Signal()  # the star of a flush has left
         offset_bits = groups_bits(config) + lane_bits
 
         # The item at hand, its lanes in the order of their tuples' age: the batch tells in which one a read begins.
         hand = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config), "due": lanes}))
         first, nth = Signal(lanes), Signal(range(max(2, lanes)))
-        following, done = Signal(), Signal()  # the next tuple is taken from it; the one before has left
-        step = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "offset": offset_bits}))
+        # What is taken from it goes through a buffer: the host's readiness would otherwise reach back to the list.
+        m.submodules.steps = steps = Buffer(data.StructLayout({"end": 1, "flush": 1, "offset": offset_bits}))
+        step = steps.o.payload
         lone = Signal()
         m.d.comb += [
             first.eq(Cat(hand.due[n] & ~hand.due[:n].any() for n in range(lanes))),
             lone.eq(~(hand.due & ~first).any()),
             nth.eq(Cat(Cat(first[n] for n in range(lanes) if n >> bit & 1).any() for bit in range(lane_bits))),
-            following.eq(~step.valid | done),
-            items.o.ready.eq(~hand.valid | (following & lone)),
+            steps.i.valid.eq(hand.valid), steps.i.payload.end.eq(hand.end), steps.i.payload.flush.eq(hand.flush),
+            steps.i.payload.offset.eq(Cat(nth[:lane_bits], hand.group)),
+            items.o.ready.eq(~hand.valid | (steps.i.ready & lone)),
         ]
         due = Cat(Array(items.o.payload.lanes[(n + begin) % lanes] for begin in range(lanes))[batch.lane]
                   for n in range(lanes))
@@ -187,27 +205,27 @@ class Emitter(wiring.Component):
             m.d.sync += [hand.valid.eq(items.o.valid), hand.end.eq(items.o.payload.end),
                          hand.flush.eq(items.o.payload.flush), hand.group.eq(items.o.payload.group),
                          hand.due.eq(Mux(items.o.payload.end, 0, due))]
-        with m.Elif(following):
+        with m.Elif(steps.i.ready):
             m.d.sync += hand.due.eq(hand.due & ~first)
-        with m.If(following):
-            m.d.sync += [step.valid.eq(hand.valid), step.end.eq(hand.end), step.flush.eq(hand.flush),
-                         step.offset.eq(Cat(nth[:lane_bits], hand.group))]
 
         border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
-        seen, slice_, star = Signal(), Signal(), Signal()
+        seen, slice_, star = (Signal(name=name) for name in ("seen", "slice_", "star"))
         kind = Signal(ItemKind)
-        make, free, act = Signal(), Signal(), Signal()
+        make, free, act = (Signal(name=name) for name in ("make", "free", "act"))
         m.d.sync += [
-            seen.eq(step.valid & ~act),
-            slice_.eq((window.slice != 0) & Mux(step.end, ~step.flush & (border < batch.count), step.offset >= border)),
-            star.eq((window.precision != 0) & ~starred
-                    & Mux(step.flush, since != 0, (since + 1) == window.precision)),
+            seen.eq(steps.o.valid & ~act),
+            slices.eq(window.slice != 0),
+            slice_.eq(slices & Mux(step.end, ~step.flush & (border < batch.count), step.offset >= border)),
+            stars.eq(window.precision != 0),
+            star.eq(stars & ~starred & Mux(step.flush, some_since, nth_probe == window.precision)),
         ]
         m.d.comb += [
             free.eq(~self.o.valid | self.o.ready),
-            act.eq(step.valid & free & (seen | (~step.end & (window.slice == 0)))),
+            act.eq(steps.o.valid & free & (seen | (~step.end & ~slices))),
+            steps.o.ready.eq(act & ~(seen & slice_) & ~(step.end & step.flush & star)),
+            self.matched.eq(steps.o.ready & ~step.end),
             self.stall_output.eq(self.o.valid & ~self.o.ready),
-            busy.eq(hand.valid | step.valid),
+            busy.eq(hand.valid | steps.o.valid),
         ]
         with m.If(act):
             m.d.comb += make.eq(1)
@@ -215,13 +233,13 @@ class Emitter(wiring.Component):
                 m.d.comb += kind.eq(ItemKind.SLICE)
                 m.d.sync += border.eq(border + window.slice)
             with m.Elif(~step.end):
-                m.d.comb += [kind.eq(ItemKind.PAIR), done.eq(1), self.matched.eq(1)]
+                m.d.comb += kind.eq(ItemKind.PAIR)
             with m.Elif(step.flush):
-                m.d.comb += [kind.eq(Mux(star, ItemKind.STAR, ItemKind.END)), done.eq(~star)]
-                m.d.sync += [starred.eq(star), since.eq(0)]
+                m.d.comb += kind.eq(Mux(star, ItemKind.STAR, ItemKind.END))
+                m.d.sync += [starred.eq(star), nth_probe.eq(1), some_since.eq(0)]
             with m.Else():
-                m.d.comb += [kind.eq(ItemKind.STAR), make.eq(star), done.eq(1)]
-                m.d.sync += [probe.eq(probe + 1), since.eq(Mux(star, 0, since + 1))]
+                m.d.comb += [kind.eq(ItemKind.STAR), make.eq(star)]
+                m.d.sync += [probe.eq(probe + 1), nth_probe.eq(Mux(star, 1, nth_probe + 1)), some_since.eq(~star)]
         with m.If(accept):
             m.d.sync += border.eq(window.slice)
 

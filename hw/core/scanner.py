@@ -82,30 +82,34 @@ class Scanner(wiring.Component):
         row = Signal(ROW_BITS)
         reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
         take, taken = Signal(), Signal()  # it becomes the batch under way; it became so in the last cycle
-        opening = Signal()  # the task is the first of its batch
+        opens = Signal()  # the task is the first of its batch, which it then becomes at once
+        closed = Signal()  # the batch takes no more
+        most = Signal.like(number)  # probes of a batch
+        m.d.sync += most.eq(Mux(self.single, 1, probes))
         begin, start, end = (Signal(position_bits(config), name=name) for name in ("begin", "start", "end"))
         m.d.comb += [
-            opening.eq(number == 0),
-            # For the bounds collected so far to reach their comparators, which lag behind by `_READ_LATENCY` cycles.
-            accept.eq(held & ~take & ~taken & ~flush & (number != Mux(self.single, 1, probes))),
-            begin.eq(Mux(opening, task.start, self.first)),
+            # Not in the two cycles from taking a batch on, for the bounds collected so far to reach their comparators,
+            # which lag behind by `_READ_LATENCY` cycles.
+            opens.eq(held & ~self.waiting & ~taken),
+            accept.eq(opens | (held & ~closed & ~taken & ~take)),
+            begin.eq(Mux(self.waiting, self.first, task.start)),
             start.eq(task.start - begin),
             end.eq(task.end - begin),
-            self.waiting.eq(~opening),
-            self.claiming.eq(held & opening),
+            self.claiming.eq(held & ~self.waiting),
             self.compared.eq(Mux(accept & ~task.masked, task.count, 0)),
         ]
         loads = Signal(probes)  # the probe of the batch that the last task became
         m.d.sync += loads.eq(Mux(accept, 1 << number, 0))
         m.d.comb += matcher.load.eq(loads)
         with m.If(accept):
-            m.d.sync += [number.eq(number + 1), flush.eq(task.flush)]
-            with m.If(opening | ~task.flush):
+            m.d.sync += [number.eq(number + 1), flush.eq(task.flush), self.waiting.eq(1),
+                         closed.eq(task.flush | ((number + 1) == most))]
+            with m.If(~self.waiting | ~task.flush):
                 m.d.sync += reach.eq(end)
-            with m.If(opening):
-                m.d.sync += [self.first.eq(task.start), row.eq(task.row)]
+        with m.If(opens):
+            m.d.sync += [self.first.eq(task.start), row.eq(task.row)]
         with m.If(take):
-            m.d.sync += [number.eq(0), flush.eq(0)]
+            m.d.sync += [number.eq(0), flush.eq(0), self.waiting.eq(0), closed.eq(0)]
         m.d.sync += taken.eq(take)
 
         # The pass under way.
@@ -116,9 +120,9 @@ class Scanner(wiring.Component):
         m.d.comb += [
             # All that a probe may see was written before it came.
             issue.eq(self.scanning & self.room),
-            take.eq(~opening & (~self.scanning | (issue & last)) & ~self.batch.valid),
+            take.eq(self.waiting & (~self.scanning | (issue & last)) & ~self.batch.valid),
             self.reads.eq(issue),
-            self.stall_results.eq(Mux(self.scanning, ~self.room, ~opening & ~take)),
+            self.stall_results.eq(Mux(self.scanning, ~self.room, self.waiting & ~take)),
         ]
         with m.If(self.batch.ready):
             m.d.sync += self.batch.valid.eq(0)
@@ -129,7 +133,11 @@ class Scanner(wiring.Component):
             m.d.sync += [
                 self.scanning.eq(1), self.position.eq(self.first), left.eq(reach), last.eq(reach <= lanes),
                 lower.eq(self.first[lane_bits:]), upper.eq(self.first[lane_bits:] + 1),
-                self.batch.valid.eq(1), self.batch.payload.row.eq(row), self.batch.payload.flush.eq(flush),
+                self.batch.valid.eq(1),
+            ]
+        with m.If(~self.batch.valid):
+            m.d.sync += [
+                self.batch.payload.row.eq(row), self.batch.payload.flush.eq(flush),
                 self.batch.payload.lane.eq(self.first[:lane_bits]), self.batch.payload.probes.eq(number - 1),
                 self.batch.payload.count.eq(reach),
             ]

@@ -19,7 +19,7 @@ class Storage(wiring.Component):
 
     A tuple of the region's own stream is counted, and stored when it is this core's turn: row id mod cores = index. A
     tuple of the other stream becomes a task for the processing side, with a snapshot of the live positions; storing
-    goes on meanwhile. Tuples expire on any arrival: by time, one per five cycles, before the operation takes
+    goes on meanwhile. Tuples expire on any arrival: by time, one per four cycles, before the operation takes
     effect; by count, together with the store that pushes them out.
 
     An operation takes two cycles: in the first it is looked at by itself, in the second what is known of it, all in
@@ -186,12 +186,13 @@ class Storage(wiring.Component):
         """
         config = self._config
         bits = (config.cores * (config.capacity + 2)).bit_length()
-        rows = Mux(self.window.rows[bits:].any(), 2**bits - 1, self.window.rows[:bits])
-        whole, left = Signal(signed(bits + 2)), Signal(signed(bits + 2))
+        rows = Signal(bits, name="window_rows", init=1)  # as if a first store before the settings pushed nothing out
+        whole, left = (Signal(signed(bits + 2), name=name) for name in ("whole", "left"))
         started = Signal()  # the settings stand by the first store
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
+            rows.eq(Mux(self.window.rows[bits:].any(), 2**bits - 1, self.window.rows[:bits])),
             whole.eq(rows + self.index - 1),
             left.eq(Mux(started, left, whole) + change),
         ]
@@ -201,17 +202,17 @@ class Storage(wiring.Component):
         """Whether the oldest tuple is too old for the operation, and whether that is known yet."""
         config, op = self._config, self.i.payload
         m.submodules.times = times = Ram(config.time_bits, config.capacity)
-        last = Signal(config.time_bits)  # the time up to which the oldest tuple stays
         late = Signal()
-        # From a new head to its time there are the memory's cycles, and one each for the sum and the comparison.
-        pending = Signal(Ram.latency + 2)
+        # From a new head to its time there are the memory's cycles, and one for the comparison.
+        pending = Signal(Ram.latency + 1)
+        last = Signal(config.time_bits)  # the time up to which the operation's tuple stays, if it is stored
         m.d.comb += [
-            times.w_en.eq(stored), times.w_addr.eq(self.written[:len(times.w_addr)]), times.w_data.eq(op.ts),
+            times.w_en.eq(stored), times.w_addr.eq(self.written[:len(times.w_addr)]), times.w_data.eq(last),
             times.r_addr.eq(head[:len(times.r_addr)]),
         ]
         m.d.sync += [
-            last.eq(times.r_data + self.window.range),
-            late.eq((last - op.ts)[config.time_bits - 1]),
+            last.eq(op.ts + self.window.range),
+            late.eq((times.r_data - op.ts)[config.time_bits - 1]),
             pending.eq(Mux(first | advance, -1, pending >> 1)),
         ]
         return late, ~pending[0]

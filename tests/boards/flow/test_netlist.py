@@ -32,9 +32,9 @@ def stream(seed: int, name: str, n: int) -> pa.Table:
 
 def test_a_netlist_answers_as_the_golden_model():
     r, s = stream(1, "x", 150), stream(2, "a", 170)
-    for order, window in (("total", "ROWS 16"), ("outer(2)", "ROWS 14 RANGE 40"), ("none", "RANGE 30")):
+    for order in ("total", "outer(2)", "inner(3)"):  # one circuit: a netlist takes long to compile
         query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.a) <= 20",
-                           window=window, order=order, time="ts")
+                           window="ROWS 14 RANGE 40", order=order, time="ts")
         device = NetlistDevice(cores=1, capacity=16, lanes=2, probes=2, stall_in=0.2, stall_out=0.2)
         wanted = run(GoldenDevice(), query, r, s)
         assert len(wanted) > 300

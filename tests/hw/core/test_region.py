@@ -78,7 +78,7 @@ def test_latency_of_a_probe():
     """From the cycle in which the probe is taken: 256 slots, two cycles of memory, three of comparison, list, steps."""
     ops = [stored(0) for _ in range(DEPTH)] + [probe(0, 0)]
     (cycle,) = star_cycles(Window(rows=DEPTH), ops, 0)
-    assert cycle - 2 * DEPTH == DEPTH + 20
+    assert cycle - 2 * DEPTH == DEPTH + 22
 
 
 def test_two_batches_are_scanned_and_a_third_collected_before_a_region_whose_results_stand_takes_no_more():
