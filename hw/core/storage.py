@@ -83,9 +83,9 @@ class Storage(wiring.Component):
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
 
         # First cycle: what the operation is.
-        seen, go = Signal(), Signal()  # it was looked at; it takes effect
+        seen, go = Signal(name="seen"), Signal(name="go")  # it was looked at; it takes effect
         store, probe, flush, mine = (Signal(name=name) for name in ("store", "probe", "flush", "mine"))
-        timed, alone = Signal(), Signal(name="alone")  # tuples expire before it; it concerns nobody else
+        timed, alone = Signal(name="timed"), Signal(name="alone")  # tuples expire before it; it concerns nobody else
         is_tuple = op.op == Op.TUPLE
         m.d.sync += [
             seen.eq(self.i.valid & ~go),
