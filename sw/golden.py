@@ -384,6 +384,8 @@ def _cast(source: Type, target: Type) -> Callable[[Value], Value]:
     if isinstance(source, (Timestamp, Duration)) and isinstance(target, (Timestamp, Duration)):
         per = units_per(source.unit, target.unit)
         return lambda v: v * per
+    if isinstance(target, Int):
+        return lambda v: v
     raise TypeError(f"no cast from {source} to {target}")
 
 

@@ -198,6 +198,8 @@ class _Writer:
                     raise TooWide(f"'{e}'")
                 code += f" / np.float64({a.denominator})"
             return _Value(f"np.float32({self._let(code)})" if e.type.bits == 32 else code, a.valid)
+        if isinstance(e.type, Int):
+            return a
         if not (isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration))):
             raise NotCompiled(f"'{e}'")
         return self._scaled(a, units_per(e.a.type.unit, e.type.unit))

@@ -51,7 +51,7 @@ from .types import (
 from .vector import constant
 
 __all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "divide", "duration", "is_null",
-           "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal"]
+           "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal", "to_float", "to_unit"]
 
 
 
@@ -91,7 +91,7 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     if is_exact(ta) and is_exact(tb):
         return _fold(Arith(EXACT, op, a, b), at)
     type_ = _float_type(a, b)
-    return Arith(type_, op, _to_float(a, type_, at), _to_float(b, type_, at))
+    return Arith(type_, op, to_float(a, type_, at), to_float(b, type_, at))
 
 
 def divide(a: Expr, b: Expr, at: str) -> Expr:
@@ -102,9 +102,9 @@ def divide(a: Expr, b: Expr, at: str) -> Expr:
         raise PredicateError(f"{at!r}: a divisor that is a constant must not be 0")
     both_exact = is_exact(a.type) and is_exact(b.type)
     if isinstance(a, Lit) and isinstance(b, Lit) and both_exact and a.value is not None and b.value is not None:
-        return _to_float(Lit(EXACT, whole(Fraction(cast(Fraction, a.value)) / cast(Fraction, b.value))), FLOAT64, at)
+        return to_float(Lit(EXACT, whole(Fraction(cast(Fraction, a.value)) / cast(Fraction, b.value))), FLOAT64, at)
     type_ = FLOAT64 if both_exact else _float_type(a, b)
-    return Arith(type_, "/", _to_float(a, type_, at), _to_float(b, type_, at))
+    return Arith(type_, "/", to_float(a, type_, at), to_float(b, type_, at))
 
 
 def remainder(op: Literal["div", "mod", "//", "%"], a: Expr, b: Expr, at: str) -> Expr:
@@ -114,7 +114,7 @@ def remainder(op: Literal["div", "mod", "//", "%"], a: Expr, b: Expr, at: str) -
     """
     if op == "mod" and _is_number(a.type) and _is_number(b.type) and not (is_exact(a.type) and is_exact(b.type)):
         type_ = _float_type(a, b)
-        return Arith(type_, op, _to_float(a, type_, at), _to_float(b, type_, at))
+        return Arith(type_, op, to_float(a, type_, at), to_float(b, type_, at))
     if not (is_exact(a.type) and is_exact(b.type)):
         raise PredicateError(f"{at!r}: {op!r} needs exact numbers, not {a.type} and {b.type}")
     if op in ("div", "//") and max(denominator(a), denominator(b)) > 1:
@@ -131,7 +131,7 @@ def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
     if all(_is_number(t) for t in types):
         if any(isinstance(t, Float) for t in types):
             type_ = FLOAT32 if types == {FLOAT32} else FLOAT64
-            return [_to_float(a, type_, at) if a in known else Lit(type_, None) for a in args]
+            return [to_float(a, type_, at) if a in known else Lit(type_, None) for a in args]
         kind = next(iter(types)) if len(types) == 1 else EXACT
         return [a if a in known else Lit(kind, None) for a in args]
     # What can be compared with the first that is no literal has its type.
@@ -140,7 +140,7 @@ def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
     units = [a.type.unit for a in made if isinstance(a.type, (Timestamp, Duration))]
     if units:
         finest = min(units, key=lambda u: TIME_UNITS[u])
-        made = [_to_unit(a, finest) if isinstance(a.type, (Timestamp, Duration)) else a for a in made]
+        made = [to_unit(a, finest) if isinstance(a.type, (Timestamp, Duration)) else a for a in made]
     found = next(m for m, a in zip(made, args, strict=True) if a in known).type
     return [m if a in known else Lit(found, None) for m, a in zip(made, args, strict=True)]
 
@@ -234,7 +234,8 @@ def _float_type(a: Expr, b: Expr) -> Float:
     return FLOAT32 if types == {FLOAT32} else FLOAT64
 
 
-def _to_float(e: Expr, type_: Float, at: str) -> Expr:
+def to_float(e: Expr, type_: Float, at: str) -> Expr:
+    """The number ``e`` as a float of ``type_``."""
     if e.type == type_:
         return e
     if isinstance(e, Lit):
@@ -262,7 +263,8 @@ def _round_to_float32(exact: int | Fraction, near: np.float32) -> float:
     return min(candidates, key=lambda c: (abs(Fraction(c) - exact), int(np.float32(c).view(np.uint32)) & 1))
 
 
-def _to_unit(e: Expr, unit: TimeUnit) -> Expr:
+def to_unit(e: Expr, unit: TimeUnit) -> Expr:
+    """The timestamp or duration ``e`` in ``unit``, as fine as its own or finer."""
     t = e.type
     assert isinstance(t, (Timestamp, Duration))
     if t.unit == unit:
@@ -293,7 +295,7 @@ def _same_unit(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr, TimeUnit]:
         raise PredicateError(f"{at!r}: a timestamp with a time zone cannot be combined with one without ({ta} and "
                              f"{tb}); cast one of them before the join")
     unit = finer(ta.unit, tb.unit)
-    return _to_unit(a, unit), _to_unit(b, unit), unit
+    return to_unit(a, unit), to_unit(b, unit), unit
 
 
 def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
@@ -306,7 +308,7 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
         return a, b
     if _is_number(ta) and _is_number(tb):
         type_ = FLOAT32 if ta == tb == FLOAT32 else FLOAT64
-        return _to_float(a, type_, at), _to_float(b, type_, at)
+        return to_float(a, type_, at), to_float(b, type_, at)
     for kind in (Timestamp, Duration):
         if isinstance(ta, kind) and isinstance(tb, kind):
             x, y, _ = _same_unit(a, b, at)

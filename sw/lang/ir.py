@@ -113,7 +113,9 @@ class Abs(Expr):
 
 @dataclass(frozen=True)
 class Cast(Expr):
-    """``a`` in another type: exact or float32 to a float, or a time to a finer unit (exact)."""
+    """``a`` in another type: a number to a float, an exact number to an integer type that holds it, or a time to a
+    finer unit.
+    """
 
     a: Expr
 

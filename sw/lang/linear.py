@@ -13,7 +13,7 @@ from fractions import Fraction
 from .ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, denominator, sides
 from .ranges import value_range
 from .schema import Side
-from .types import BOOL, EXACT, Duration, Timestamp, units_per
+from .types import BOOL, EXACT, Duration, Int, Timestamp, units_per
 from .vector import constant
 
 __all__ = ["ExactRelation", "Term", "Total", "relation"]
@@ -164,6 +164,8 @@ def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction
             return _collect(e.a, -factor, terms)
         case Cast(a=Expr(type=Timestamp() | Duration() as fine)) if isinstance(e.type, (Timestamp, Duration)):
             return _collect(e.a, factor * units_per(fine.unit, e.type.unit), terms)
+        case Cast(type=Int()):
+            return _collect(e.a, factor, terms)
         case Arith(op="+" | "-"):
             second = factor if e.op == "+" else -factor
             return _collect(e.a, factor, terms) + _collect(e.b, second, terms)

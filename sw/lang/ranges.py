@@ -33,6 +33,8 @@ def value_range(e: Expr) -> Range:
             return -high, -low
         case Abs():
             return _absolute(value_range(e.a))
+        case Cast() if isinstance(e.type, Int):
+            return value_range(e.a)
         case Cast() if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
             per = units_per(e.a.type.unit, e.type.unit)
             low, high = value_range(e.a)

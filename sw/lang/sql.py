@@ -16,20 +16,21 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..errors import PredicateError, SchemaError
 from . import build, functions
+from .casts import cast, sql_type
 from .depth import MAX_DEPTH, too_deep
 from .ir import ArithOp, CmpOp, Expr, Lit
 from .literals import MAX_DIGITS
 from .places import marked
 from .schema import Schema, suggest
 from .sql_errors import short, unreadable, untokenizable
-from .types import DATE, UNIT_NS, Date, Timestamp
+from .types import UNIT_NS, Date, Timestamp
 
 __all__ = ["SUPPORTED", "Reader", "Sql", "parse_sql"]
 
 #: What errors say a condition may hold.
 SUPPORTED = ("columns, literals, + - * / %, DIV (//), & | ^ ~ << >>, abs(), bit_count(), least(), greatest(), "
-             "coalesce(), nullif(), CASE, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, NOT, "
-             "IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
+             "coalesce(), nullif(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, "
+             "NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
 
 _CLOSING = re.compile(r"\)")
 _END = re.compile(r"\bEND\b", re.IGNORECASE)
@@ -37,10 +38,6 @@ _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }
 _ARITH: dict[type[exp.Expr], ArithOp] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-_TIMES: dict[exp.DType, Date | Timestamp] = {
-    exp.DType.DATE: DATE, exp.DType.TIMESTAMP: Timestamp("us"), exp.DType.TIMESTAMPNTZ: Timestamp("us"),
-    exp.DType.TIMESTAMPTZ: Timestamp("us", "UTC"), exp.DType.TIMESTAMPLTZ: Timestamp("us", "UTC"),
-}
 _REMAINDER: dict[type[exp.Expr], Literal["div", "mod"]] = {exp.IntDiv: "div", exp.Mod: "mod"}
 _BITS: dict[type[exp.Expr], Literal["&", "|", "^"]] = {
     exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.Xor: "^",
@@ -51,7 +48,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant that ends in its only %",
     exp.ILike: "ILIKE", exp.SimilarTo: "SIMILAR TO", exp.RegexpLike: "a regular expression",
     exp.Escape: "LIKE with ESCAPE",
-    exp.Cast: "a cast (cast the column before the join)", exp.TryCast: "a cast (cast the column before the join)",
+    exp.Cast: "a cast to this type (cast the column before the join)", exp.TryCast: "TRY_CAST",
     exp.Subquery: "a subquery", exp.Select: "a subquery", exp.Exists: "a subquery", exp.Any: "ANY", exp.All: "ALL",
     exp.In: "IN with anything but a list of values",
     exp.Window: "a window function", exp.Placeholder: "a parameter", exp.Parameter: "a parameter",
@@ -166,7 +163,7 @@ class Reader:
         if kind is exp.Interval:
             return self.interval(e)
         if kind is exp.Cast:
-            return self.time(e)
+            return self.cast(e)
         if kind is exp.Neg:
             return build.neg(self.expr(a), self.quote(e))
         if kind is exp.Abs:
@@ -286,12 +283,15 @@ class Reader:
             raise PredicateError(f"{short(text)!r}: a number must not have more than {MAX_DIGITS} digits")
         return build.literal(Fraction(text), text)
 
-    def time(self, e: exp.Expr) -> Lit:
+    def cast(self, e: exp.Expr) -> Expr:
         to = e.args["to"]
-        type_ = _TIMES.get(to.this)
-        if type_ is None or to.expressions or not (isinstance(e.this, exp.Literal) and e.this.is_string):
+        type_ = sql_type(to)
+        if type_ is None:
             raise self.unsupported(e)
-        return build.time_literal(e.this.name, type_, f"{_sql(to)} {_sql(e.this)}")
+        text = e.this
+        if isinstance(text, exp.Literal) and text.is_string and isinstance(type_, (Date, Timestamp)):
+            return build.time_literal(text.name, type_, f"{_sql(to)} {_sql(text)}")
+        return cast(self.expr(text), type_, self.quote(e))
 
     def interval(self, e: exp.Expr) -> Lit:
         unit = e.args.get("unit")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import PredicateError
 from . import build, functions
+from .casts import cast, named_type
 from .ir import ArithOp, CmpOp, Expr
 from .schema import Schema
 from .types import Bool, Exact, Int
@@ -18,7 +19,7 @@ from .types import Bool, Exact, Int
 __all__ = ["Row", "Value", "lift", "text_of"]
 
 _SUPPORTED = ("columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as ^ "
-              "<< >>), .between(lo, hi), .isin(values), .starts_with(prefix), .bit_count(), .is_null(), "
+              "<< >>), .between(lo, hi), .isin(values), .starts_with(prefix), .bit_count(), .cast(type), .is_null(), "
               ".is_not_null(), and splitjoin.least, greatest, where and coalesce")
 
 
@@ -97,6 +98,11 @@ class Value:
         """Whether the text or binary begins with the constant ``prefix``."""
         at = f"{_in(self)}.starts_with({text_of(prefix)})"
         return Value(functions.starts_with(self.expr, lift(prefix, at), at), at, atom=True)
+
+    def cast(self, to: str) -> Value:
+        """The value in the type of that SQL name, such as ``"bigint"`` or ``"decimal(9, 2)"``."""
+        at = f"{_in(self)}.cast({text_of(to)})"
+        return Value(cast(self.expr, named_type(to, at), at), at, atom=True)
 
     def bit_count(self) -> Value:
         """How many bits of the integer are 1, in two's complement of its width."""

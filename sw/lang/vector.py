@@ -240,7 +240,10 @@ def _dtype(t: Float) -> type[np.float32] | type[np.float64]:
 
 def _cast(e: Cast, a: Vector) -> Vector:
     if isinstance(e.type, Float):
-        return Vector(_floats(a).astype(_dtype(e.type)), a.valid)
+        with np.errstate(over="ignore"):  # IEEE 754 rounds what is too large to infinity
+            return Vector(_floats(a).astype(_dtype(e.type)), a.valid)
+    if isinstance(e.type, Int):
+        return a
     assert isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration))
     per = units_per(e.a.type.unit, e.type.unit)
     return Vector(_room(a, per).values * per, a.valid)
