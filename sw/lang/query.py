@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Union, cast
 
 from ..errors import PredicateError, SchemaError
 from . import build
@@ -83,10 +83,14 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         made = on
     elif isinstance(on, TypedPredicate):
         made = on.trace(r, s)
+    elif type(on).__module__.startswith("pyspark."):
+        from splitjoin.spark.columns import condition  # PySpark is there, as its column is
+
+        made = condition(cast(Any, on), r, s)
     elif callable(on):
         made = trace(on, r, s)
     else:
-        raise PredicateError(f"on must be an SQL text or a function of (r, s), not {type(on).__name__}")
+        raise PredicateError(f"on must be an SQL text, a function of (r, s) or a Spark Column, not {type(on).__name__}")
     check_depth(made)
     return build.condition(made, str(made))
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import re
 from collections.abc import Callable, Mapping
-from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from sqlglot import exp, tokens
-from sqlglot.dialects.dialect import Dialect
+from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokenizer_core import TokenType
 
 from ..errors import PredicateError, SchemaError
 from . import build, functions
 from .casts import cast, sql_type
 from .depth import MAX_DEPTH, too_deep
-from .ir import ArithOp, CmpOp, Expr, Lit
-from .literals import MAX_DIGITS
-from .places import marked
-from .schema import Schema, suggest
+from .ir import ArithOp, CmpOp, Expr
+from .names import find_column
+from .schema import Schema
+from .sql_dialect import Sql, sql_of
 from .sql_errors import short, unreadable, untokenizable
-from .types import UNIT_NS, Date, Timestamp
+from .sql_literals import interval, number
+from .sql_places import Places
+from .types import Date, Timestamp
 
 __all__ = ["SUPPORTED", "Reader", "Sql", "parse_sql"]
 
@@ -32,8 +29,6 @@ SUPPORTED = ("columns, literals, + - * / %, DIV (//), & | ^ ~ << >>, abs(), bit_
              "coalesce(), nullif(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, "
              "NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
 
-_CLOSING = re.compile(r"\)")
-_END = re.compile(r"\bEND\b", re.IGNORECASE)
 _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }
@@ -65,28 +60,23 @@ _READ_OF: dict[type[exp.Expr], set[str]] = {
 }
 
 
-class Sql(Dialect):
-    """sqlglot's own dialect, with Spark's `name` beside the standard's "name", X'00FF' and DuckDB's //."""
-
-    class Tokenizer(tokens.Tokenizer):
-        IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
-        HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
-        KEYWORDS: ClassVar[dict[str, Any]] = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV}
-
-
-def parse_sql(text: str, r: Schema, s: Schema) -> Expr:
+def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
     """The IR of an SQL condition over the streams ``r`` and ``s``.
 
     Columns are written ``r.x`` and ``s.a``, or just ``x`` where only one stream has it. Raises `PredicateError` for
     text that cannot be read and for parts that are not supported or ill-typed, quoting them, and `SchemaError` for
-    columns.
+    columns. ``value``: the text may be a value as well.
     """
+    def read(*, quoting: bool) -> Expr:
+        reader = Reader(text, {"r": r, "s": s}, quoting=quoting)
+        return reader.expr(parsed) if value else reader.condition(parsed)
+
     try:
         parsed = _parse(text)
         # Finding the user's own text of every part costs more than all the rest, and only errors show it.
         with contextlib.suppress(PredicateError, SchemaError):
-            return Reader(text, {"r": r, "s": s}).condition(parsed)
-        return Reader(text, {"r": r, "s": s}, quoting=True).condition(parsed)
+            return read(quoting=False)
+        return read(quoting=True)
     except RecursionError:
         raise too_deep() from None
 
@@ -117,6 +107,7 @@ class Reader:
 
     def __init__(self, text: str, schemas: Mapping[str, Schema], *, quoting: bool = False):
         self.text = text
+        self.places = Places(text)
         self.quoting = quoting
         self.schemas = schemas
         self.depth = 0
@@ -155,13 +146,13 @@ class Reader:
         if kind is exp.Column:
             return self.column(e)
         if kind is exp.Literal:
-            return build.literal(e.name, self.quote(e)) if e.is_string else self.number(e.name)
+            return build.literal(e.name, self.quote(e)) if e.is_string else number(e.name)
         if kind is exp.Boolean:
             return build.literal(bool(a), self.quote(e))
         if kind is exp.Null:
             return build.literal(None, self.quote(e))
         if kind is exp.Interval:
-            return self.interval(e)
+            return interval(e, self.quote(e))
         if kind is exp.Cast:
             return self.cast(e)
         if kind is exp.Neg:
@@ -260,28 +251,7 @@ class Reader:
         name, side = e.name, e.args.get("table")
         if isinstance(e.this, exp.Star):
             raise self.unsupported(e.this)
-        if side is not None:
-            schema = self.schemas.get(side.name.lower())
-            if schema is None:
-                raise SchemaError(f"{self.quote(e)!r}: there is no stream {side.name!r}; the streams are r and s")
-            return build.column(schema, name)
-        found = [c for c in self.schemas.values() if any(name.lower() == n.lower() for n in c.names)]
-        if len(found) == 1:
-            return build.column(found[0], name)
-        if found:
-            raise SchemaError(f"column {name!r} is ambiguous: it could be r.{found[0].find(name).name} or "
-                              f"s.{found[1].find(name).name}; write which")
-        names = [f"{c.side}.{n}" for c in self.schemas.values() for n in c.names]
-        raise SchemaError(f"neither stream has a column {name!r}{suggest(name, [n[2:] for n in names])}; the columns "
-                          f"are {', '.join(names) or '(none)'}")
-
-    def number(self, text: str) -> Lit:
-        if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
-            raise PredicateError(f"{short(text)!r} cannot be read as a number; write for example 15, 1.5 or 1.5e3")
-        digits, _, exponent = text.lower().partition("e")
-        if len(digits) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_DIGITS:
-            raise PredicateError(f"{short(text)!r}: a number must not have more than {MAX_DIGITS} digits")
-        return build.literal(Fraction(text), text)
+        return find_column(self.schemas, name, None if side is None else side.name, self.quote(e))
 
     def cast(self, e: exp.Expr) -> Expr:
         to = e.args["to"]
@@ -290,24 +260,8 @@ class Reader:
             raise self.unsupported(e)
         text = e.this
         if isinstance(text, exp.Literal) and text.is_string and isinstance(type_, (Date, Timestamp)):
-            return build.time_literal(text.name, type_, f"{_sql(to)} {_sql(text)}")
+            return build.time_literal(text.name, type_, f"{sql_of(to)} {sql_of(text)}")
         return cast(self.expr(text), type_, self.quote(e))
-
-    def interval(self, e: exp.Expr) -> Lit:
-        unit = e.args.get("unit")
-        number = e.this.name.strip() if isinstance(e.this, exp.Literal) else ""
-        if not isinstance(unit, exp.Var) or not re.fullmatch(r"[+-]?\d{1,20}(\.\d{1,20})?", number):
-            raise PredicateError(f"{self.quote(e)!r}: an INTERVAL must be one number and one unit, such as "
-                                 f"INTERVAL '15' MINUTE")
-        word = unit.name.upper()
-        per = UNIT_NS.get(word.removesuffix("S"))
-        if per is None:
-            raise PredicateError(f"{self.quote(e)!r}: the unit of an INTERVAL must be one of "
-                                 f"{', '.join(u + 'S' for u in UNIT_NS)}, not {word}{suggest(word, UNIT_NS)}")
-        ns = Fraction(number) * per
-        if ns.denominator != 1:
-            raise PredicateError(f"{self.quote(e)!r}: an INTERVAL must be a whole number of nanoseconds")
-        return build.duration(ns.numerator)
 
     def is_(self, e: exp.Expr) -> Expr:
         at, what = self.quote(e), e.args["expression"]
@@ -327,35 +281,12 @@ class Reader:
                               f"it may hold {SUPPORTED}")
 
     def quote(self, e: exp.Expr) -> str:
-        """The user's own text of ``e`` where it can be found, else equivalent SQL."""
-        if not self.quoting:
-            return ""
-        span, exact = self.span(e)
-        return " ".join(self.text[span].split()) if exact else _sql(e)
+        """The user's own text of ``e`` where it can be found, else equivalent SQL; without ``quoting``, none."""
+        return self.places.quote(e) if self.quoting else ""
 
     def mark(self, e: exp.Expr) -> str:
         """The line of the user's text in which ``e`` begins, on a line of its own, and a mark under ``e``."""
-        span, _ = self.span(e)
-        if span.stop == 0:
-            return ""
-        begin = self.text.rfind("\n", 0, span.start) + 1
-        line = self.text[begin:].split("\n", 1)[0]
-        return "\n" + marked(line, span.start - begin, min(span.stop - begin, len(line)))
-
-    def span(self, e: exp.Expr) -> tuple[slice, bool]:
-        """Where ``e`` stands in the user's text, and whether that is all of it; nowhere if it cannot be found."""
-        spans = [n.meta for n in e.walk() if "start" in n.meta]
-        if not spans:
-            return slice(0, 0), False
-        start, end = min(m["start"] for m in spans), max(m["end"] for m in spans) + 1
-        # A call's closing parenthesis has no node of its own, nor have CASE and END.
-        if isinstance(e, exp.Case):
-            start = max(0, self.text.upper().rfind("CASE", 0, start))
-        stops = (m.end() for m in (_END if isinstance(e, exp.Case) else _CLOSING).finditer(self.text, end))
-        for stop in (end, *itertools.islice(stops, 2)):
-            if _same(self.text[start:stop], e):
-                return slice(start, stop), True
-        return slice(start, end), False
+        return self.places.mark(e)
 
 
 _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
@@ -364,15 +295,3 @@ _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
     exp.NullSafeEQ: Reader.distinct, exp.NullSafeNEQ: Reader.distinct, exp.StartsWith: Reader.starts_with,
     exp.Like: Reader.like, exp.HexString: Reader.bytes_, exp.Anonymous: Reader.function,
 }
-
-
-def _sql(e: exp.Expr) -> str:
-    return str(e.sql(dialect=Sql, comments=False))
-
-
-def _same(text: str, e: exp.Expr) -> bool:
-    dialect = Sql()
-    try:
-        return bool(dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text) == [e])
-    except (ParseError, TokenError):
-        return False

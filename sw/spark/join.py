@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
 
@@ -22,6 +22,7 @@ from ..lang.schema import Schema, Side
 from ..lang.types import TIME_UNITS, Date, Int, Timestamp
 from ..lang.windows import WindowSpec
 from ..output import output_columns
+from .columns import condition as column_condition
 from .rows import Cuts, Stream, balanced_cuts, check_starts, count_rows, partitioned
 from .task import HOME, PARTITION, Task
 
@@ -49,7 +50,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     Args:
         left: The stream R, a batch DataFrame. Columns of any type that Arrow can carry travel to the result.
         right: The stream S, likewise.
-        on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function.
+        on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
+            `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``.
         window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both; one for both streams, a pair, or a mapping.
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
             the rows of a DataFrame have no order of their own.
@@ -144,6 +146,8 @@ class _Plan:
                               "of their own, so without it there is no arrival order; a column of row numbers will do")
         arrow_r, arrow_s = _arrow("left", left.schema), _arrow("right", right.schema)
         schema_r, schema_s = Schema.from_arrow("r", arrow_r), Schema.from_arrow("s", arrow_s)
+        if isinstance(on, Column):
+            on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
         query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=_order(order))
         chosen = output_columns(arrow_r, arrow_s, select)
         types = {"r": left.schema, "s": right.schema}

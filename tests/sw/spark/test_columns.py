@@ -1,0 +1,155 @@
+"""Conditions of Spark Columns mean what the same SQL text means, and say where they cannot be read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import splitjoin
+from pyspark.sql import Column, DataFrame, SparkSession, Window, functions as F  # noqa: N812
+from splitjoin import PredicateError, Schema, SchemaError
+from splitjoin.lang.query import predicate
+from splitjoin.spark import stream_join
+
+from .streams import answer, rows
+
+R = Schema.from_arrow("r", pa.schema([
+    ("x", pa.int32()), ("y", pa.float32()), ("z", pa.float64()), ("name", pa.string()), ("ok", pa.bool_()),
+    ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us")), ("p", pa.decimal128(9, 2)),
+    ("raw", pa.binary()), ("odd name", pa.int8()), ("own", pa.int64())]))
+S = Schema.from_arrow("s", pa.schema([
+    ("a", pa.int32()), ("b", pa.float32()), ("x", pa.int64()), ("word", pa.string()), ("fine", pa.bool_()),
+    ("due", pa.timestamp("us", "UTC")), ("list", pa.list_(pa.int8()))]))
+c: Callable[[str], Column] = F.col
+
+
+@pytest.mark.parametrize(("make", "sql"), [
+    (lambda: F.abs(c("r.x") - c("s.a")) <= 10, "abs(r.x - s.a) <= 10"),
+    (lambda: (c("r.x") < c("s.a")) & ~(c("r.name") == c("word")), "r.x < s.a AND NOT (r.name = s.word)"),
+    (lambda: (c("r.x") > c("a")) | c("ok"), "r.x > s.a OR r.ok"),
+    (lambda: (c("r.x") != c("s.a")), "NOT (r.x = s.a)"),
+    (lambda: c("r.y") <= 10.1, "r.y <= 10.1"),
+    (lambda: c("r.y") + 0.1 < c("s.b"), "r.y + 0.1 < s.b"),
+    (lambda: c("r.x").between(c("s.a") - 5, c("s.a") + 5), "r.x BETWEEN s.a - 5 AND s.a + 5"),
+    (lambda: c("r.x").isin(1, 2, 3) | c("r.x").isin(c("s.a")), "r.x IN (1, 2, 3) OR r.x IN (s.a)"),
+    (lambda: c("r.x").isNull() | c("s.b").isNotNull(), "r.x IS NULL OR s.b IS NOT NULL"),
+    (lambda: c("r.x").eqNullSafe(c("s.a")), "r.x IS NOT DISTINCT FROM s.a"),
+    (lambda: F.when(c("r.ok"), 1).when(c("fine"), c("s.a")).otherwise(3) < 3,
+     "CASE WHEN r.ok THEN 1 WHEN s.fine THEN s.a ELSE 3 END < 3"),
+    (lambda: F.when(c("r.ok"), c("s.a")) < 3, "CASE WHEN r.ok THEN s.a END < 3"),
+    (lambda: c("day") >= F.lit(dt.date(2013, 1, 31)), "r.day >= DATE '2013-01-31'"),
+    (lambda: c("r.at") >= F.lit(dt.datetime(2013, 1, 31, 1, 2, 3, 500, dt.UTC)),
+     "r.at >= TIMESTAMPTZ '2013-01-31 01:02:03.0005'"),
+    (lambda: c("r.at") - c("s.due") < F.lit(dt.timedelta(minutes=15)), "r.at - s.due < INTERVAL 15 MINUTES"),
+    (lambda: c("r.at") + F.expr("INTERVAL 15 MINUTES") > c("s.due"), "r.at + INTERVAL 15 MINUTES > s.due"),
+    (lambda: F.expr("r.x + 1 > s.a") & c("ok"), "r.x + 1 > s.a AND r.ok"),
+    (lambda: c("r.name").startswith("U") | c("word").like("V%"), "starts_with(r.name, 'U') OR s.word LIKE 'V%'"),
+    (lambda: c("word").like("it's") | (c("r.name") == "it's"), "s.word LIKE 'it''s' OR r.name = 'it''s'"),
+    (lambda: (c("r.x") - c("s.a")) % 7 == 0, "(r.x - s.a) % 7 = 0"),
+    (lambda: -c("r.x") / 2 < c("s.a"), "-r.x / 2 < s.a"), (lambda: F.negative("r.x") < c("s.a"), "-r.x < s.a"),
+    (lambda: F.bit_count(c("r.x").bitwiseXOR(c("s.a"))) <= 3, "bit_count(r.x ^ s.a) <= 3"),
+    (lambda: c("r.x").bitwiseAND(15).bitwiseOR(c("s.a")) == F.bitwise_not("r.x"), "((r.x & 15) | s.a) = ~r.x"),
+    (lambda: F.shiftleft("r.x", 2) > F.shiftright(c("s.a"), 1), "(r.x << 2) > (s.a >> 1)"),
+    (lambda: F.coalesce("r.x", F.lit(0)) == F.greatest("r.x", "s.a"), "coalesce(r.x, 0) = greatest(r.x, s.a)"),
+    (lambda: F.least("r.x", "s.a") < F.nullif(c("r.x"), F.lit(3)), "least(r.x, s.a) < nullif(r.x, 3)"),
+    (lambda: c("r.x").cast("bigint") == c("s.x"), "CAST(r.x AS BIGINT) = s.x"),
+    (lambda: c("ok").cast("int") + c("s.a") >= 1, "CAST(r.ok AS INT) + s.a >= 1"),
+    (lambda: c("p") == F.lit(Decimal("1.50")), "r.p = 1.5"), (lambda: F.lit(None) == c("a"), "s.a = NULL"),
+    (lambda: c("raw") == F.lit(b"a\0"), "r.raw = X'6100'"), (lambda: F.lit(True), "TRUE"),
+    (lambda: c("r.`odd name`") == c("own").alias("other"), 'r."odd name" = r.own'),
+    (lambda: (c("s.a") < 2.5e-10), "s.a < 2.5e-10"),
+])
+def test_columns_are_conditions(spark: SparkSession, make: Callable[[], Column], sql: str) -> None:
+    assert predicate(make(), R, S) == predicate(sql, R, S)  # type: ignore[arg-type]  # a Column
+
+
+@pytest.mark.parametrize(("make", "error", "said"), [
+    (lambda: F.sqrt(c("r.x")) < 3, PredicateError, "'sqrt(r.x)': function SQRT is not supported in a condition of "
+                                                   "Spark Columns; it may hold columns, literals, operators, cast,"),
+    (lambda: F.udf(lambda v: v, "int")(c("r.x")) == 1, PredicateError, "not supported in a condition of Spark Columns"),
+    (lambda: F.rand() < 1, PredicateError, "function RAND is not supported"),
+    (lambda: c("r.name").like("U%A"), PredicateError, "LIKE with anything but a constant that ends in its only %"),
+    (lambda: F.like(c("r.name"), c("word")), PredicateError, "LIKE with anything but a constant that"),
+    (lambda: c("r.name") < 3, PredicateError, "'<(r.name, 3)': string and exact cannot be compared"),
+    (lambda: c("r.x") + c("s.a"), PredicateError, "a condition (true or false) is needed here"),
+    (lambda: c("r.z").cast("int") == c("s.a"), PredicateError, "float64 cannot be cast to int32 in a condition"),
+    (lambda: c("r.x").try_cast("int") == c("s.a"), PredicateError, "TRY_CAST is not supported in a condition"),
+    (lambda: c("r.x").cast("array<int>") == c("s.a"), PredicateError, "a cast must be to tinyint, smallint, int"),
+    (lambda: c("s.list")[0] == c("r.x"), PredicateError, "an element of an array, map or struct is not supported"),
+    (lambda: c("s.list") == c("r.x"), SchemaError, "column s.list has type list<item: int8>, which a join condition "
+                                                   "cannot use"),
+    (lambda: F.rank().over(Window.orderBy("r.x")) == 1, PredicateError, "a window function is not supported"),
+    (lambda: c("r.x.y") == 1, PredicateError, "a name of more than two parts is not supported"),
+    (lambda: c("x") == 1, SchemaError, "column 'x' is ambiguous: it could be r.x or s.x; write which"),
+    (lambda: c("q.x") == 1, SchemaError, "there is no stream 'q'; the streams are r and s"),
+    (lambda: c("nope") == 1, SchemaError, "neither stream has a column 'nope'"),
+    (lambda: F.lit(float("nan")) > c("y"), PredicateError, "a numeric literal must be finite, not nan"),
+    (lambda: F.expr("r.x +") > c("y"), PredicateError, "the condition 'r.x +' cannot be read"),
+    (lambda: F.expr("r.x + 'a'") > c("y"), PredicateError, "\"r.x + 'a'\": '+' needs numbers"),
+    (lambda: F.lit([1, 2]) == c("r.x"), PredicateError, "function ARRAY is not supported"),
+    (lambda: c("r.x") == F.expr("(SELECT 1)"), PredicateError, "a subquery is not supported"),
+    (lambda: c("r.local") < F.lit(dt.datetime(2013, 1, 1)), PredicateError, "a timestamp with a time zone cannot be "
+                                                                             "combined with one without"),
+])
+def test_columns_that_are_refused(spark: SparkSession, make: Callable[[], Column], error: type[Exception], said: str,
+                                  ) -> None:
+    with pytest.raises(error) as caught:
+        predicate(make(), R, S)  # type: ignore[arg-type]  # a Column
+    assert said in str(caught.value)
+
+
+def test_errors_name_the_place(spark: SparkSession) -> None:
+    with pytest.raises(PredicateError, match=r"test_columns.py:\d+$"):
+        predicate((c("r.x") == 1) & (c("r.name") < 3), R, S)  # type: ignore[arg-type]  # a Column
+
+
+def test_columns_that_hold_no_tree() -> None:
+    for module, handle, said in (("pyspark.sql.connect.column", None, "needs a classic Spark session, but 'q' is a "
+                                                                      "pyspark.sql.connect.column column; write it"),
+                                 ("pyspark.sql.column", object(), "needs Spark 4 or later, whose columns keep")):
+        other = type("Column", (), {"__module__": module, "__str__": lambda self: "q", "_jc": handle})()
+        with pytest.raises(PredicateError, match=said):
+            predicate(other, R, S)
+
+
+def test_depth(spark: SparkSession) -> None:
+    deep = c("r.x")
+    for _ in range(150):
+        deep = deep + 1
+    with pytest.raises(PredicateError, match="must not be nested more than 100 levels deep"):
+        predicate(deep > c("s.a"), R, S)  # type: ignore[arg-type]  # a Column
+
+
+@pytest.fixture(scope="module")
+def frames(spark: SparkSession, tables: tuple[pa.Table, pa.Table]) -> tuple[DataFrame, DataFrame]:
+    return spark.createDataFrame(tables[0]), spark.createDataFrame(tables[1])
+
+
+@pytest.mark.parametrize("make", [
+    lambda left, right: (F.abs(c("r.x") - c("s.x")) <= 6) & ((c("r.y") <= c("s.y")) | (c("r.name") == c("s.name"))),
+    lambda left, right: (F.abs(left["x"] - right.x) <= 6) & ((left.y <= right["y"]) | (left.name == right["name"])),
+])
+def test_stream_join_by_columns(tables: tuple[pa.Table, pa.Table], frames: tuple[DataFrame, DataFrame],
+                                make: Any) -> None:
+    on = "abs(r.x - s.x) <= 6 AND (r.y <= s.y OR r.name = s.name)"
+    made = stream_join(*frames, on=make(*frames), window="RANGE 9", time="ts").toArrow()
+    assert rows(made) == rows(answer(*tables, on=on, window="RANGE 9", time="ts"))
+
+
+def test_arrow_join_by_columns(spark: SparkSession, tables: tuple[pa.Table, pa.Table]) -> None:
+    near = F.abs(c("r.x") - c("s.x")) <= 2
+    made = splitjoin.join(*tables, on=near, window="ROWS 9", time="ts")  # type: ignore[arg-type]  # a Column
+    assert rows(made) == rows(answer(*tables, on="abs(r.x - s.x) <= 2", window="ROWS 9", time="ts"))
+
+
+def test_columns_of_other_frames(spark: SparkSession, frames: tuple[DataFrame, DataFrame]) -> None:
+    left, right = frames
+    other = spark.createDataFrame([(1,)], "x int")
+    with pytest.raises(SchemaError, match=r"must be one of left or right; write F.col\('r.x'\) or "):
+        stream_join(left, right, on=left.x == other.x, window="RANGE 9", time="ts")
+    with pytest.raises(SchemaError, match=r"left and right are one DataFrame, or share columns; write F.col\('r.x'\)"):
+        stream_join(left, left, on=left.x == c("s.x"), window="RANGE 9", time="ts")
