@@ -67,7 +67,7 @@ class Pairs:
                 return self.true(form.cmp)
             case Compared():
                 found = [self._test(form, probe, stored) for probe, stored in (("r", "s"), ("s", "r"))]
-                # Tests that decide are the same from both sides; implied ones hold, from each, where the condition does.
+                # Tests that decide are the same from both sides; implied ones may let through others.
                 self.differ = self.differ or bool((found[0] != found[1]).any())
                 return found[0] & found[1]
             case Junction():
