@@ -35,9 +35,27 @@ def shapes(pool: Sequence[Term]) -> st.SearchStrategy[Condition]:
         found += [_bits(whole)]
     if floats:
         found += [_float_distances(floats)]
+    castable = [t for t in pool if t.arrow is not None and (str(t.arrow) in _SMALL | {"int64", "float", "bool"})]
+    if castable:
+        found += [_casts(castable, [t for t in pool if t.double is not None or t in floats])]
     if texts:
         found += [_texts(texts)]
     return st.one_of(*found, _lists(pool))
+
+
+@st.composite
+def _casts(draw: st.DrawFn, castable: Sequence[Term], numbers: Sequence[Term]) -> Condition:
+    """A column in another type, compared with a number."""
+    t = draw(st.sampled_from(castable))
+    if t.kind == "bool":
+        made = Term("exact", f"CAST({t.sql} AS SMALLINT)", f"CAST({t.sql} AS DECIMAL(5, 0))",
+                    double=f"CAST(CAST({t.sql} AS DECIMAL(5, 0)) AS DOUBLE)")
+    elif t.kind == "exact" and draw(st.booleans()):
+        made = replace(t, sql=f"CAST({t.sql} AS BIGINT)")
+    else:
+        made = Term("float64", f"CAST({t.sql} AS DOUBLE)", f"CAST({t.sql} AS DOUBLE)")
+    other = draw(st.one_of(literals("exact"), *[st.just(n) for n in numbers]))
+    return compare(draw(st.sampled_from(_OPS)), made, other)
 
 
 def _huge(t: Term) -> Term:
