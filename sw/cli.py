@@ -1,4 +1,4 @@
-"""The command line: ``splitjoin join``, ``splitjoin verilog``, ``splitjoin explain``."""
+"""The command line: ``splitjoin join``, ``splitjoin sql``, ``splitjoin verilog``, ``splitjoin explain``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .device.api import PAIR
+from .device.api import PAIR, Device
 from .device.circuit import configure, settings
 from .device.registers import REGION_COUNTERS
 from .device.registry import DEVICES, device
@@ -26,12 +26,13 @@ from .errors import (
 )
 from .explain import explain
 from .files import check_output, read_table, write_table
-from .join import execute
+from .join import JoinResult, execute
 from .lang.order import parse_order
 from .lang.plan import make_plan
 from .lang.query import Query
 from .lang.schema import Schema
 from .schema_text import parse_schema
+from .statement import Select, sql
 
 __all__ = ["main"]
 
@@ -77,20 +78,19 @@ def _parser() -> argparse.ArgumentParser:
     join.add_argument("s", metavar="S", help="stream S: a .parquet or .csv file")
     _query_options(join, window_required=True)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
-    join.add_argument("--device", choices=list(DEVICES), default="cpu",
-                      help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
-                           "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow "
-                           "(%(default)s)")
-    engine = join.add_argument_group("CPU engine")
-    engine.add_argument("--engine", choices=("auto", "index", "nested"),
-                        help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
-    engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
-    _circuit_options(join)
-    join.add_argument("--region-counters", action="store_true",
-                      help="build the circuit with counters in every region, and show them")
-    join.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no part: "
-                                                      "the pairs stored in them are lost (none)")
+    _run_options(join)
     join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
+
+    select = _command(commands, "sql", "run a SELECT over two tables as streams", _sql)
+    select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
+                                                     "table is R, the second S")
+    select.add_argument("tables", metavar="NAME=FILE", nargs="+",
+                     help="the tables by name: .parquet or .csv files; with --explain also 'ts:int64, x:int32, …'")
+    _query_options(select, window_required=False, on=False)
+    _run_options(select)
+    select.add_argument("-o", "--output", metavar="OUT", help="the result: a .parquet or .csv file")
+    select.add_argument("--explain", action="store_true", help="run nothing, but say what is done before, in and "
+                                                               "after the join")
 
     verilog = _command(commands, "verilog", "write the circuit as Verilog, with a JSON sidecar", _verilog)
     _schema_options(verilog)
@@ -115,9 +115,10 @@ def _command(commands: Any, name: str, text: str, run: Any) -> argparse.Argument
     return parser
 
 
-def _query_options(parser: argparse.ArgumentParser, *, window_required: bool) -> None:
+def _query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True) -> None:
     group = parser.add_argument_group("query")
-    group.add_argument("--on", metavar="EXPR", required=True, help="the join condition over r and s")
+    if on:
+        group.add_argument("--on", metavar="EXPR", required=True, help="the join condition over r and s")
     group.add_argument("--window", metavar="W", help="both streams' window" + (
         "" if window_required else " (as many ROWS as the circuit holds)"))
     group.add_argument("--window-r", metavar="W", help="R's window, instead of --window")
@@ -128,6 +129,22 @@ def _query_options(parser: argparse.ArgumentParser, *, window_required: bool) ->
     group.add_argument("--time-s", metavar="COL", help="S's time column, where the names differ")
     group.add_argument("--order", default="total", help="none, outer(N), inner(n) or total (%(default)s)")
     parser.set_defaults(window_required=window_required)
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=list(DEVICES), default="cpu",
+                        help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
+                             "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow "
+                             "(%(default)s)")
+    engine = parser.add_argument_group("CPU engine")
+    engine.add_argument("--engine", choices=("auto", "index", "nested"),
+                        help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
+    engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
+    _circuit_options(parser)
+    parser.add_argument("--region-counters", action="store_true",
+                        help="build the circuit with counters in every region, and show them")
+    parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
+                                                        "part: the pairs stored in them are lost (none)")
 
 
 def _schema_options(parser: argparse.ArgumentParser) -> None:
@@ -200,10 +217,7 @@ def _join(args: argparse.Namespace) -> None:
         options["region_counters"] = True
     if args.device == "sim":
         options["progress"] = True
-    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
-    r, s = read_table(args.r), read_table(args.s)
-    result = execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select,
-                     device=device(args.device, **options))
+    result = _result(args, window, time, device(args.device, **options))
     write_table(result.table, output)
     print(f"pairs                  {int((result.items['kind'] == PAIR).sum()):,}")
     counters = result.counters
@@ -220,6 +234,49 @@ def _join(args: argparse.Namespace) -> None:
         print(f"cycles output waited   {counters['output_stalls']:,}")
     if result.region_counters is not None:
         print("\n".join(_region_table(result.region_counters)))
+
+
+def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
+    """What ``join`` or ``sql`` gives."""
+    if args.run is _sql:
+        made: JoinResult = sql(args.text, tables=_tables(args.tables), window=window, time=time, order=args.order,
+                               device=chosen)
+        return made
+    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
+    return execute(read_table(args.r), read_table(args.s), on=args.on, window=window, time=time, order=args.order,
+                   select=select, device=chosen)
+
+
+def _tables(given: Sequence[str]) -> dict[str, str]:
+    """``NAME=FILE`` arguments as a mapping."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or not name or not path:
+            raise SchemaError(f"a table must be given as NAME=FILE, such as trades=trades.parquet, not {text!r}")
+        if name in found:
+            raise SchemaError(f"the table {name!r} is given twice; give it once")
+        found[name] = path
+    return found
+
+
+def _sql(args: argparse.Namespace) -> None:
+    args.window_required = not args.explain
+    if not args.explain:
+        if args.output is None:
+            raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
+        _join(args)
+        return
+    wrong = [f"--{name}" for name in ("output", "engine", "threads", "mask") if getattr(args, name) is not None]
+    wrong += ["--device"] if args.device != "cpu" else []
+    wrong += ["--region-counters"] if args.region_counters else []
+    if wrong:
+        raise DeviceError(f"--explain runs nothing, on no device, and has no {', '.join(wrong)}; leave it out")
+    options = _given(args)
+    window = _default_window(args, options)
+    tables = {name: parse_schema(text) for name, text in _tables(args.tables).items()}
+    made: Select = sql(args.text, tables=tables, window=window, time=_pair(args, "time"), order=args.order)
+    print(made.explain(**options))
 
 
 def _region_table(counted: dict[str, Any]) -> Iterator[str]:
@@ -245,13 +302,19 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
     """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
     options = _given(args)
+    window = _default_window(args, options)
+    r, s = (Schema.from_arrow(side, parse_schema(getattr(args, f"schema_{side}"))) for side in ("r", "s"))
+    return Query.make(r, s, on=args.on, window=window, time=_pair(args, "time"), order=args.order), options
+
+
+def _default_window(args: argparse.Namespace, options: dict[str, Any]) -> Any:
+    """The window that was given, or as many ROWS as the circuit of ``options`` holds."""
     check_parameters(**{"cores": 4, "capacity": 1024, "fanout": 2, "fanin": 2} | options)
     window = _window(args)
     if window is None:
         options.setdefault("capacity", 1024)
         window = f"ROWS {options.get('cores', 4) * options['capacity']}"
-    r, s = (Schema.from_arrow(side, parse_schema(getattr(args, f"schema_{side}"))) for side in ("r", "s"))
-    return Query.make(r, s, on=args.on, window=window, time=_pair(args, "time"), order=args.order), options
+    return window
 
 
 def _verilog(args: argparse.Namespace) -> None:

@@ -3,7 +3,8 @@
 ON and WHERE mean the same in an inner join, so their terms go where they are cheapest. A term over one stream is a
 *pre-selection*: the host decides it once per tuple before the join, and a tuple that fails keeps its place in its
 window but meets nothing. A term over both is a *join predicate*, decided by the device that compares; one of those that
-must hold for every match is the *main predicate*, by which an index finds candidates, and the others are *secondary*.
+must hold for every match is the *main predicate*, by which an index finds candidates, and the others are *secondary*
+(an engine that measures how selective they are may take one of those instead).
 What comparisons of keys do not decide is a *post-selection*, verified on the candidates.
 """
 
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
 
-from ..lang.ir import And, Expr, Lit, Not, Or, sides
+from ..lang.ir import And, Expr, Lit, Not, Or, columns, sides
+from ..lang.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from ..lang.leading import is_equality, leading_tests, tests_nothing
-from ..lang.plan import make_plan
+from ..lang.plan import Plan, Test, make_plan
 from ..lang.schema import Side
 from ..lang.types import BOOL
 from ..lang.vector import constant
@@ -47,21 +49,18 @@ class Term:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where every term of ON and WHERE went, in the order of the text."""
+    """Where every term of ON and WHERE went, in the order of the text. ``main``: the main predicate, or None."""
 
     terms: tuple[Term, ...]
+    main: Term | None
 
     def pre(self, side: Side) -> list[Expr]:
         """The pre-selections of stream ``side``."""
         return [t.condition for t in self.terms if t.stage == "pre" and t.side == side]
 
-    def main(self) -> list[Term]:
-        """The join predicates by which an index could find candidates; the engine takes one or two of them."""
-        return [t for t in self.terms if t.index is not None]
-
     def secondary(self) -> list[Term]:
         """The other join predicates."""
-        return [t for t in self.terms if t.stage in ("join", "join+post") and t.index is None]
+        return [t for t in self.terms if t.stage in ("join", "join+post") and t is not self.main]
 
     def post(self) -> list[Term]:
         """The post-selections."""
@@ -71,13 +70,14 @@ class Placement:
 def place(on: Expr | None, where: Expr | None) -> Placement:
     """Where the terms of ``on`` and ``where`` go; None stands for no condition."""
     clauses: Sequence[tuple[Clause, Expr | None]] = (("ON", on), ("WHERE", where))
-    return Placement(tuple(_term(c, clause) for clause, e in clauses if e is not None for c in _terms(e)))
+    terms = tuple(_term(c, clause) for clause, e in clauses if e is not None for c in _terms(e))
+    return Placement(terms, _main(terms))
 
 
-def joined(placement: Placement) -> Expr:
+def joined(terms: Sequence[Term]) -> Expr:
     """The condition of the whole join, as devices take it."""
-    conditions = [t.condition for t in placement.terms if t.stage != "always"]
-    if any(t.stage == "never" for t in placement.terms):
+    conditions = [t.condition for t in terms if t.stage != "always"]
+    if any(t.stage == "never" for t in terms):
         return Lit(BOOL, False)
     if not conditions:
         return Lit(BOOL, True)
@@ -97,6 +97,35 @@ def _terms(e: Expr) -> Iterator[Expr]:
             yield from _terms(n.a)
         case _:
             yield e
+
+
+def _main(terms: Sequence[Term]) -> Term | None:
+    """The term by which an index finds candidates: that of the main test, else the first by hash, else by range."""
+    known = [t for t in terms if t.index is not None]
+    plan = make_plan(joined(terms))
+    if plan.main is not None and plan.main.test is not None:
+        test = plan.tests[plan.main.test]
+        for t in known:
+            # Other terms may have narrowed the keys since, but not changed what they read.
+            own = make_plan(t.condition)
+            if any(one.is_point == test.is_point and _read(own, one) == _read(plan, test) for one in own.tests):
+                return t
+    return min(known, key=lambda t: t.index != "hash", default=None)
+
+
+def _read(plan: Plan, test: Test) -> set[tuple[Side, str]]:
+    """The columns that the keys of ``test`` are made of."""
+    found: set[tuple[Side, str]] = set()
+    for key in (plan.slots_r[test.r].key, plan.slots_s[test.s].key):
+        match key:
+            case ExactKey() | WideKey():
+                exprs = [t.expr for t in (key.exact if isinstance(key, WideKey) else key).terms]
+            case FloatKey() | TextKey() | PrefixKey():
+                exprs = [key.expr]
+            case _:
+                exprs = []
+        found |= {(c.side, c.name) for e in exprs for c in columns(e)}
+    return found
 
 
 def _term(e: Expr, clause: Clause) -> Term:

@@ -50,7 +50,7 @@ class Select:
                      for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
         placement = place(on, where)
         projection = project(statement, tables)
-        query = Query.make(r, s, on=joined(placement), window=_by_stream(window, statement.tables, "window"),
+        query = Query.make(r, s, on=joined(placement.terms), window=_by_stream(window, statement.tables, "window"),
                            time=None if time is None else _by_stream(time, statement.tables, "time"), order=order)
         return cls(statement, query, projection, placement)
 
@@ -98,7 +98,8 @@ class Select:
             why, names = self._why(side), self.query.schema(side).names
             kept = ", ".join(f"{n} ({', '.join(why.get(n, ['rows']))})" for n in self.needed(side))
             yield f"pre-projection   {side.upper()}: {kept}; {len(self.needed(side))} of {len(names)} columns"
-        yield from self._terms("main predicate   ", self.placement.main(), index=True)
+        main = self.placement.main
+        yield from self._terms("main predicate   ", [] if main is None else [main])
         yield from self._terms("secondary        ", self.placement.secondary())
         yield from self._terms("post-selection   ", self.placement.post())
         for t in self.placement.terms:
@@ -109,15 +110,15 @@ class Select:
             made = f"{o.source}, as it is" if o.expr is None else f"{text(o.expr)}, computed for every pair"
             yield f"post-projection  {o.field.name}: {o.field.type} = {made}"
 
-    def _terms(self, label: str, terms: list[Term], *, index: bool = False) -> Iterator[str]:
+    def _terms(self, label: str, terms: list[Term]) -> Iterator[str]:
+        post = label.startswith("post")
         for t in terms:
             parts = [f"{text(t.condition)} ({t.clause})"]
-            if index:
-                parts.append(f"by {t.index}")
-            if t.stage == "join+post" and label.startswith("post"):
+            if t.index is not None and not post:
+                parts.append(f"by {t.index}" if t is self.placement.main else f"an index could use it, by {t.index}")
+            if post and t.stage == "join+post":
                 parts.append("of the pairs that its necessary tests let through")
-            parts += t.reasons if label.startswith("post") else ()
-            yield label + "; ".join(parts)
+            yield label + "; ".join(parts + (list(t.reasons) if post else []))
         if not terms:
             yield label + "none"
 

@@ -238,3 +238,38 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "because     " in printed
     assert "\ncpu         yes: " in printed
     assert printed.endswith("\ngolden      yes\n")
+
+
+SELECT = "SELECT t.ts, x - a AS gap FROM trades t JOIN quotes q ON abs(x - a) <= 10 WHERE x < 50"
+TABLES = ("trades=R.parquet", "quotes=S.csv")
+
+
+def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert join("--select", "r.ts, x, a", on=f"{ON} AND x < 50") == DONE
+    printed = capsys.readouterr().out
+    want = [{"ts": row["ts_r"], "gap": row["x"] - row["a"]}
+            for row in pyarrow.parquet.read_table("O.parquet").to_pylist()]
+    for more in ((), ("--device", "golden"), ("--device", "sim", "--cores", "2", "--capacity", "64")):
+        assert main(["sql", SELECT, *TABLES, "--window", "ROWS 20", "-o", "Q.parquet", *more]) == DONE
+        assert pyarrow.parquet.read_table("Q.parquet").to_pylist() == want
+    assert capsys.readouterr().out.startswith(printed.split("\n")[0])
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    ((*TABLES, "--window", "ROWS 20"), "the result needs a file, -o OUT; or write --explain to see what would be done"),
+    ((*TABLES, "-o", "Q.csv"), "a window is needed, such as --window 'ROWS 4096'"),
+    (("trades", "--window", "ROWS 2", "-o", "Q.csv"),
+     "a table must be given as NAME=FILE, such as trades=trades.parquet, not 'trades'"),
+    (("t=R.csv", "t=S.csv", "--window", "ROWS 2", "-o", "Q.csv"), "the table 't' is given twice; give it once"),
+    ((*TABLES, "--explain", "--threads", "2", "--device", "golden"),
+     "--explain runs nothing, on no device, and has no --threads, --device; leave it out"),
+])
+def test_sql_refuses(folder: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str) -> None:
+    assert main(["sql", SELECT, *more]) in (USAGE, FAILURE)
+    assert capsys.readouterr().err == f"splitjoin: {said}\n"
+
+
+def test_sql_shows_the_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "SELECT x FROM trades, quotes ORDER BY x"
+    assert main(["sql", text, *TABLES, "--window", "ROWS 2", "-o", "Q.csv"]) == USAGE
+    assert capsys.readouterr().err.split("\n")[1:3] == [f"    {text}", "    " + " " * 29 + "^" * 8]
