@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, cast
 
-import numpy as np
-
 from ..errors import PredicateError
-from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cast, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, denominator
+from .conversions import same_unit, to_float, to_unit
+from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, denominator
 from .literals import check_size, duration, literal, time_literal, whole
 from .schema import Schema
 from .types import (
@@ -42,16 +41,13 @@ from .types import (
     Opaque,
     String,
     Timestamp,
-    TimeUnit,
     Type,
-    finer,
     is_exact,
-    units_per,
 )
 from .vector import constant
 
 __all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "divide", "duration", "is_null",
-           "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal", "to_float", "to_unit"]
+           "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal"]
 
 
 
@@ -70,15 +66,15 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     """``a op b`` for ``+ - *``."""
     ta, tb = a.type, b.type
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and op == "-":
-        a, b, unit = _same_unit(a, b, at)
+        a, b, unit = same_unit(a, b, at)
         return _fold(Arith(Duration(unit), op, a, b), at)
     if isinstance(ta, Timestamp) and isinstance(tb, Duration) and op in "+-":
-        a, b, unit = _same_unit(a, b, at)
+        a, b, unit = same_unit(a, b, at)
         return _fold(Arith(Timestamp(unit, ta.tz), op, a, b), at)
     if isinstance(ta, Duration) and isinstance(tb, Timestamp) and op == "+":
         return arith(op, b, a, at)
     if isinstance(ta, Duration) and isinstance(tb, Duration) and op in "+-":
-        a, b, unit = _same_unit(a, b, at)
+        a, b, unit = same_unit(a, b, at)
         return _fold(Arith(Duration(unit), op, a, b), at)
     if isinstance(ta, Date) and isinstance(tb, Date) and op == "-":
         return _fold(Arith(EXACT, op, a, b), at)
@@ -234,70 +230,6 @@ def _float_type(a: Expr, b: Expr) -> Float:
     return FLOAT32 if types == {FLOAT32} else FLOAT64
 
 
-def to_float(e: Expr, type_: Float, at: str) -> Expr:
-    """The number ``e`` as a float of ``type_``."""
-    if e.type == type_:
-        return e
-    if isinstance(e, Lit):
-        if e.value is None:
-            return Lit(type_, None)
-        try:
-            wide = float(cast(Fraction, e.value))
-            if type_ == FLOAT64:
-                return Lit(type_, wide)
-            with np.errstate(over="raise"):
-                return Lit(type_, _round_to_float32(cast(Fraction, e.value), np.float32(wide)))
-        except (OverflowError, FloatingPointError):
-            raise PredicateError(f"{at!r}: a literal must fit the {type_} it is combined with, but this one is too "
-                                 f"large") from None
-    return Cast(type_, e)
-
-
-def _round_to_float32(exact: int | Fraction, near: np.float32) -> float:
-    """The float32 nearest to ``exact``, one of ``near`` and its neighbours.
-
-    ``near`` came by way of float64, and rounding twice can end one off.
-    """
-    around = near, np.nextafter(near, np.float32("-inf")), np.nextafter(near, np.float32("inf"))
-    candidates = [float(c) for c in around if np.isfinite(c)]
-    return min(candidates, key=lambda c: (abs(Fraction(c) - exact), int(np.float32(c).view(np.uint32)) & 1))
-
-
-def to_unit(e: Expr, unit: TimeUnit) -> Expr:
-    """The timestamp or duration ``e`` in ``unit``, as fine as its own or finer."""
-    t = e.type
-    assert isinstance(t, (Timestamp, Duration))
-    if t.unit == unit:
-        return e
-    type_ = Timestamp(unit, t.tz) if isinstance(t, Timestamp) else Duration(unit)
-    if isinstance(e, Lit):
-        return Lit(type_, None if e.value is None else cast(int, e.value) * units_per(t.unit, unit))
-    return Cast(type_, e)
-
-
-def _coarsest(e: Expr) -> Expr:
-    """A time literal in the coarsest unit that holds it, so that it never makes a column's unit finer for nothing."""
-    if isinstance(e, Lit) and isinstance(e.type, (Timestamp, Duration)) and isinstance(e.value, int):
-        for unit in ("s", "ms", "us"):
-            n = TIME_UNITS[unit] // TIME_UNITS[e.type.unit]
-            if n > 0 and e.value % n == 0:
-                t = Timestamp(unit, e.type.tz) if isinstance(e.type, Timestamp) else Duration(unit)
-                return Lit(t, e.value // n)
-    return e
-
-
-def _same_unit(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr, TimeUnit]:
-    a, b = _coarsest(a), _coarsest(b)
-    ta, tb = a.type, b.type
-    assert isinstance(ta, (Timestamp, Duration))
-    assert isinstance(tb, (Timestamp, Duration))
-    if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) != (tb.tz is None):
-        raise PredicateError(f"{at!r}: a timestamp with a time zone cannot be combined with one without ({ta} and "
-                             f"{tb}); cast one of them before the join")
-    unit = finer(ta.unit, tb.unit)
-    return to_unit(a, unit), to_unit(b, unit), unit
-
-
 def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
     ta, tb = a.type, b.type
     for x, y in ((a, b), (b, a)):
@@ -311,7 +243,7 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
         return to_float(a, type_, at), to_float(b, type_, at)
     for kind in (Timestamp, Duration):
         if isinstance(ta, kind) and isinstance(tb, kind):
-            x, y, _ = _same_unit(a, b, at)
+            x, y, _ = same_unit(a, b, at)
             return x, y
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Lit) and isinstance(x.type, String) and isinstance(y.type, (Date, Timestamp)):

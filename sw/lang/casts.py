@@ -18,7 +18,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from ..errors import PredicateError
-from .build import compare, not_, to_float, to_unit
+from .build import compare, not_
+from .conversions import to_float, to_unit
 from .ir import Case, Cast, Expr, Lit, denominator, sides
 from .literals import time_literal
 from .ranges import value_range

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
 from .ir import (
     Abs,
     And,
@@ -40,26 +39,12 @@ from .ir import (
     Within,
     columns,
 )
-from .types import Binary, Bool, Decimal, Duration, Float, Int, Timestamp, is_text, plain, units_per
+from .types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 
 __all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "magnitude", "widen"]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
-
-_INT64 = 2**63
-
-
-@dataclass(frozen=True)
-class Vector:
-    """Values of one expression: ``values`` (n,), meaningless where ``valid`` (n,) is False (NULL).
-
-    Exact values are ``values / denominator``.
-    """
-
-    values: Array
-    valid: Mask
-    denominator: int = 1
 
 
 def evaluate(e: Expr, table: pa.Table) -> Vector:
@@ -71,7 +56,7 @@ def evaluate_columns(e: Expr, table: Mapping[Col, Vector], n: int) -> Vector:
     """The values of ``e``, with those of its columns given as `column` has them, (n,) each, perhaps of both streams."""
     match e:
         case Col():
-            return _column(e, table[e])
+            return typed(e, table[e])
         case Lit():
             return _literal(e, n)
         case IsNull():
@@ -111,7 +96,7 @@ def evaluate_columns(e: Expr, table: Mapping[Col, Vector], n: int) -> Vector:
         case Isqrt():
             whole = args[0].values // args[0].denominator
             roots = [math.isqrt(v) if v >= 0 else -1 for v in whole.tolist()]
-            return _narrow(np.array(roots, object), args[0].valid)
+            return narrowed(np.array(roots, object), args[0].valid)
     raise TypeError(f"not an IR node: {e!r}")
 
 
@@ -123,82 +108,6 @@ def constant(e: Expr) -> Any:
     value = v.values[0]
     value = value.item() if isinstance(value, np.generic) else value
     return value if v.denominator == 1 else Fraction(value, v.denominator)
-
-
-def column(data: pa.ChunkedArray) -> Vector:
-    """A column as it is kept: the dtype depends on the column's type only.
-
-    Integers, dates and times are int64, but uint64 as it is; decimals of up to 18 digits int64 without their point,
-    longer ones Python integers; floats and truth values as they are; text and bytes Python objects.
-    """
-    data = plain(data)
-    valid = np.ones(len(data), np.bool_) if data.null_count == 0 else data.is_valid().to_numpy()
-    t = data.type
-    if pa.types.is_decimal(t):
-        return Vector(_unscaled(data), valid)
-    if pa.types.is_date32(t):
-        data, t = data.cast(pa.int32()), pa.int32()
-    if pa.types.is_timestamp(t) or pa.types.is_duration(t):
-        data, t = data.cast(pa.int64()), pa.int64()
-    if data.null_count:
-        # Filled before NumPy sees it: a nullable integer column would become float64.
-        filler: Any = False if pa.types.is_boolean(t) else 0
-        filler = "" if pa.types.is_large_string(t) else b"" if pa.types.is_large_binary(t) else filler
-        data = pc.fill_null(data, pa.scalar(filler, t))
-    values = data.to_numpy()
-    if pa.types.is_integer(t) and t != pa.uint64():
-        values = values.astype(np.int64)
-    return Vector(values, valid)
-
-
-def _unscaled(data: pa.ChunkedArray) -> Array:
-    """Decimals of 128 bits without their point, 0 where NULL."""
-    words = []
-    for chunk in data.chunks:
-        buffer = chunk.buffers()[1]
-        raw = np.frombuffer(buffer, np.int64, 2 * (chunk.offset + len(chunk)))[2 * chunk.offset:]
-        filled = raw.reshape(-1, 2).copy()
-        if chunk.null_count:
-            filled[~chunk.is_valid().to_numpy(zero_copy_only=False)] = 0
-        words.append(filled)
-    both = np.concatenate(words) if words else np.empty((0, 2), np.int64)
-    if data.type.precision <= 18:
-        return both[:, 0].copy()
-    whole: Array = both[:, 1].astype(object) * 2**64 + both[:, 0].copy().view(np.uint64).astype(object)
-    return whole
-
-
-def _column(e: Col, v: Vector) -> Vector:
-    """A column as it is computed with."""
-    scale = e.type.scale if isinstance(e.type, Decimal) else 0
-    if v.values.dtype == np.uint64:
-        fits = len(v.values) == 0 or int(v.values.max()) < _INT64
-        return Vector(v.values.astype(np.int64 if fits else object), v.valid)
-    if isinstance(e.type, Decimal) and v.values.dtype == object:
-        return _narrow(v.values, v.valid, 10**scale)
-    return Vector(v.values, v.valid, 10**scale)
-
-
-def _narrow(values: Array, valid: Mask, denominator: int = 1) -> Vector:
-    """Python integers as int64 where all fit."""
-    try:
-        return Vector(values.astype(np.int64), valid, denominator)
-    except OverflowError:
-        return Vector(values, valid, denominator)
-
-
-def magnitude(values: Array) -> int:
-    """The largest absolute value, as a Python integer; 0 for no values or for floats."""
-    if len(values) == 0 or values.dtype.kind not in "iO":
-        return 0
-    return max(abs(int(values.min())), abs(int(values.max())))
-
-
-def widen(values: Array, largest: int) -> Array:
-    """``values`` in a form in which results up to ``largest`` in magnitude do not wrap."""
-    if values.dtype == np.int64 and largest >= _INT64:
-        return values.astype(object)
-    return values
 
 
 def _room(v: Vector, factor: int) -> Vector:
@@ -230,7 +139,7 @@ def _literal(e: Lit, n: int) -> Vector:
         filled[:] = value if value is not None else b"" if isinstance(e.type, Binary) else ""
         return Vector(filled, valid)
     exact = Fraction(0 if value is None else value)  # type: ignore[arg-type]  # exact types and times hold such values
-    fits = abs(exact.numerator) < _INT64
+    fits = abs(exact.numerator) < INT64
     return Vector(np.full(n, exact.numerator, np.int64 if fits else object), valid, exact.denominator)
 
 

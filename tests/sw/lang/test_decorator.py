@@ -136,3 +136,11 @@ def test_the_example_of_the_page() -> None:
     s = Schema.from_arrow("s", pa.schema([("price", pa.float64()), ("made", pa.timestamp("s"))]))
     sql = "abs(r.price - s.price) <= 0.5 AND s.made - r.sent <= INTERVAL 15 MINUTES"
     assert to_ir(scope["near"], r, s) == to_ir(sql, r, s)
+
+
+def test_annotations_must_be_known() -> None:
+    def near(r: "Unknown", s: Any) -> Any:  # type: ignore[name-defined]  # noqa: F821
+        return r.x == s.x
+
+    with pytest.raises(PredicateError, match="annotations of near must be known where it is defined: name 'Unknown'"):
+        splitjoin.predicate(near)

@@ -299,3 +299,21 @@ def test_every_generated_condition_is_read(condition: object) -> None:
     s = Schema.from_arrow("s", pa.schema([("a", pa.int64()), ("word", pa.string())]))
     sql = getattr(condition, "sql")  # noqa: B009
     assert parse_sql(sql, r, s) == parse_sql(f" ( {sql} ) ", r, s)
+
+
+@pytest.mark.parametrize(("sql", "message"), [
+    ("r.t = X'0'", "\"X'0'\": a binary literal must have two hexadecimal digits a byte"),
+    ("r.name / 2 = 1", "'r.name / 2': '/' needs numbers, not string and exact"),
+    ("r.x / 0 = 1", "'r.x / 0': a divisor that is a constant must not be 0"),
+    ("r.name DIV 2 = 1", "needs exact numbers, not string and exact"),
+    ("r.x DIV 0.5 = 1", "needs whole numbers, not decimals; write '/' for a float"),
+    ("r.x << s.a = 1", "the number of places to shift by must be a constant from 0 to 63, not s.a"),
+    ("r.x IN ()", "the condition 'r.x IN ()' cannot be read|IN needs at least one value|IN with anything but a list"),
+    ("least(r.x) = 1", r"least\(\) needs two values or more"),
+    ("starts_with(r.name, r.name)", "can be compared with the beginning of a constant of its kind only"),
+    ("CASE WHEN r.x THEN 1 ELSE 2 END = 1", r"a condition \(true or false\) is needed here, but r.x has type"),
+    ("coalesce(r.x, 'a') = 1", "cannot be compared"),
+])
+def test_refused_operands(sql: str, message: str) -> None:
+    with pytest.raises(PredicateError, match=message):
+        parse(sql)
