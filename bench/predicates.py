@@ -1,4 +1,4 @@
-"""Forty-four conditions on every engine: who agrees with the golden model, and what plan each gets.
+"""Forty-four conditions on every engine: who agrees with the golden model, what plan each gets, and what it costs.
 
 Conditions, columns and data are described in bench/predicates/*.toml. Run: python bench/predicates.py
 """
@@ -20,6 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import splitjoin
+from datapath import HOW, bands, figures
 from record import Recorder
 from splitjoin.device.api import PAIR, Items
 from splitjoin.lang.plan import Plan, make_plan
@@ -38,7 +39,18 @@ on the golden model, DuckDB, the CPU engine, Amaranth's simulator and Verilator;
 order included, is the golden model's. *Verified*: the interval tests let candidates through, which the host then
 verifies; otherwise the tests decide.
 
-| condition | agree | pairs | candidates | plan |
+*LUT4*: what Yosys maps the datapaths of a core to for ECP5 (two regions of one lane and four probes: eight comparisons
+a cycle), codes of keys and bounds included, the core around them not; *predicted*: what the [cost model](cost.md) says.
+Every datapath is pipelined in {stages} stages.
+
+| condition | agree | pairs | candidates | LUT4 | predicted | plan |
+|---|---|---|---|---|---|---|
+"""
+BANDS = """
+Two 32-bit bands, on ECP5: {alone:.0f} LUT4 a comparison by itself, its comparators and the Boolean tree. The codes of
+keys are made once a lane, those of bounds once a region; with them it is
+
+| lanes | probes | LUT4 | predicted | LUT4 a comparison |
 |---|---|---|---|---|
 """
 
@@ -129,8 +141,8 @@ def _duckdb(case: Case) -> list[tuple[int, int]]:
     return [(r, s) for r, s, _ in found]
 
 
-def measure(out: Recorder, case: Case, back_ends: tuple[str, ...]) -> None:
-    """One row: how many of ``back_ends`` give the golden model's answer."""
+def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bool) -> None:
+    """One row: how many of ``back_ends`` give the golden model's answer; ``mapped``: Yosys maps the datapaths too."""
     golden = splitjoin.execute(case.r, case.s, on=case.on, window=f"ROWS {WINDOW}")
     expected = pairs(golden.items)
     agree, candidates = {}, None
@@ -142,11 +154,13 @@ def measure(out: Recorder, case: Case, back_ends: tuple[str, ...]) -> None:
         agree[name] = bool(np.array_equal(result.items, golden.items))
         if name != "cpu":
             candidates = result.counters.get("candidates", result.counters["matches"])
-    plan = make_plan(case.query().predicate)
+    query = case.query()
+    plan = make_plan(query.predicate)
     config = {"predicate": case.name, "group": case.group, "on": case.on, "agree": agree, "plan": summary(plan),
-              "pairs": len(expected), "candidates": candidates}
+              "pairs": len(expected), "candidates": candidates, **figures(query, plan, mapped=mapped)}
     out.add("agree", float(np.mean(list(agree.values()))), "of back ends", config,
-            f"{TUPLES} tuples a stream, ROWS {WINDOW}: items equal to the golden model's (DuckDB: pairs in order)")
+            f"{TUPLES} tuples a stream, ROWS {WINDOW}: items equal to the golden model's (DuckDB: pairs in order); "
+            f"lut4: {HOW}")
 
 
 def summary(plan: Plan) -> str:
@@ -159,23 +173,36 @@ def summary(plan: Plan) -> str:
 
 def page(data: dict[str, Any]) -> str:
     """docs/predicates.md."""
-    rows = []
+    parts = []
+    of_bands = [r for r in data["rows"] if r["metric"] == "band_lut4_per_comparison"]
     for row in data["rows"]:
+        if row["metric"] != "agree":
+            continue
         c = row["config"]
         shown = c["on"].replace("|", "\\|")
-        rows.append(f"| `{shown}` | {sum(c['agree'].values())} of {len(c['agree'])} | {c['pairs']} | "
-                    f"{'' if c['candidates'] is None else c['candidates']} | {c['plan']} |\n")
-    return HEAD + "".join(rows)
+        parts.append(f"| `{shown}` | {sum(c['agree'].values())} of {len(c['agree'])} | {c['pairs']} | "
+                     f"{'' if c['candidates'] is None else c['candidates']} | {c['lut4']} | {c['lut4_predicted']} | "
+                     f"{c['plan']} |\n")
+    (alone,) = (r["value"] for r in of_bands if r["config"]["codes"] == "not counted")
+    parts = [HEAD.format(stages=c["stages"]), *parts, BANDS.format(alone=alone)]
+    for row in of_bands:
+        c = row["config"]
+        if c["codes"] == "included":
+            parts.append(f"| {c['lanes']} | {c['probes']} | {c['lut4']} | {c['lut4_predicted']} | "
+                         f"{row['value']:.1f} |\n")
+    return "".join(parts)
 
 
 def main() -> None:
     """Run all, write the results and the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="DuckDB and the CPU engine only")
+    parser.add_argument("--quick", action="store_true", help="DuckDB and the CPU engine only, and no synthesis of "
+                        "their datapaths; a minute")
     args = parser.parse_args()
     out = Recorder("predicates", quick=args.quick)
     for case in cases():
-        measure(out, case, BACK_ENDS[:2] if args.quick else BACK_ENDS)
+        measure(out, case, BACK_ENDS[:2] if args.quick else BACK_ENDS, mapped=not args.quick)
+    bands(out)
     path = out.write()
     if not args.quick:
         PAGE.write_text(page(json.loads(path.read_text())))

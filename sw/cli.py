@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .cost import FAMILIES
 from .device.api import PAIR, Device
 from .device.circuit import configure, settings
 from .device.registers import REGION_COUNTERS
@@ -104,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
     _query_options(what, window_required=False)
     _circuit_options(what)
     what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
+    what.add_argument("--family", choices=FAMILIES, default="ecp5", help="FPGA family that costs are told for "
+                                                                         "(%(default)s)")
     return parser
 
 
@@ -344,7 +347,7 @@ def _verilog(args: argparse.Namespace) -> None:
 
 def _explain(args: argparse.Namespace) -> None:
     query, options = _query(args)
-    print(explain(query, **options, passes=args.passes))
+    print(explain(query, **options, passes=args.passes, family=args.family))
 
 
 if __name__ == "__main__":

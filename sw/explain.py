@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .cost import circuit
+from .cost.cells import check_family
+from .cost.text import cost_lines
 from .device.circuit import configure, settings
 from .device.wire import Configuration
 from .errors import SplitJoinError
@@ -19,11 +22,13 @@ __all__ = ["explain"]
 
 
 def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2,
-            lanes: int = 1, probes: int = 1, passes: bool = False) -> str:
+            lanes: int = 1, probes: int = 1, passes: bool = False, family: str = "ecp5") -> str:
     """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not.
 
-    ``passes``: also the condition after each of the compiler's passes that changed it.
+    ``passes``: also the condition after each of the compiler's passes that changed it. ``family``: the FPGA family that
+    costs are told for, of `splitjoin.cost.FAMILIES`.
     """
+    check_family(family)
     lines = [f"condition   {text(query.predicate)}",
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
@@ -39,7 +44,8 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
-    return "\n".join([*lines, *_circuit(config), *others])
+    costs = [f"{label:12}{said}" for label, said in cost_lines(circuit(config, family))]
+    return "\n".join([*lines, *_circuit(config), *costs, *others])
 
 
 def _passes(query: Query) -> Iterator[str]:

@@ -1,0 +1,128 @@
+"""Cells of an FPGA family, and how many of them the elements of a circuit take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import UnsupportedError
+
+__all__ = ["FAMILIES", "Cells", "Family", "check_family", "combine", "comparator", "inputs", "key_code", "lut_name"]
+
+#: Families with a cost model. Those of `splitjoin.hw.tech.target.FAMILIES` without one are mapped as their tools like.
+Family = Literal["ecp5", "ultrascale"]
+FAMILIES: tuple[Family, ...] = ("ecp5", "ultrascale")
+#: Inputs of a LUT.
+_INPUTS: dict[Family, int] = {"ecp5": 4, "ultrascale": 6}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """How many cells; sums and multiples are again such counts.
+
+    ``lut``: LUT4 of ECP5 (a carry cell is two, 16 × 4 bits of LUT RAM are six), LUT sites of UltraScale+. ``ff``:
+    flip-flops. ``block_ram``: blocks of 18 Kbit; ``ram_bits``: bits that circuits keep in memories of either kind.
+    ``dsp``: multipliers.
+    """
+
+    lut: int = 0
+    ff: int = 0
+    block_ram: int = 0
+    ram_bits: int = 0
+    dsp: int = 0
+
+    def __add__(self, other: Cells) -> Cells:
+        return Cells(self.lut + other.lut, self.ff + other.ff, self.block_ram + other.block_ram,
+                     self.ram_bits + other.ram_bits, self.dsp + other.dsp)
+
+    def __mul__(self, times: int) -> Cells:
+        return Cells(self.lut * times, self.ff * times, self.block_ram * times, self.ram_bits * times,
+                     self.dsp * times)
+
+
+def check_family(family: str) -> Family:
+    """``family``, or `UnsupportedError`."""
+    for known in FAMILIES:
+        if family == known:
+            return known
+    raise UnsupportedError(f"the cost model's family must be one of {', '.join(FAMILIES)}, not {family!r}")
+
+
+def inputs(family: Family) -> int:
+    """Inputs of a LUT."""
+    return _INPUTS[family]
+
+
+def lut_name(family: Family) -> str:
+    """What the family calls its LUTs."""
+    return f"LUT{_INPUTS[family]}"
+
+
+def key_code(family: Family, width: int) -> tuple[int, int]:
+    """What keys and bounds of ``width`` bits are coded as for comparison: bits of a code, and LUTs that make one.
+
+    ECP5: of three bits two functions are not plain wires (`splitjoin.hw.tech.carry`).
+    """
+    if family == "ultrascale":
+        return width, 0
+    groups = (width - 1) // 3
+    # An odd number of half cells leaves room for a group's third half, which saves its code.
+    groups -= groups > 0 and (width + 1 - groups) % 2 == 1
+    return width + groups, 2 * groups
+
+
+def comparator(family: Family, width: int) -> int:
+    """LUTs of one comparison of ``width`` bits, ≥ or ≤.
+
+    ECP5: half a carry cell for the lowest bit, two for three bits, one for each bit that is left, and one to bring the
+    carry out; a cell is two LUT4. UltraScale+: two bits a LUT.
+    """
+    if family == "ultrascale":
+        return -(-width // 2)
+    groups = key_code(family, width)[0] - width
+    halves = 1 + 2 * groups + (width - 1 - 3 * groups) + 1
+    return 2 * -(-halves // 2)
+
+
+def combine(family: Family, tree: object) -> int:
+    """LUTs of a Boolean ``tree`` over tests, each of which is the AND of two signals.
+
+    Nodes are packed into LUTs as Chortle-crf does it (Francis, Rose, Vranesic: Chortle-crf, DAC 1991): the inputs of a
+    gate by first fit, the fullest LUT first, each handing its one output on to the next that has room.
+    """
+    luts, _ = _cover(tree, _INPUTS[family])
+    return luts + 1
+
+
+def _cover(tree: object, room: int) -> tuple[int, int]:
+    """LUTs below the LUT at the root of ``tree``, and how many inputs that one uses."""
+    if isinstance(tree, int):
+        return 0, 2
+    assert isinstance(tree, tuple)
+    parts = [_cover(part, room) for part in _operands(tree)]
+    luts = sum(below for below, _ in parts)
+    bins: list[int] = []
+    for used in sorted((inputs for _, inputs in parts), reverse=True):
+        _place(bins, used, room)
+    while len(bins) > 1:
+        bins.remove(max(bins))
+        luts += 1
+        _place(bins, 1, room)
+    return luts, bins[0]
+
+
+def _operands(tree: tuple[object, ...]) -> list[object]:
+    """Of nested gates of one kind, all that they combine."""
+    op, *parts = tree
+    flat: list[object] = []
+    for part in parts:
+        flat += _operands(part) if isinstance(part, tuple) and part[0] == op else [part]
+    return flat
+
+
+def _place(bins: list[int], used: int, room: int) -> None:
+    for n, inputs in enumerate(bins):
+        if inputs + used <= room:
+            bins[n] += used
+            return
+    bins.append(used)

@@ -1,0 +1,176 @@
+"""Cost of a whole circuit: cores, trees, combiner, registers and counters (`splitjoin.hw.top`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+
+from ..device.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
+from ..device.wire import ROW_BITS, Configuration, item_record
+from .cells import Cells, Family, check_family
+from .datapath import Datapath, datapath
+from .elements import adder, counter, equal, fifo, gate, mux
+from .region import region
+
+__all__ = ["Circuit", "Part", "circuit", "core", "trees"]
+
+#: A result between region and combiner (`splitjoin.hw.layouts.result_layout`).
+_RESULT = 2 + 2 * ROW_BITS
+#: Tuples in the circuit whose order ``total`` keeps.
+_SEQUENCE = 256
+
+
+@dataclass(frozen=True)
+class Part:
+    """``count`` equal parts of ``each`` cells."""
+
+    count: int
+    each: Cells
+
+    @property
+    def total(self) -> Cells:
+        """All of them."""
+        return self.each * self.count
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """What a circuit costs, part by part, and what its comparators do.
+
+    ``datapaths``: of the regions that store R and S. ``parts``: kind of part → how many, and cells of each; a region's
+    parts are ``datapath``, ``storage``, ``scanner`` and ``emitter``.
+    """
+
+    config: Configuration
+    family: Family
+    datapaths: dict[str, Datapath]
+    parts: dict[str, Part]
+
+    @cached_property
+    def total(self) -> Cells:
+        """The whole circuit."""
+        return sum((part.total for part in self.parts.values()), Cells())
+
+    @property
+    def comparisons(self) -> int:
+        """Comparisons a cycle, at most: both regions of every core, each lane with each probe."""
+        return 2 * self.config.cores * self.config.lanes * self.config.probes
+
+    @property
+    def stages(self) -> int:
+        """Cycles from a stored key at the datapath to whether it matches."""
+        return self.datapaths["r"].stages
+
+
+def circuit(config: Configuration, family: str = "ecp5") -> Circuit:
+    """What the circuit for ``config`` costs. Raises `UnsupportedError` for an unknown family."""
+    known = check_family(family)
+    parts: dict[str, Part] = {}
+    for side in "rs":
+        for name, cells in region(config, side, known).items():
+            parts[f"{name} of {side.upper()}"] = Part(config.cores, cells)
+    parts["core's input"] = Part(config.cores, _input(config, known))
+    if config.region_counters:
+        parts["region counters"] = Part(2 * config.cores, _region_counters(config, known))
+    parts |= trees(config, known)
+    return Circuit(config, known, {side: datapath(config, side, known) for side in "rs"}, parts)
+
+
+def core(config: Configuration, family: Family) -> Cells:
+    """One core: two regions and their input."""
+    whole = _input(config, family) + _region_counters(config, family) * (2 if config.region_counters else 0)
+    return sum((cells for side in "rs" for cells in region(config, side, family).values()), whole)
+
+
+def trees(config: Configuration, family: Family) -> dict[str, Part]:
+    """What is not in a core; it depends on neither lanes nor probes."""
+    return _trees(replace(config, lanes=1, probes=1), family)
+
+
+@lru_cache(maxsize=4096)
+def _trees(config: Configuration, family: Family) -> dict[str, Part]:
+    parts = {}
+    for children, count in sorted(_nodes(config.cores, config.fanout).items()):
+        parts[f"distributor of {children}"] = Part(count, _distributor(config, children, family))
+    for children, count in sorted(_nodes(config.cores, config.fanin).items()):
+        parts[f"merger of {children}"] = Part(2 * count, _merger(children, family))
+    parts["combiner"] = Part(1, _buffer(item_record().width, family) + Cells(
+        lut=mux(family, 2, item_record().width) + 20, ff=1) + fifo(family, 1, _SEQUENCE))
+    parts["registers"] = Part(1, _registers(family))
+    parts["counters"] = Part(1, _counters(config, family))
+    return parts
+
+
+@cache
+def _nodes(leaves: int, fan: int) -> dict[int, int]:
+    """Children → nodes with so many, of a tree as `splitjoin.hw.network.tree.split` makes it."""
+    nodes: dict[int, int] = {}
+    if leaves > 1:
+        groups = min(fan, leaves)
+        nodes[groups] = 1
+        for n in range(groups):
+            for children, count in _nodes(leaves // groups + (n < leaves % groups), fan).items():
+                nodes[children] = nodes.get(children, 0) + count
+    return nodes
+
+
+def _input(config: Configuration, family: Family) -> Cells:
+    return _distributor(config, 2, family)
+
+
+def _buffer(width: int, family: Family) -> Cells:
+    # Two words, of which one is shown; how many are held, and which is first and last.
+    return Cells(lut=mux(family, 2, width) + 8, ff=2 * width + 4)
+
+
+def _distributor(config: Configuration, children: int, family: Family) -> Cells:
+    return (_buffer(config.input_record.width, family)
+            + Cells(lut=16 + 4 * children + gate(family, 2 * children), ff=children))
+
+
+def _merger(inputs: int, family: Family) -> Cells:
+    index = max(1, (inputs - 1).bit_length())
+    # A tournament for the oldest stored tuple, of which the winner's row id is not needed; and the turns.
+    ages = adder(family, *[ROW_BITS] * (inputs - 1)) + mux(family, 2, ROW_BITS + index) * (inputs - 2)
+    # With more than two inputs Yosys takes eight LUT4 a bit beyond those of the multiplexer.
+    choice = mux(family, inputs, _RESULT) + (mux(family, 16, _RESULT) if inputs > 2 else 0)
+    return _buffer(_RESULT, family) + Cells(lut=ages + choice + 8 * inputs, ff=index)
+
+
+def _registers(family: Family) -> Cells:
+    words = sum(reg.bits // 32 for reg in REGISTERS)
+    written = sum(reg.bits for reg in REGISTERS if reg.access == "rw")
+    high = sum(reg.bits == 64 for reg in REGISTERS)
+    return Cells(lut=mux(family, words, 32) + mux(family, high, 32) + 2 * words, ff=written + 64)
+
+
+def _counters(config: Configuration, family: Family) -> Cells:
+    k = config.cores
+    cells = Cells()
+    for reg in REGISTERS:
+        if reg.access == "r" and reg.unit in ("cycles", "tuples", "pairs"):
+            cells += Cells(lut=counter(family, reg.bits), ff=reg.bits)
+    cells += _sum(2 * k, config.capacity.bit_length(), family) + _sum(2 * k, 1, family)
+    # Cores are visited for the first tuple that did not fit.
+    visit = max(1, (k - 1).bit_length())
+    return cells + Cells(
+        lut=mux(family, k, 3 * ROW_BITS + 2) + adder(family, visit, ROW_BITS, ROW_BITS, ROW_BITS)
+        + equal(family, visit) + 12, ff=visit + 6 * ROW_BITS + 4)
+
+
+def _sum(values: int, bits: int, family: Family) -> Cells:
+    """A tree of adders with a register behind each, and before the first."""
+    cells = Cells(ff=values * bits)
+    while values > 1:
+        bits += 1
+        cells += Cells(lut=adder(family, *[bits] * (values // 2)), ff=bits * -(-values // 2))
+        values = -(-values // 2)
+    return cells
+
+
+def _region_counters(config: Configuration, family: Family) -> Cells:
+    counts, marks = (sum(c.high is high for c in REGION_COUNTERS) for high in (False, True))
+    amount = max(config.capacity, 2 * 64).bit_length() + 1
+    return Cells(lut=adder(family, *[COUNTER_BITS] * counts, *[amount] * marks) + mux(family, 2, amount * marks)
+                 + mux(family, len(REGION_COUNTERS), COUNTER_BITS),
+                 ff=COUNTER_BITS * (counts + 1) + amount * marks)

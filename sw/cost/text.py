@@ -1,0 +1,43 @@
+"""The cost of a circuit in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .cells import Cells, Family, lut_name
+from .circuit import Circuit
+from .datapath import Datapath
+
+__all__ = ["cells_text", "cost_lines", "family_name"]
+
+
+def family_name(family: Family) -> str:
+    """What the vendor calls it."""
+    return {"ecp5": "ECP5", "ultrascale": "UltraScale+"}[family]
+
+
+def cells_text(cells: Cells, family: Family) -> str:
+    """All that is counted."""
+    return (f"{cells.lut:,} {lut_name(family)}, {cells.ff:,} flip-flops, {cells.block_ram:,} block RAMs of 18 Kbit, "
+            f"{cells.dsp:,} DSPs")
+
+
+def cost_lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
+    """What `explain` says: label, text."""
+    lut, config = lut_name(circuit.family), circuit.config
+    for side, datapath in sorted(circuit.datapaths.items()):
+        yield "datapath", f"where {side.upper()} is stored: {_datapath(datapath, lut)}"
+    total = circuit.total
+    yield "cost", (f"on {family_name(circuit.family)} {cells_text(total, circuit.family)}; {total.ram_bits:,} bits of "
+                   f"memory")
+    yield "comparing", (f"{circuit.comparisons:,} comparisons a cycle (2 streams × {config.cores} cores × lanes "
+                        f"{config.lanes} × probes {config.probes}), {total.lut / circuit.comparisons:,.0f} {lut} each, "
+                        f"everything counted")
+
+
+def _datapath(d: Datapath, lut: str) -> str:
+    codes = ""
+    if d.lane.lut or d.region.lut:
+        codes = f", {d.lane.lut} a lane and {d.region.lut} a region for codes"
+    return (f"{d.pair.lut} {lut} a comparison{codes}; {d.total.lut:,} {lut} and {d.total.ff:,} flip-flops in a region, "
+            f"{d.stages} stages, {d.total.dsp} DSPs")
