@@ -29,12 +29,13 @@ from .lang.query import Query
 from .lang.schema import Schema
 from .statement import Select, sql
 from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
+from .tuner import Proposal, tune
 
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
-    "OrderError", "PredicateError", "Query", "ScaleGate", "Schema", "SchemaError", "Select", "SnapshotError",
-    "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow",
-    "coalesce", "execute", "field", "greatest", "join", "least", "measured", "open_async", "parquet_schema",
-    "predicate", "query", "sql", "where",
+    "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
+    "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
+    "WindowError", "WindowOverflow", "coalesce", "execute", "field", "greatest", "join", "least", "measured",
+    "open_async", "parquet_schema", "predicate", "query", "sql", "tune", "where",
 ]

@@ -1,4 +1,4 @@
-"""The command line: ``splitjoin join``, ``splitjoin sql``, ``splitjoin verilog``, ``splitjoin explain``."""
+"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain`` and ``tune``."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ from .lang.query import Query
 from .lang.schema import Schema
 from .schema_text import parse_schema
 from .statement import Select, sql
+from .tuner import tune
+from .tuner.options import tune_arguments, tune_options
 
 __all__ = ["main"]
 
@@ -107,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
     what.add_argument("--family", choices=FAMILIES, default="ecp5", help="FPGA family that costs are told for "
                                                                          "(%(default)s)")
+
+    tuning = _command(commands, "tune", "propose a circuit for a board, and say what to expect of it", _tune)
+    _schema_options(tuning)
+    _query_options(tuning, window_required=True)
+    tune_options(tuning)
     return parser
 
 
@@ -305,9 +312,13 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
     """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
     options = _given(args)
-    window = _default_window(args, options)
+    return _declared(args, _default_window(args, options)), options
+
+
+def _declared(args: argparse.Namespace, window: Any) -> Query:
+    """The query over streams whose schemas are options."""
     r, s = (Schema.from_arrow(side, parse_schema(getattr(args, f"schema_{side}"))) for side in ("r", "s"))
-    return Query.make(r, s, on=args.on, window=window, time=_pair(args, "time"), order=args.order), options
+    return Query.make(r, s, on=args.on, window=window, time=_pair(args, "time"), order=args.order)
 
 
 def _default_window(args: argparse.Namespace, options: dict[str, Any]) -> Any:
@@ -348,6 +359,11 @@ def _verilog(args: argparse.Namespace) -> None:
 def _explain(args: argparse.Namespace) -> None:
     query, options = _query(args)
     print(explain(query, **options, passes=args.passes, family=args.family))
+
+
+def _tune(args: argparse.Namespace) -> None:
+    window = _window(args)
+    print(tune(_declared(args, window), **tune_arguments(args)))
 
 
 if __name__ == "__main__":

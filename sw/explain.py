@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .cost import circuit
 from .cost.cells import check_family
 from .cost.text import cost_lines
 from .device.circuit import configure, settings
@@ -44,8 +43,7 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
-    costs = [f"{label:12}{said}" for label, said in cost_lines(circuit(config, family))]
-    return "\n".join([*lines, *_circuit(config), *costs, *others])
+    return "\n".join([*lines, *_circuit(config), *cost_lines(config, family), *others])
 
 
 def _passes(query: Query) -> Iterator[str]:

@@ -7,6 +7,7 @@ from functools import cache, cached_property, lru_cache
 
 from ..device.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
 from ..device.wire import ROW_BITS, Configuration, item_record
+from ..errors import UnsupportedError
 from .cells import Cells, Family, check_family
 from .datapath import Datapath, datapath
 from .elements import adder, counter, equal, fifo, gate, mux
@@ -63,8 +64,13 @@ class Circuit:
 
 
 def circuit(config: Configuration, family: str = "ecp5") -> Circuit:
-    """What the circuit for ``config`` costs. Raises `UnsupportedError` for an unknown family."""
+    """What the circuit for ``config`` costs. Raises `UnsupportedError` for an unknown family, and for cores that do not
+    scan.
+    """
     known = check_family(family)
+    kind = getattr(config, "core", "scan")
+    if kind != "scan":
+        raise UnsupportedError(f"the cost model knows cores that scan, not cores of kind {kind!r}")
     parts: dict[str, Part] = {}
     for side in "rs":
         for name, cells in region(config, side, known).items():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..device.wire import Configuration
+from ..errors import UnsupportedError
 from .cells import Cells, Family, lut_name
-from .circuit import Circuit
+from .circuit import Circuit, circuit
 from .datapath import Datapath
 
 __all__ = ["cells_text", "cost_lines", "family_name"]
@@ -22,8 +24,16 @@ def cells_text(cells: Cells, family: Family) -> str:
             f"{cells.dsp:,} DSPs")
 
 
-def cost_lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
-    """What `explain` says: label, text."""
+def cost_lines(config: Configuration, family: str) -> Iterator[str]:
+    """What `explain` says of the circuit for ``config``, or why it says nothing."""
+    try:
+        lines = _lines(circuit(config, family))
+    except UnsupportedError as error:
+        lines = iter([("cost", f"not known: {error}")])
+    yield from (f"{label:12}{said}" for label, said in lines)
+
+
+def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
     lut, config = lut_name(circuit.family), circuit.config
     for side, datapath in sorted(circuit.datapaths.items()):
         yield "datapath", f"where {side.upper()} is stored: {_datapath(datapath, lut)}"

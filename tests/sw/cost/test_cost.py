@@ -4,6 +4,8 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from splitjoin import UnsupportedError
@@ -12,6 +14,7 @@ from splitjoin.boards.flow.design import part_design, whole_design
 from splitjoin.cli import main
 from splitjoin.cost import FAMILIES, STAGES, Cells, circuit, datapath
 from splitjoin.cost.cells import combine
+from splitjoin.cost.text import cost_lines
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
@@ -114,3 +117,11 @@ def test_explain_tells_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\ncomparing   32 comparisons a cycle (2 streams × 4 cores × lanes 1 × probes 4), " in printed
     assert main([*command, "--family", "ultrascale"]) == 0
     assert "\ncost        on UltraScale+ " in capsys.readouterr().out
+
+
+def test_other_kinds_of_core_are_not_modelled() -> None:
+    config: Any = SimpleNamespace(core="hash")
+    with pytest.raises(UnsupportedError, match="the cost model knows cores that scan, not cores of kind 'hash'"):
+        circuit(config)
+    (line,) = cost_lines(config, "ecp5")
+    assert line == "cost        not known: the cost model knows cores that scan, not cores of kind 'hash'"

@@ -1,0 +1,49 @@
+"""Boards and what their devices have, for the families that are placed and routed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..cost.cells import Family
+from ..errors import DeviceError
+
+__all__ = ["BOARDS", "DEVICES", "Device", "board"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a device has: ``lut`` LUT4, ``ff`` flip-flops, ``block_ram`` blocks of 18 Kbit, ``dsp`` 18 × 18 multipliers.
+
+    From Lattice, ECP5 and ECP5-5G Family Data Sheet (FPGA-DS-02012), Table 1.1; LUT4 as nextpnr's device data has them.
+    The 12F is a 25F by its silicon, and nextpnr uses all of it.
+    """
+
+    name: str
+    family: Family
+    lut: int
+    ff: int
+    block_ram: int
+    dsp: int
+
+
+_SIZES = {"12F": (24288, 56, 28), "25F": (24288, 56, 28), "45F": (43848, 108, 72), "85F": (83640, 208, 156)}
+#: Part → device.
+DEVICES = {f"{kind}-{size}": Device(f"{kind}-{size}", "ecp5", lut, lut, blocks, multipliers)
+           for kind in ("LFE5U", "LFE5UM", "LFE5UM5G") for size, (lut, blocks, multipliers) in _SIZES.items()
+           if size != "12F" or kind == "LFE5U"}
+#: Name of a board → its part. The names are those of amaranth-boards' files, with the size where there are several.
+BOARDS = {
+    "butterstick": "LFE5UM5G-85F", "colorlight_5a75b_r7_0": "LFE5U-25F", "ecp5_5g_evn": "LFE5UM5G-85F",
+    "ecpix5_45f": "LFE5UM5G-45F", "ecpix5_85f": "LFE5UM5G-85F", "icepi_zero": "LFE5U-25F",
+    "icesugar_pro": "LFE5U-25F", "logicbone_45f": "LFE5UM5G-45F", "logicbone_85f": "LFE5UM5G-85F",
+    "orangecrab_25f": "LFE5U-25F", "orangecrab_85f": "LFE5U-85F", "supercon19badge": "LFE5U-45F",
+    "ulx3s_12f": "LFE5U-12F", "ulx3s_25f": "LFE5U-25F", "ulx3s_45f": "LFE5U-45F", "ulx3s_85f": "LFE5U-85F",
+    "versa_ecp5": "LFE5UM-45F", "versa_ecp5_5g": "LFE5UM5G-45F",
+}
+
+
+def board(name: str) -> Device:
+    """The device on board ``name``. Raises `DeviceError` for another name, with those that there are."""
+    if name not in BOARDS:
+        raise DeviceError(f"there is no board {name!r}; boards are {', '.join(BOARDS)}")
+    return DEVICES[BOARDS[name]]

@@ -1,0 +1,54 @@
+"""Clocks of circuits that have been placed and routed, from which the clock of another is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..device.wire import Configuration
+
+__all__ = ["ROUTED", "Clock", "Routed", "clock"]
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A row ``ecp5_mhz`` of bench/results: ``part`` is a region or core by itself, or a whole circuit of ``cores``."""
+
+    part: str
+    cores: int
+    lanes: int
+    probes: int
+    mhz: float
+
+
+#: Two 32-bit bands, RANGE and ROWS, regions of 512 tuples, LFE5U-85F of speed grade 6, nextpnr-ecp5. The grades 7 and 8
+#: are faster; nothing is promised of them.
+ROUTED: tuple[Routed, ...] = (Routed("region", 1, 1, 4, 176.0),)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A predicted clock, and what it is taken from."""
+
+    mhz: float
+    source: str
+
+
+def clock(config: Configuration) -> Clock:
+    """The clock of ``config`` on ECP5: that of the routed circuit most like it, first in how many comparators a region
+    has, then in the number of cores; the lowest of several.
+    """
+    size = config.lanes * config.probes
+
+    def far(routed: Routed) -> tuple[float, float]:
+        return (_ratio(routed.lanes * routed.probes, size), _ratio(routed.cores, config.cores))
+
+    like = min(ROUTED, key=far)
+    least = min(r.mhz for r in ROUTED if far(r) == far(like))
+    whole = like.part == "whole circuit"
+    what = f"a {like.part}" + (f" of {like.cores} cores" if whole else " by itself")
+    said = f"routed figure of {what} with lanes {like.lanes}, probes {like.probes}"
+    return Clock(least, said if whole else f"{said}; a whole circuit is slower")
+
+
+def _ratio(a: float, b: float) -> float:
+    return max(a / b, b / a)

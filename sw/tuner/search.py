@@ -1,0 +1,139 @@
+"""The search for a design: all cores, lanes and probes that are worth a look, by the cost and the speed models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..cost import Circuit, circuit
+from ..device.wire import Configuration
+from .boards import Device
+from .clock import Clock, clock
+from .speed import Load, cycles_a_tuple, input_cycles, latency_cycles
+
+__all__ = ["FULL", "Design", "Wishes", "nearest"]
+
+#: Shares of a device's resources that a design may take: with more flip-flops placement does not converge, and with
+#: more LUTs the clock falls.
+FULL = {"lut": 0.85, "ff": 0.85, "block_ram": 1.0, "dsp": 1.0}
+#: Probes that are tried; lanes are tried all.
+_PROBES = (1, 2, 3, 4, 6, 8, 12, 16)
+_LANES = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked of a design. ``rate``: tuples a second, both streams; ``latency``: seconds, of a probe that waits
+    for a pass; None where anything is right. ``cores``, ``lanes``, ``probes``: fixed by the user, or None.
+    """
+
+    rate: float | None = None
+    latency: float | None = None
+    cores: int | None = None
+    lanes: int | None = None
+    probes: int | None = None
+
+
+@dataclass(frozen=True)
+class Design:
+    """A configuration on a device, with what is predicted of it. ``load``: what it has to do."""
+
+    config: Configuration
+    device: Device
+    load: Load
+
+    @cached_property
+    def clock(self) -> Clock:
+        """Its predicted clock."""
+        return clock(self.config)
+
+    @cached_property
+    def cost(self) -> Circuit:
+        """Its cells."""
+        return circuit(self.config, self.device.family)
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """Resource → share of what may be used of it; above 1 it does not fit."""
+        total = self.cost.total
+        return {name: getattr(total, name) / (full * getattr(self.device, name)) for name, full in FULL.items()}
+
+    @property
+    def rate(self) -> float:
+        """Tuples a second, both streams together."""
+        return self.clock.mhz * 1e6 / cycles_a_tuple(self.config, self.load)
+
+    @property
+    def input_rate(self) -> float:
+        """The same, if comparing took no time."""
+        return self.clock.mhz * 1e6 / input_cycles(self.config, self.load)
+
+    def latency(self, *, busy: bool) -> float:
+        """Seconds from a probe to its star; ``busy``: it comes when a pass has just begun."""
+        return latency_cycles(self.config, self.load, busy=busy) / (self.clock.mhz * 1e6)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the device has room for it."""
+        return max(self.shares.values()) <= 1
+
+    def misses(self, wishes: Wishes) -> dict[str, float]:
+        """Wish → by what factor the design misses it, of those that it misses."""
+        found = {}
+        if wishes.rate is not None:
+            found["rate"] = wishes.rate / self.rate
+        if wishes.latency is not None:
+            found["latency"] = self.latency(busy=True) / wishes.latency
+        for name in ("cores", "lanes", "probes"):
+            wished, has = getattr(wishes, name), getattr(self.config, name)
+            if wished is not None:
+                found[name] = max(wished / has, has / wished)
+        return {name: factor for name, factor in found.items() if factor > 1}
+
+
+def nearest(base: Configuration, device: Device, load: Load, wishes: Wishes) -> tuple[Design | None, Design | None]:
+    """The best design that fits and meets the wishes; or, if there is none, the one that fits and comes nearest, and
+    the one that meets the wishes and comes nearest to fitting. None where there is none of the kind.
+
+    Best: without a wished rate the fastest, else, and among equals, the one that takes least of its scarcest resource.
+    """
+    fitting: list[Design] = []
+    meeting: list[Design] = []
+    for design in _designs(base, device, load, wishes):
+        if design.fits:
+            fitting.append(design)
+        if not design.misses(wishes):
+            meeting.append(design)
+    both = [d for d in fitting if not d.misses(wishes)]
+    if both:
+        return min(both, key=lambda d: (-d.rate if wishes.rate is None else 0, _scarcest(d))), None
+    near = min(fitting, key=lambda d: (sum(map(math.log, d.misses(wishes).values())), -d.rate, _scarcest(d)),
+               default=None)
+    return near, min(meeting, key=_scarcest, default=None)
+
+
+def _scarcest(design: Design) -> float:
+    return max(design.shares.values())
+
+
+def _designs(base: Configuration, device: Device, load: Load, wishes: Wishes) -> Iterator[Design]:
+    for cores in _cores(wishes.cores):
+        capacity = 1 << max(1, (-(-load.tuples // cores) - 1).bit_length())
+        for lanes in _with(_LANES, wishes.lanes):
+            if max(capacity, 2 * lanes) > 65536:
+                continue
+            for probes in _with(_PROBES, wishes.probes):
+                yield Design(replace(base, cores=cores, lanes=lanes, probes=probes,
+                                     capacity=max(capacity, 2 * lanes)), device, load)
+
+
+def _with(choices: tuple[int, ...], wished: int | None) -> list[int]:
+    return sorted({*choices} | (set() if wished is None else {wished}))
+
+
+def _cores(wished: int | None) -> list[int]:
+    """All up to 16, then ever larger steps."""
+    steps = {*range(1, 17), *range(18, 33, 2), *range(36, 65, 4), *range(80, 129, 16), *range(192, 513, 64), 768, 1024}
+    return _with(tuple(steps), wished)
