@@ -25,6 +25,9 @@ CONDITIONS = [
     "2 * r.f - s.f >= 0.25", "0.1 * r.d + s.f <= 1e300", "abs(r.f - s.f) = 0.5", "r.x - s.f < 3.5",
     "r.day <= s.day", "r.ms <= s.us", "r.us - s.ms > INTERVAL 3 SECONDS", "r.t = s.t", "r.ok = s.ok AND r.x > s.x",
     "r.t <> s.t OR r.f < s.f", "r.x < s.x AND r.i IS NULL", "r.x < s.x OR s.ok",
+    # Ranges that are narrowed by what must hold besides: values beyond them count as NULL.
+    "r.i = s.big", "abs(r.i - s.big) <= 5", "r.x BETWEEN 0 AND 99 AND abs(r.x - s.big) <= 10",
+    "r.big > 1 AND r.big < s.i AND r.day = s.day",
 ]
 
 

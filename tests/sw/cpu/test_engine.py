@@ -91,7 +91,8 @@ def tables(n: int) -> tuple[pa.Table, pa.Table]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("on", ["abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3", "r.x = s.a AND r.y < s.b",
-                                "r.x = s.a", "r.x < s.a AND abs(r.y - s.b) <= 0.5", "r.x = s.a OR r.y = s.b"])
+                                "r.x = s.a", "r.x < s.a AND abs(r.y - s.b) <= 0.5", "r.x = s.a OR r.y = s.b",
+                                "r.x BETWEEN 100 AND 300 AND abs(r.x - s.a) <= 3"])
 def test_many_batches_and_chunks(way: str, on: str) -> None:
     """More arrivals than a batch, windows of more than a chunk; tables that are learnt, thought over and rebuilt."""
     r, s = tables(20_000)
