@@ -13,10 +13,10 @@ from ..network.queue import Queue
 from ..tech.ram import Ram
 from .layouts import STORES, batch_layout, found_layout, groups_bits
 
-__all__ = ["Emitter"]
+__all__ = ["ITEMS", "Emitter"]
 
 #: Items between the list and the output.
-_ITEMS = 16
+ITEMS = 16
 
 
 class Emitter(wiring.Component):
@@ -54,7 +54,7 @@ class Emitter(wiring.Component):
         m = Module()
         config = self._config
         item = data.StructLayout({"end": 1, "flush": 1, "group": groups_bits(config), "lanes": config.lanes})
-        m.submodules.items = items = Queue(item, _ITEMS)
+        m.submodules.items = items = Queue(item, ITEMS)
         batch = Signal(batch_layout(config))
         accept = Signal()
         m.d.comb += accept.eq(self.batch.valid & self.batch.ready)
@@ -130,7 +130,7 @@ class Emitter(wiring.Component):
             found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += [
-            room.eq(items.level < _ITEMS - 6),
+            room.eq(items.level < ITEMS - 6),
             known.eq(leaving_valid & ~(finish & last)), settled.eq(~finish),
             at_end.eq(Mux(look, cursor == leaving.before, cursor == leaving.end)),
             at_shown.eq(Mux(look, cursor == before_shown, cursor == shown)),

@@ -67,5 +67,9 @@ def batch_layout(config: Configuration) -> data.StructLayout:
 
 
 def found_layout(config: Configuration) -> data.StructLayout:
-    """The outcome of one read: ``hits`` has bit ``probe · lanes + lane``; ``last``: it ends the batch's pass."""
-    return data.StructLayout({"hits": unsigned(config.probes * config.lanes), "last": unsigned(1)})
+    """The outcome of one read: ``hits`` has bit ``probe · lanes + lane``; ``last``: it ends the batch's pass.
+
+    With an index ``group`` is the number of the tuple within the window; a scan reads them one after the other.
+    """
+    group = {} if config.core == "scan" else {"group": unsigned(groups_bits(config))}
+    return data.StructLayout({"hits": unsigned(config.probes * config.lanes), "last": unsigned(1), **group})

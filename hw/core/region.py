@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Const, Module
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.device.wire import ROW_BITS, Configuration
 
-from ..layouts import input_layout, result_layout, window_layout
+from ..layouts import input_layout, result_layout, struct, window_layout
 from .counters import RegionCounters
 from .emitter import Emitter
+from .index import Index
+from .prober import Prober
 from .scanner import Scanner
+from .stack import StackEmitter
 from .storage import Storage
 
 __all__ = ["Region"]
@@ -21,7 +24,7 @@ class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
     Operations take effect in arrival order; storing, scanning and emitting overlap. See `Storage`, `Scanner` and
-    `Emitter` for the ports, and `RegionCounters` for ``select`` and ``selected``.
+    `Emitter` for the ports, `Prober`, `Index` and `StackEmitter` for those of a region with an index, and `RegionCounters` for ``select`` and ``selected``.
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -55,8 +58,14 @@ class Region(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.storage = storage = Storage(self._config, self._side)
-        m.submodules.scanner = scanner = Scanner(self._config, self._side)
-        m.submodules.emitter = emitter = Emitter(self._config, latency=Scanner.latency)
+        if self._config.core == "scan":
+            m.submodules.scanner = scanner = Scanner(self._config, self._side)
+            m.submodules.emitter = emitter = Emitter(self._config, latency=scanner.latency)
+            m.d.comb += scanner.single.eq(self.window.slice != 0)
+        else:
+            m.submodules.prober = scanner = Prober(self._config, self._side)
+            m.submodules.emitter = emitter = StackEmitter(self._config, latency=scanner.latency)
+            self._index(m, storage, scanner)
         wiring.connect(m, wiring.flipped(self.i), storage.i)
         wiring.connect(m, storage.task, scanner.task)
         wiring.connect(m, scanner.batch, emitter.batch)
@@ -68,7 +77,6 @@ class Region(wiring.Component):
             emitter.index.eq(self.index),
             storage.window.eq(self.window),
             emitter.window.eq(self.window),
-            scanner.single.eq(self.window.slice != 0),
             storage.scanning.eq(scanner.scanning),
             storage.position.eq(scanner.position),
             storage.waiting.eq(scanner.waiting),
@@ -85,9 +93,23 @@ class Region(wiring.Component):
         ]
         if self._config.region_counters:
             m.submodules.counters = counters = RegionCounters(self._config)
-            sources = {"comparisons": scanner.compared, "matches": emitter.matched}
+            sources = {"comparisons": scanner.compared, "matches": emitter.matched, "spills": Const(0)}
             for part in (storage, scanner, emitter):
                 sources |= {c.name: getattr(part, c.name) for c in REGION_COUNTERS if hasattr(part, c.name)}
             m.d.comb += [getattr(counters, c.name).eq(sources[c.name]) for c in REGION_COUNTERS]
             m.d.comb += [counters.select.eq(self.select), self.selected.eq(counters.value)]
         return m
+
+    def _index(self, m: Module, storage: Storage, prober: Prober) -> None:
+        """The index beside ``storage``."""
+        config = self._config
+        m.submodules.index = index = Index(config, self._side)
+        body = data.View(struct(config.body(self._side)), self.i.payload.body[:config.body(self._side).width])
+        m.d.comb += [index.keys[name].eq(body[name]) for name, _ in config.keys(self._side).fields]
+        m.d.comb += [
+            index.store.eq(storage.stored), index.position.eq(storage.written), storage.hold.eq(index.hold),
+            index.window.eq(self.window), prober.window.eq(self.window), prober.known.eq(index.known),
+            index.look.eq(prober.look), index.bucket.eq(prober.bucket), prober.granted.eq(index.granted),
+            prober.head.eq(index.head), prober.live.eq(index.live),
+            index.row.eq(prober.rows[0]), prober.distance.eq(index.distance),
+        ]

@@ -36,7 +36,8 @@ class Storage(wiring.Component):
         ``scanning``, ``position``: whether a pass is under way, and the first position it has still to read.
         ``waiting``, ``first``: whether probes wait for the next pass, and the first position that will read.
         ``claiming``: a task was handed over that neither of these speaks for yet.
-        ``written``: the position up to which, exclusive, tuples are written.
+        ``written``: the position up to which, exclusive, tuples are written. ``stored``: the tuple at ``i`` is written
+        there now. ``hold``: none may be in this cycle.
         ``stall_…``, ``stores_high``: for `RegionCounters`.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
         ``overflow_after``: how many tuples of the other stream had arrived before it.
@@ -58,6 +59,8 @@ class Storage(wiring.Component):
             "first": In(position),
             "claiming": In(1),
             "written": Out(position),
+            "stored": Out(1),
+            "hold": In(1),
             "stall_probe": Out(1),
             "stall_store": Out(1),
             "stall_expiry": Out(1),
@@ -101,7 +104,7 @@ class Storage(wiring.Component):
             m.d.sync += masked.eq(op.stream)
 
         # Second cycle: an own tuple takes effect, and it is stored; the oldest one leaves.
-        counted, stored, advance = (Signal(name=name) for name in ("counted", "stored", "advance"))
+        counted, stored, advance = Signal(name="counted"), self.stored, Signal(name="advance")
         # Third cycle: what follows from it, before the next operation's second.
         was_counted, was_stored, advanced = (Signal(name=name) for name in ("was_counted", "was_stored", "advanced"))
         m.d.sync += [was_counted.eq(counted), was_stored.eq(stored), advanced.eq(advance)]
@@ -114,7 +117,7 @@ class Storage(wiring.Component):
         else:
             by_time, settled = Const(0), Const(1)
         full = Signal()
-        space = self._space(m, stored)
+        space = self._space(m, stored) & ~self.hold
         m.d.comb += [
             full.eq(brim & ~by_count),
             counted.eq(seen & settled & store & (~mine | (~full & space))),

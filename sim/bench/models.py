@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import NamedTuple
 
 from splitjoin.device.wire import Configuration, ItemKind, Op, Record, Tree
@@ -48,13 +49,15 @@ class Operation(NamedTuple):
 @dataclass(frozen=True)
 class Window:
     """Run-time settings of a region. ``length`` None: no RANGE. ``precision``: probes between stars, 0 for none.
-    ``slice``: stored tuples between the inner stars of a probe, 0 for none.
+    ``slice``: stored tuples between the inner stars of a probe, 0 for none. ``cells``: of core bucket, per test of the
+    index, low bits of the key that a bucket spans.
     """
 
     rows: int = NO_LIMIT
     length: int | None = None
     precision: int = 1
     slice: int = 0
+    cells: tuple[int, ...] = ()
 
 
 def pack(record: Record, values: Mapping[str, int]) -> int:
@@ -76,7 +79,8 @@ def packed_window(config: Configuration, window: Window) -> int:
     """``window`` as the region's settings port takes it."""
     bits: int = window_layout(config).const({
         "rows": window.rows, "range": window.length or 0, "timed": window.length is not None,
-        "precision": window.precision, "slice": window.slice}).as_bits()
+        "precision": window.precision, "slice": window.slice,
+        **{f"cell{n}": bits for n, bits in enumerate(window.cells)}}).as_bits()
     return bits
 
 
@@ -106,6 +110,43 @@ def holds(tree: Tree, tests: Sequence[bool]) -> bool:
         return tests[tree]
     op, *operands = tree
     return (all if op == "and" else any)(holds(t, tests) for t in operands)
+
+
+def bucket_of(config: Configuration, cells: Sequence[int], widths: Sequence[int]) -> int:
+    """The bucket of keys ``cells`` of ``widths`` bits, or of their upper parts."""
+    bits = config.buckets.bit_length() - 1
+    whole = bucket = at = 0
+    if config.core == "hash":
+        for cell, width in zip(cells, widths, strict=True):
+            whole |= cell << at
+            at += width
+        for n in range(-(-at // bits)):
+            part, turn = whole >> n * bits & 2**bits - 1, 3 * n % bits
+            bucket ^= (part << turn | part >> bits - turn) & 2**bits - 1
+        return bucket
+    for n, cell in enumerate(cells):
+        width = (bits + len(cells) - 1 - n) // len(cells)
+        bucket |= (cell & 2**width - 1) << at
+        at += width
+    return bucket
+
+
+def candidates(config: Configuration, side: str, shifts: Sequence[int], bounds: Sequence[tuple[int, int]],
+               ) -> Callable[[Sequence[int]], bool]:
+    """Whether a probe with ``bounds`` is compared with a tuple of stream ``side`` that has given keys."""
+    if config.core == "scan":
+        return lambda keys: True
+    slots = [config.tests[j]["rs".index(side)] for j in config.index]
+    widths = [(config.keys_r if side == "r" else config.keys_s)[slot] for slot in slots]
+    if any(bounds[j][0] > bounds[j][1] for j in config.index):
+        return lambda keys: False
+    by = [0] * len(slots) if config.core == "hash" else list(shifts)
+    cells = [(bounds[j][0] >> bits, bounds[j][1] >> bits) for j, bits in zip(config.index, by, strict=True)]
+    if any(high - low > (config.core == "bucket") for low, high in cells):
+        return lambda keys: True
+    reached = {bucket_of(config, chosen, widths) for chosen in product(*({low, high} for low, high in cells))}
+    return lambda keys: bucket_of(config, [keys[slot] >> bits for slot, bits in zip(slots, by, strict=True)],
+                                  widths) in reached
 
 
 @dataclass
@@ -172,10 +213,13 @@ class RegionModel:
 
     def _probe(self, op: Operation) -> list[Item]:
         out = []
+        candidate = candidates(self.config, self.side, self.window.cells, op.bounds)
         for n, (row, _, keys) in enumerate(self._live):
             if self.window.slice and n and n % self.window.slice == 0:
                 out.append(Item(ItemKind.SLICE, self._probes))
             if self._masked:
+                continue
+            if not candidate(keys):
                 continue
             self.compared += 1
             tests = [low <= keys[r if self.side == "r" else s] <= high

@@ -17,7 +17,7 @@ from typing import Any, Union
 from ..errors import UnsupportedError
 from .registers import REGISTERS
 
-__all__ = ["ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Tree",
+__all__ = ["CORE_KINDS", "ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Tree",
            "check_parameters", "item_record"]
 
 WORD_BITS = 32
@@ -25,6 +25,9 @@ WORD_BITS = 32
 ROW_BITS = 32
 #: Raised whenever the meaning of a record or register changes without its layout doing so.
 ABI_VERSION = 2
+
+#: What a device can be told to build cores as; ``auto`` leaves it to the query and the sub-window's size.
+CORE_KINDS = ("auto", "scan", "hash", "bucket")
 
 #: A positive Boolean combination of tests: an index, or ("and" | "or", operands…).
 Tree = Union[int, tuple[Any, ...]]
@@ -101,6 +104,10 @@ class Configuration:
         fanin: Inputs of a merger (c), 2 to 16.
         lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; a core's capacity is at least twice that.
         probes: Probes that a region compares each of them with (B), 1 to 16.
+        core: How a region finds what a probe matches: ``scan`` reads the sub-window; ``hash`` and ``bucket`` look up
+            tuples whose keys share a bucket with the probe's bounds, and have one lane and one probe.
+        index: The tests, which must hold for every match, whose keys ``hash`` (one or more) or ``bucket`` (one or two)
+            go by; empty for ``scan``.
         region_counters: Whether every region counts on its own (`splitjoin.device.registers.REGION_COUNTERS`).
         time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
     """
@@ -115,12 +122,20 @@ class Configuration:
     fanin: int = 2
     lanes: int = 1
     probes: int = 1
+    core: str = "scan"
+    index: tuple[int, ...] = ()
     region_counters: bool = False
     time_bits: int = 0
 
     def __post_init__(self) -> None:
         check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
-                         lanes=self.lanes, probes=self.probes)
+                         lanes=self.lanes, probes=self.probes, core=self.core)
+        _check("core", self.core, self.core != "auto", "scan, hash or bucket")
+        most = {"scan": 0, "hash": len(self.tests), "bucket": 2}[self.core]
+        _check(f"index of core {self.core}", self.index,
+               min(1, most) <= len(self.index) <= most and len(set(self.index)) == len(self.index)
+               and all(_within(j, 0, len(self.tests) - 1) for j in self.index),
+               {"scan": "empty", "hash": "one or more of the tests", "bucket": "one or two of the tests"}[self.core])
         _check("time_bits", self.time_bits, _within(self.time_bits, 0, 64) and self.time_bits != 1, "0, or 2 to 64")
         for name, widths in (("keys_r", self.keys_r), ("keys_s", self.keys_s)):
             for width in widths:
@@ -133,6 +148,11 @@ class Configuration:
     def window_capacity(self) -> int:
         """The largest ROWS window that fits, in tuples per stream."""
         return self.cores * self.capacity
+
+    @property
+    def buckets(self) -> int:
+        """Buckets of a region's index, a power of two: as many as tuples, and no fewer than a probe may look up."""
+        return max(4, self.capacity)
 
     def keys(self, side: str) -> Record:
         """The stored part of a tuple of stream ``side``."""
@@ -185,7 +205,7 @@ def item_record() -> Record:
 
 
 def check_parameters(*, cores: object, capacity: object, fanout: object, fanin: object, lanes: object = 1,
-                     probes: object = 1) -> None:
+                     probes: object = 1, core: object = "scan") -> None:
     """Raise `UnsupportedError` unless a circuit can have these parameters, whatever the query."""
     _check("cores", cores, _within(cores, 1, 1024), "1 to 1024")
     _check("capacity", capacity, any(_within(capacity, 2**n, 2**n) for n in range(1, 17)),
@@ -196,6 +216,10 @@ def check_parameters(*, cores: object, capacity: object, fanout: object, fanin: 
     _check("probes", probes, _within(probes, 1, 16), "1 to 16")
     assert isinstance(lanes, int)
     _check(f"capacity with {lanes} lanes", capacity, _within(capacity, 2 * lanes, 65536), f"{2 * lanes} or more")
+    _check("core", core, core in CORE_KINDS, f"one of {', '.join(CORE_KINDS)}")
+    if core in ("hash", "bucket"):
+        _check(f"lanes of core {core}", lanes, lanes == 1, "1, as it reads one candidate at a time")
+        _check(f"probes of core {core}", probes, probes == 1, "1, as each probe has candidates of its own")
 
 
 def _within(value: object, low: int, high: int) -> bool:

@@ -1,0 +1,104 @@
+"""The index of a sub-window: for each bucket the chain of its tuples, youngest first."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import Configuration
+
+from ..layouts import struct, window_layout
+from ..tech.ram import Ram
+from .buckets import address, indexed_slots
+from .layouts import STORES, position_bits, ring_rows
+
+__all__ = ["Index"]
+
+
+class Index(wiring.Component):
+    """Keeps, for each bucket, the position of the youngest tuple, and for each tuple how much older the next one is.
+
+    Nothing is done when a tuple expires: chains go from young to old, so whoever follows one stops at the first tuple
+    that is out of the window. That leaves buckets whose youngest tuple is long gone, whose position would in time mean
+    another tuple. With every store one bucket is looked at in turn, and emptied if that is so; positions go on for
+    long enough that each is looked at before it could be mistaken.
+
+    A store takes seven cycles. After reset all buckets are emptied, one a cycle.
+
+    Ports:
+        ``store``, ``keys``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be.
+        ``window``: settings. ``known``: the position up to which, exclusive, tuples are in the index.
+        ``look``, ``bucket``, ``granted``: a bucket is looked up if granted. ``head``, ``live``: two cycles later, the
+        position of its youngest tuple, if there is one.
+        ``row``, ``distance``: the tuple in a row of the ring, and two cycles later how many positions before it the
+        next one in its bucket is; 0 for none.
+    """
+
+    def __init__(self, config: Configuration, side: str):
+        self._config, self._side = config, side
+        position = position_bits(config)
+        super().__init__({
+            "store": In(1),
+            "keys": In(struct(config.keys(side))),
+            "position": In(position),
+            "hold": Out(1),
+            "window": In(window_layout(config)),
+            "known": Out(position),
+            "look": In(1),
+            "bucket": In(range(config.buckets)),
+            "granted": Out(1),
+            "head": Out(position),
+            "live": Out(1),
+            "row": In(range(ring_rows(config))),
+            "distance": Out(range(config.capacity + STORES + 1)),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config = self._config
+        head = data.StructLayout({"valid": 1, "position": position_bits(config)})
+        m.submodules.heads = heads = Ram(head, config.buckets)
+        m.submodules.links = links = Ram(range(config.capacity + STORES + 1), ring_rows(config))
+
+        # A store's way: cells; bucket; its head is read; and that of the bucket to be looked at; known; both written.
+        step = Signal(6)
+        position = Signal(position_bits(config))
+        cells = [Signal(self.keys[f"key{slot}"].shape(), name=f"cell{n}")
+                 for n, slot in enumerate(indexed_slots(config, self._side))]
+        bucket, sweep = Signal(range(config.buckets)), Signal(range(config.buckets))
+        clearing = Signal(init=1)
+        m.d.sync += [step.eq(Cat(self.store, step)), bucket.eq(address(config, cells))]
+        m.d.comb += self.hold.eq(clearing | step.any())
+        with m.If(self.store):
+            m.d.sync += position.eq(self.position)
+            for n, (cell, slot) in enumerate(zip(cells, indexed_slots(config, self._side), strict=True)):
+                key = self.keys[f"key{slot}"]
+                m.d.sync += cell.eq(key if config.core == "hash" else key >> self.window[f"cell{n}"])
+
+        # What is read is of the ring's last tuples, or of none. Whoever needs a tuple keeps it there.
+        age = Signal(position_bits(config))
+        there, gone = Signal(), Signal()
+        link = Signal(links.w_data.shape())
+        m.d.comb += [
+            age.eq(self.known - heads.r_data.position),
+            there.eq(heads.r_data.valid & (age <= config.capacity + STORES)),
+            self.head.eq(heads.r_data.position), self.live.eq(there),
+            self.granted.eq(self.look & ~(clearing | step[1] | step[2] | step[4] | step[5])),
+            heads.r_addr.eq(Mux(step[1], bucket, Mux(step[2], sweep, self.bucket))),
+        ]
+        m.d.sync += [link.eq(Mux(there, age, 0)), gone.eq(~there & (sweep != bucket))]
+
+        m.d.comb += [
+            links.w_en.eq(step[4]), links.w_addr.eq(position[:len(links.w_addr)]), links.w_data.eq(link),
+            links.r_addr.eq(self.row), self.distance.eq(links.r_data),
+            heads.w_en.eq(clearing | step[4] | (step[5] & gone)),
+            heads.w_addr.eq(Mux(step[4], bucket, sweep)),
+            heads.w_data.valid.eq(step[4]), heads.w_data.position.eq(position),
+        ]
+        with m.If(clearing | step[5]):
+            m.d.sync += sweep.eq(sweep + 1)
+        with m.If(clearing & (sweep == config.buckets - 1)):
+            m.d.sync += clearing.eq(0)
+        with m.If(step[4]):
+            m.d.sync += self.known.eq(position + 1)
+        return m

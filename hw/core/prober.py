@@ -1,0 +1,231 @@
+"""The processing side of a region with an index: follows the chains of the buckets that a probe's bounds reach."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import Configuration
+
+from ..hls.matcher import Matcher
+from ..layouts import struct, window_layout
+from ..tech.ram import Ram
+from .buckets import address, indexed_slots, ways
+from .layouts import STORES, batch_layout, found_layout, position_bits, ring_rows, task_layout
+
+__all__ = ["Prober"]
+
+#: Cycles from issuing a read to its keys.
+_READ_LATENCY = Ram.latency
+
+
+class Prober(wiring.Component):
+    """Compares each probe with the tuples of its buckets that are in the sub-window, youngest first (ESJ, main predicate;
+    the comparison with all tests is that of the secondary predicates).
+
+    While the chains of one probe are followed, the buckets of the next are looked up. The chains of several buckets are
+    merged by age, so the order does not depend on buckets. A probe whose bounds reach more buckets than are looked up
+    reads the whole sub-window, one tuple a cycle.
+
+    Ports: as of `Scanner`, and of `Index` for what that gives: ``known``, ``look``, ``bucket``, ``granted``, ``head``,
+    ``live``, ``distance``. ``window``: settings. ``spills``: a probe begins to read the whole sub-window.
+    """
+
+    #: Cycles from issuing a read to its outcome.
+    latency = _READ_LATENCY + Matcher.latency + 1
+
+    def __init__(self, config: Configuration, side: str):
+        self._config, self._side = config, side
+        position = position_bits(config)
+        super().__init__({
+            "task": In(stream.Signature(task_layout(config, side))),
+            "window": In(window_layout(config)),
+            "known": In(position),
+            "look": Out(1),
+            "bucket": Out(range(config.buckets)),
+            "granted": In(1),
+            "head": In(position),
+            "live": In(1),
+            "rows": Out(range(ring_rows(config))).array(1),
+            "keys": In(struct(config.keys(side))).array(1),
+            "distance": In(range(config.capacity + STORES + 1)),
+            "scanning": Out(1),
+            "position": Out(position),
+            "waiting": Out(1),
+            "first": Out(position),
+            "batch": Out(stream.Signature(batch_layout(config))),
+            "found": Out(found_layout(config)),
+            "found_valid": Out(1),
+            "room": In(1),
+            "compared": Out(range(config.capacity + 1)),
+            "reads": Out(1),
+            "spills": Out(1),
+            "stall_results": Out(1),
+        })
+        #: How far along a chain, or the sub-window, a probe has come. Offsets are from the probe's oldest tuple.
+        self._cursor = data.StructLayout({"valid": 1, "at": position, "offset": position})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        take, taken = Signal(), Signal()  # the probe that waits is the one whose chains are followed
+        m.d.sync += taken.eq(take)
+        m.submodules.matcher = matcher = Matcher(self._config, self._side)
+        held = Signal(batch_layout(self._config))  # what the emitter has to know of the probe that waits
+        ready, cursors, whole = self._lookup(m, matcher, held, take, taken)
+        self._follow(m, matcher, held, take, taken, ready, cursors, whole)
+        return m
+
+    def _lookup(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal) -> tuple[Value, list, Signal]:
+        """The probe that waits: whether all is known of it, where its chains begin, and whether it reads everything."""
+        config, task = self._config, self.task.payload
+        accept, none, wide = Signal(), Signal(), Signal()
+        m.d.comb += [
+            # For the bounds of this probe to reach their comparators, which lag behind.
+            self.task.ready.eq(~self.waiting & ~taken),
+            accept.eq(self.task.valid & self.task.ready),
+            matcher.bounds.eq(task.bounds), matcher.load.eq(accept),
+        ]
+        lows, highs, spans = [], [], []
+        end = Signal(position_bits(config))
+        with m.If(accept):
+            m.d.sync += [self.waiting.eq(1), self.first.eq(task.start), end.eq(task.start + task.count),
+                         held.row.eq(task.row), held.flush.eq(task.flush),
+                         held.count.eq(task.count), none.eq(task.masked | (task.count == 0))]
+        with m.Elif(take):
+            m.d.sync += self.waiting.eq(0)
+        # Bounds, cells, how many they are, and whether that is too many: a cycle each.
+        step = Signal(3)
+        m.d.sync += step.eq(Cat(accept, step))
+        for n, test in enumerate(config.index):
+            low, high = (Signal(task.bounds[f"{side}{test}"].shape(), name=f"{side}{n}") for side in ("lo", "hi"))
+            span = Signal(len(low), name=f"span{n}")
+            with m.If(accept):
+                m.d.sync += [low.eq(task.bounds[f"lo{test}"]), high.eq(task.bounds[f"hi{test}"])]
+            with m.If(step[0]):
+                if config.core == "bucket":
+                    m.d.sync += [low.eq(low >> self.window[f"cell{n}"]), high.eq(high >> self.window[f"cell{n}"])]
+                with m.If(low > high):
+                    m.d.sync += none.eq(1)
+            m.d.sync += span.eq(high - low)
+            lows.append(low)
+            highs.append(high)
+            spans.append(span)
+        m.d.sync += wide.eq(Cat(span > (0 if config.core == "hash" else 1) for span in spans).any())
+
+        # One bucket after the other, when all earlier tuples are in the index.
+        most = ways(config)
+        looking, nth = Signal(), Signal(range(max(2, most)))
+        due, there, forward = Signal(), Signal(), Signal()
+        with m.Switch(nth):
+            for n in range(most):
+                with m.Case(n):
+                    m.d.comb += [self.bucket.eq(address(config, lows, n)),
+                                 there.eq(Cat(Const(1), *(span[0] for d, span in enumerate(spans) if n >> d & 1)).all())]
+        m.d.comb += [
+            due.eq(looking & ~none & ~wide & there),
+            self.look.eq(due & ~(self.known - end)[-1]),
+            forward.eq(looking & (~due | self.granted)),
+        ]
+        with m.If(step[2]):
+            m.d.sync += [looking.eq(1), nth.eq(0)]
+        with m.Elif(forward):
+            m.d.sync += [nth.eq(nth + 1), looking.eq(~none & ~wide & (nth != most - 1))]
+        token = Cat(self.granted, nth)
+        for n in range(_READ_LATENCY):
+            delayed = Signal(len(token), name=f"looked_up{n}")
+            m.d.sync += delayed.eq(token)
+            token = delayed
+            if n == 0:
+                between = token[0]
+        cursors = [Signal(self._cursor, name=f"first{n}") for n in range(most)]
+        offset = Signal(position_bits(config))
+        m.d.comb += offset.eq(self.head - self.first)
+        for n, cursor in enumerate(cursors):
+            with m.If(accept):
+                m.d.sync += cursor.valid.eq(0)
+            with m.If(token[0] & (token[1:] == n)):
+                m.d.sync += [cursor.valid.eq(self.live & ~offset[-1]), cursor.at.eq(self.head),
+                             cursor.offset.eq(offset)]
+        whole = Signal()
+        m.d.comb += whole.eq(wide & ~none)
+        return self.waiting & ~step.any() & ~looking & ~between & ~token[0], cursors, whole
+
+    def _follow(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal, ready: Value, firsts: list,
+                whole: Signal) -> None:
+        """The probe under way."""
+        config = self._config
+        cursors = [Signal(self._cursor, name=f"cursor{n}") for n in range(len(firsts))]
+        at_hand, best = Signal(self._cursor), Signal(self._cursor)  # the youngest tuple to come: chosen, and to be so
+        chain, best_chain = (Signal(len(firsts), name=name) for name in ("chain", "best_chain"))
+        choosing, reading, straight = Signal(), Signal(), Signal()
+        waited, linked = Signal(), Signal()
+        count = Signal(config.capacity.bit_length())
+        issue, inside, last = Signal(), Signal(), Signal()
+
+        chosen, which = _youngest(cursors)
+        m.d.comb += [
+            best.eq(chosen), best_chain.eq(which),
+            last.eq(choosing & ~best.valid & self.room),
+            inside.eq(at_hand.offset < count),
+            issue.eq(reading & self.room),
+            take.eq(ready & (~self.scanning | last) & ~self.batch.valid),
+            self.rows[0].eq(at_hand.at[:len(self.rows[0])]), matcher.keys[0].eq(self.keys[0]),
+            self.compared.eq(issue & inside), self.reads.eq(issue), self.spills.eq(take & whole),
+            self.stall_results.eq(Mux(self.scanning, (choosing | reading) & ~self.room, ready & ~take)),
+        ]
+        with m.If(self.batch.ready):
+            m.d.sync += self.batch.valid.eq(0)
+        with m.If(last):
+            m.d.sync += [self.scanning.eq(0), choosing.eq(0)]
+        with m.If(choosing & best.valid):
+            m.d.sync += [choosing.eq(0), reading.eq(1), at_hand.eq(best), chain.eq(best_chain)]
+        older = Signal(self._cursor)
+        step = Mux(straight, 1, self.distance)
+        m.d.comb += [older.at.eq(at_hand.at - step), older.offset.eq(at_hand.offset - step),
+                     older.valid.eq((step != 0) & ~older.offset[-1])]
+        m.d.sync += [waited.eq(issue & ~straight), linked.eq(waited)]
+        with m.If(issue):
+            with m.If(straight):
+                m.d.sync += [at_hand.eq(older), reading.eq(older.valid), choosing.eq(~older.valid)]
+            with m.Else():
+                m.d.sync += reading.eq(0)
+        with m.If(linked):
+            m.d.sync += choosing.eq(1)
+            for n, cursor in enumerate(cursors):
+                with m.If(chain[n]):
+                    m.d.sync += cursor.eq(older)
+        with m.If(take):
+            m.d.sync += [self.scanning.eq(1), self.position.eq(self.first), self.batch.valid.eq(1), self.batch.payload.eq(held),
+                         straight.eq(whole), count.eq(held.count), choosing.eq(~whole), reading.eq(whole)]
+            m.d.sync += [cursor.eq(first) for cursor, first in zip(cursors, firsts, strict=True)]
+            with m.If(whole):
+                m.d.sync += [at_hand.at.eq(self.first + held.count - 1), at_hand.offset.eq(held.count - 1)]
+                m.d.sync += [cursor.valid.eq(0) for cursor in cursors]
+        self._compare(m, matcher, taken, issue & inside, last, at_hand.offset)
+
+    def _compare(self, m: Module, matcher: Matcher, taken: Signal, valid: Value, last: Value, group: Value) -> None:
+        """From reads to their outcomes."""
+        swap = taken
+        for n in range(_READ_LATENCY - 1):
+            delayed = Signal(name=f"swap{n}")
+            m.d.sync += delayed.eq(swap)
+            swap = delayed
+        m.d.comb += matcher.swap.eq(swap)
+        token = Cat(valid, last, group)
+        for n in range(_READ_LATENCY + Matcher.latency):
+            later = Signal(len(token), name=f"token{n}")
+            m.d.sync += later.eq(token)
+            token = later
+        m.d.sync += [self.found_valid.eq(token[:2].any()), self.found.last.eq(token[1]), self.found.group.eq(token[2:]),
+                     self.found.hits.eq(matcher.match & token[0])]
+
+
+def _youngest(cursors: list) -> tuple[data.View, Value]:
+    """The cursor that has come least far back, and its number, one bit each."""
+    rank = [(cursor, Const(1 << n, len(cursors))) for n, cursor in enumerate(cursors)]
+    while len(rank) > 1:
+        (a, which_a), (b, which_b) = rank[:2]
+        second = b.valid & (~a.valid | (b.offset > a.offset))
+        better = data.View(a.shape(), Mux(second, b.as_value(), a.as_value()))
+        rank = [*rank[2:], (better, Mux(second, which_b, which_a))]
+    return rank[0]
