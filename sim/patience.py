@@ -12,4 +12,5 @@ _QUEUED = 64
 
 def patience_for(config: Configuration) -> int:
     """Cycles within which a working circuit hands over something: every queued record may cost a whole scan."""
-    return 1000 + _QUEUED * (config.capacity + 64)
+    # With an index a probe may follow a chain through the whole sub-window, four cycles a tuple.
+    return 1000 + _QUEUED * ((1 if config.core == "scan" else 4) * config.capacity + 128)

@@ -14,7 +14,7 @@ from .device.api import PAIR, Device
 from .device.circuit import configure, settings
 from .device.registers import REGION_COUNTERS
 from .device.registry import DEVICES, device
-from .device.wire import check_parameters
+from .device.wire import CORE_KINDS, check_parameters
 from .errors import (
     DeviceError,
     InputError,
@@ -174,11 +174,13 @@ def _circuit_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--lanes", type=int, metavar="L", help="stored tuples that a core reads in a cycle, of each "
                                                               "stream: 1, 2, 4 or 8 (1)")
     group.add_argument("--probes", type=int, metavar="P", help="tuples that a core compares each of them with (1)")
+    group.add_argument("--core", metavar="KIND", choices=CORE_KINDS,
+                       help="how cores find what a tuple matches: scan, hash, bucket, or auto: what suits (auto)")
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
     """The circuit options that were given."""
-    return {name: getattr(args, name) for name in ("cores", "capacity", "fanout", "fanin", "lanes", "probes")
+    return {name: getattr(args, name) for name in ("cores", "capacity", "fanout", "fanin", "lanes", "probes", "core")
             if getattr(args, name) is not None}
 
 

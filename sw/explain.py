@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .cost.cells import check_family
 from .cost.text import cost_lines
 from .device.circuit import configure, settings
+from .device.core_kind import CoreKind, choose_core
 from .device.wire import Configuration
 from .errors import SplitJoinError
 from .lang.ir import text
@@ -21,7 +22,7 @@ __all__ = ["explain"]
 
 
 def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2,
-            lanes: int = 1, probes: int = 1, passes: bool = False, family: str = "ecp5") -> str:
+            lanes: int = 1, probes: int = 1, core: str = "auto", passes: bool = False, family: str = "ecp5") -> str:
     """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not.
 
     ``passes``: also the condition after each of the compiler's passes that changed it. ``family``: the FPGA family that
@@ -39,11 +40,12 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
     others = [f"cpu         yes: {_cpu(plan)}", "golden      yes"]
     try:
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
-                           lanes=lanes, probes=probes)
+                           lanes=lanes, probes=probes, core=core)
+        chosen = choose_core(plan, core, capacity=config.capacity, lanes=lanes, probes=probes)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
-    return "\n".join([*lines, *_circuit(config), *cost_lines(config, family), *others])
+    return "\n".join([*lines, *_circuit(config, chosen), *cost_lines(config, family), *others])
 
 
 def _passes(query: Query) -> Iterator[str]:
@@ -87,11 +89,13 @@ def _time(query: Query) -> str:
     return f"r.{query.time.r} and s.{query.time.s}, R before S where they are equal"
 
 
-def _circuit(config: Configuration) -> Iterator[str]:
+def _circuit(config: Configuration, chosen: CoreKind) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
     yield (f"circuits    yes: {config.cores} cores of {config.capacity} tuples a stream (ROWS up to "
            f"{config.window_capacity}), fan-out {config.fanout}, fan-in {config.fanin}, "
            f"{config.time_bits or 'no'} bits of time; up to {2 * config.cores * config.lanes * config.probes} "
            f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
+    by = f" by {', '.join(f'T{j}' for j in chosen.index)}" if chosen.index else ""
+    yield f"cores       {chosen.kind}{by}: {chosen.reason}"
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
            f"{2 * len(config.tests) * config.lanes * config.probes} comparators a region; ABI {config.abi_hash:016x}")

@@ -9,10 +9,11 @@ from operator import xor
 from amaranth.hdl import Cat, Const, Value
 from splitjoin.device.wire import Configuration
 
-__all__ = ["address", "indexed_slots", "ways"]
+__all__ = ["POLYNOMIALS", "address", "indexed_slots", "ways"]
 
-#: How far each part of a hashed key is turned against the one before, so that equal parts do not cancel out.
-_TURN = 3
+#: Degree → a primitive polynomial over GF(2), its coefficients as bits.
+POLYNOMIALS = {2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b1000011, 7: 0b10000011, 8: 0x11D, 9: 0x211, 10: 0x409,
+               11: 0x805, 12: 0x1053, 13: 0x201B, 14: 0x4443, 15: 0x8003, 16: 0x1100B}
 
 
 def indexed_slots(config: Configuration, side: str) -> list[int]:
@@ -28,17 +29,19 @@ def ways(config: Configuration) -> int:
 def address(config: Configuration, cells: Sequence[Value], step: int = 0) -> Value:
     """The bucket of ``cells``: one a test of the index, the key or its upper bits.
 
-    Core hash folds all bits of all keys by XOR. Core bucket takes the low bits of each cell, so that neighbours never
-    share a bucket; bit n of ``step`` asks for the neighbour above in test n.
+    Core hash takes all bits of all keys as a polynomial, and what is left of it modulo a primitive one: keys that
+    differ in a few neighbouring bits only, wherever these are, never share a bucket. Core bucket takes the low bits of
+    each cell, so that neighbours never share a bucket; bit n of ``step`` asks for the neighbour above in test n.
     """
     bits = config.buckets.bit_length() - 1
     if config.core == "hash":
-        whole = Cat(*cells)
-        parts = []
-        for n, at in enumerate(range(0, len(whole), bits)):
-            part = whole[at:at + bits]
-            parts.append(Cat(part, Const(0, bits - len(part))).rotate_left(_TURN * n % bits))
-        return reduce(xor, parts)
+        whole, power, powers = Cat(*cells), 1, []
+        for _ in range(len(whole)):  # what is left of x to the power of each bit's place
+            powers.append(power)
+            power <<= 1
+            power ^= POLYNOMIALS[bits] if power >> bits else 0
+        return Cat(reduce(xor, (bit for bit, power in zip(whole, powers, strict=True) if power >> n & 1), Const(0, 1))
+                   for n in range(bits))
     widths = _widths(config)
     return Cat((cell + (step >> n & 1))[:width] for n, (cell, width) in enumerate(zip(cells, widths, strict=True)))
 

@@ -10,7 +10,7 @@ from splitjoin.device.wire import Configuration
 from ..hls.matcher import Matcher
 from ..layouts import struct, window_layout
 from ..tech.ram import Ram
-from .buckets import address, indexed_slots, ways
+from .buckets import address, ways
 from .layouts import STORES, batch_layout, found_layout, position_bits, ring_rows, task_layout
 
 __all__ = ["Prober"]
@@ -20,8 +20,9 @@ _READ_LATENCY = Ram.latency
 
 
 class Prober(wiring.Component):
-    """Compares each probe with the tuples of its buckets that are in the sub-window, youngest first (ESJ, main predicate;
-    the comparison with all tests is that of the secondary predicates).
+    """Compares each probe with the tuples of its buckets that are in the sub-window, youngest first.
+
+    Buckets are ESJ's main predicate; the comparison with all tests adds the secondary ones.
 
     While the chains of one probe are followed, the buckets of the next are looked up. The chains of several buckets are
     merged by age, so the order does not depend on buckets. A probe whose bounds reach more buckets than are looked up
@@ -75,7 +76,7 @@ class Prober(wiring.Component):
         self._follow(m, matcher, held, take, taken, ready, cursors, whole)
         return m
 
-    def _lookup(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal) -> tuple[Value, list, Signal]:
+    def _lookup(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal) -> tuple[Value, list, Value]:
         """The probe that waits: whether all is known of it, where its chains begin, and whether it reads everything."""
         config, task = self._config, self.task.payload
         accept, none, wide = Signal(), Signal(), Signal()
@@ -118,9 +119,9 @@ class Prober(wiring.Component):
         due, there, forward = Signal(), Signal(), Signal()
         with m.Switch(nth):
             for n in range(most):
+                reached = Cat(Const(1), *(span[0] for d, span in enumerate(spans) if n >> d & 1)).all()
                 with m.Case(n):
-                    m.d.comb += [self.bucket.eq(address(config, lows, n)),
-                                 there.eq(Cat(Const(1), *(span[0] for d, span in enumerate(spans) if n >> d & 1)).all())]
+                    m.d.comb += [self.bucket.eq(address(config, lows, n)), there.eq(reached)]
         m.d.comb += [
             due.eq(looking & ~none & ~wide & there),
             self.look.eq(due & ~(self.known - end)[-1]),
@@ -131,12 +132,12 @@ class Prober(wiring.Component):
         with m.Elif(forward):
             m.d.sync += [nth.eq(nth + 1), looking.eq(~none & ~wide & (nth != most - 1))]
         token = Cat(self.granted, nth)
+        under_way = []
         for n in range(_READ_LATENCY):
             delayed = Signal(len(token), name=f"looked_up{n}")
             m.d.sync += delayed.eq(token)
             token = delayed
-            if n == 0:
-                between = token[0]
+            under_way.append(token[0])
         cursors = [Signal(self._cursor, name=f"first{n}") for n in range(most)]
         offset = Signal(position_bits(config))
         m.d.comb += offset.eq(self.head - self.first)
@@ -146,12 +147,11 @@ class Prober(wiring.Component):
             with m.If(token[0] & (token[1:] == n)):
                 m.d.sync += [cursor.valid.eq(self.live & ~offset[-1]), cursor.at.eq(self.head),
                              cursor.offset.eq(offset)]
-        whole = Signal()
-        m.d.comb += whole.eq(wide & ~none)
-        return self.waiting & ~step.any() & ~looking & ~between & ~token[0], cursors, whole
+        ready = self.waiting & ~step.any() & ~looking & ~Cat(under_way).any()
+        return ready, cursors, wide & ~none
 
     def _follow(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal, ready: Value, firsts: list,
-                whole: Signal) -> None:
+                whole: Value) -> None:
         """The probe under way."""
         config = self._config
         cursors = [Signal(self._cursor, name=f"cursor{n}") for n in range(len(firsts))]
@@ -195,8 +195,9 @@ class Prober(wiring.Component):
                 with m.If(chain[n]):
                     m.d.sync += cursor.eq(older)
         with m.If(take):
-            m.d.sync += [self.scanning.eq(1), self.position.eq(self.first), self.batch.valid.eq(1), self.batch.payload.eq(held),
-                         straight.eq(whole), count.eq(held.count), choosing.eq(~whole), reading.eq(whole)]
+            m.d.sync += [self.scanning.eq(1), self.position.eq(self.first), self.batch.valid.eq(1),
+                         self.batch.payload.eq(held), straight.eq(whole), count.eq(held.count),
+                         choosing.eq(~whole), reading.eq(whole)]
             m.d.sync += [cursor.eq(first) for cursor, first in zip(cursors, firsts, strict=True)]
             with m.If(whole):
                 m.d.sync += [at_hand.at.eq(self.first + held.count - 1), at_hand.offset.eq(held.count - 1)]
@@ -216,8 +217,8 @@ class Prober(wiring.Component):
             later = Signal(len(token), name=f"token{n}")
             m.d.sync += later.eq(token)
             token = later
-        m.d.sync += [self.found_valid.eq(token[:2].any()), self.found.last.eq(token[1]), self.found.group.eq(token[2:]),
-                     self.found.hits.eq(matcher.match & token[0])]
+        m.d.sync += [self.found_valid.eq(token[:2].any()), self.found.last.eq(token[1]),
+                     self.found.group.eq(token[2:]), self.found.hits.eq(matcher.match & token[0])]
 
 
 def _youngest(cursors: list) -> tuple[data.View, Value]:

@@ -24,7 +24,8 @@ class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
     Operations take effect in arrival order; storing, scanning and emitting overlap. See `Storage`, `Scanner` and
-    `Emitter` for the ports, `Prober`, `Index` and `StackEmitter` for those of a region with an index, and `RegionCounters` for ``select`` and ``selected``.
+    `Emitter` for the ports, `Prober`, `Index` and `StackEmitter` for what a region with an index has instead and beside
+    them, and `RegionCounters` for ``select`` and ``selected``.
     """
 
     def __init__(self, config: Configuration, side: str):

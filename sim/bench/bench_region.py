@@ -22,11 +22,10 @@ async def same_items_as_the_model(dut: Any, name: str, kind: str, stalls: str, t
     rng = random.Random(random.getrandbits(32))
     if not config.time_bits:
         kind = "rows"  # this circuit has no RANGE windows
-    # A tight window fills the ring exactly, if it can.
-    window = Window(NO_LIMIT if kind == "range" else config.window_capacity,
-                    None if kind == "rows" else config.window_capacity)
-    if not tight:
-        window = random_window(rng, config, kind)
+    window = random_window(rng, config, kind)
+    if tight:  # it fills the ring exactly, if it can
+        window = Window(NO_LIMIT if kind == "range" else config.window_capacity,
+                        None if kind == "rows" else config.window_capacity, cells=window.cells)
     tb = CocotbTestbench(dut)
     await tb.reset()
     operations = random_operations(rng, config, 8 * config.capacity + 80)

@@ -43,6 +43,12 @@ REGIONS = {
     for side, cores, capacity, time_bits, lanes, probes in (
         ("r", 1, 4, 0, 1, 1), ("s", 3, 2, 9, 1, 3), ("r", 2, 8, 12, 4, 2), ("s", 1, 32, 12, 1, 8), ("s", 2, 8, 0, 2, 4),
         ("r", 3, 32, 12, 4, 8))
+} | {
+    f"{side}{cores}x{capacity}{core}": (
+        Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("and", 0, 1), cores=cores,
+                      capacity=capacity, time_bits=9, core=core, index=index), side)
+    for side, cores, capacity, core, index in (("r", 2, 8, "hash", (0, 1)), ("s", 1, 32, "bucket", (1,)),
+                                               ("r", 3, 16, "bucket", (0, 1)))
 }
 #: Name → configuration.
 TOPS = {f"k{k}b{b}c{c}l{lanes}p{probes}": top_configuration(k, b, c, 4 * lanes, lanes, probes)

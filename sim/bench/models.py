@@ -9,6 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 from splitjoin.device.wire import Configuration, ItemKind, Op, Record, Tree
+from splitjoin.hw.core.buckets import POLYNOMIALS
 from splitjoin.hw.layouts import result_layout, window_layout
 
 __all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "check_answer", "check_combined", "check_merged",
@@ -120,10 +121,9 @@ def bucket_of(config: Configuration, cells: Sequence[int], widths: Sequence[int]
         for cell, width in zip(cells, widths, strict=True):
             whole |= cell << at
             at += width
-        for n in range(-(-at // bits)):
-            part, turn = whole >> n * bits & 2**bits - 1, 3 * n % bits
-            bucket ^= (part << turn | part >> bits - turn) & 2**bits - 1
-        return bucket
+        while whole.bit_length() > bits:  # division with remainder
+            whole ^= POLYNOMIALS[bits] << whole.bit_length() - bits - 1
+        return whole
     for n, cell in enumerate(cells):
         width = (bits + len(cells) - 1 - n) // len(cells)
         bucket |= (cell & 2**width - 1) << at

@@ -16,6 +16,8 @@ from ..lang.order import Order
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
 from .api import ITEM, PAIR, Device, Items, Session, check_masked
+from .cells import learnt_cells
+from .core_kind import choose_core
 from .encode import Encoder, Words, decode, pack
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
 from .verify import Verifier
@@ -68,6 +70,8 @@ class CircuitDevice(Device):
             1024 for RANGE windows alone.
         fanout, fanin: Children of a distribution-tree node, inputs of a merger.
         lanes, probes: Stored tuples that a region reads in a cycle, and probes that it compares each of them with.
+        core: How cores find what a probe matches: ``scan``, ``hash``, ``bucket``, or ``auto`` for what suits the
+            condition and the sub-window (`splitjoin.device.core_kind`).
         region_counters: Whether every region of every core counts on its own.
         masked: Numbers of cores that are masked from the start, as by `Session.mask`.
     """
@@ -78,12 +82,13 @@ class CircuitDevice(Device):
     fanin: int = 2
     lanes: int = 1
     probes: int = 1
+    core: str = "auto"
     region_counters: bool = False
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
         _check_options(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
-                       lanes=self.lanes, probes=self.probes)
+                       lanes=self.lanes, probes=self.probes, core=self.core)
         check_masked(self.masked, self.cores)
         if not isinstance(self.region_counters, bool):
             raise DeviceError(f"region_counters must be True or False, not {self.region_counters!r}")
@@ -106,7 +111,7 @@ class CircuitDevice(Device):
         """The configuration that ``query`` needs on this device."""
         return configure(query, plan or make_plan(query.predicate), cores=self.cores, capacity=self.capacity,
                          fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes,
-                         region_counters=self.region_counters)
+                         core=self.core, region_counters=self.region_counters)
 
     @abstractmethod
     def _connect(self, config: Configuration) -> Transport:
@@ -114,9 +119,10 @@ class CircuitDevice(Device):
 
 
 def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
-              fanin: int = 2, lanes: int = 1, probes: int = 1, region_counters: bool = False) -> Configuration:
+              fanin: int = 2, lanes: int = 1, probes: int = 1, core: str = "auto", region_counters: bool = False,
+              ) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``."""
-    _check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes)
+    _check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes, core=core)
     windows = (query.window_r, query.window_s)
     if capacity is None:
         # A power of two from 64 on, so that few circuits serve all windows.
@@ -125,14 +131,15 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
         while capacity < min(need, 65536):
             capacity *= 2
     longest = _longest(query)
+    chosen = choose_core(plan, core, capacity=capacity, lanes=lanes, probes=probes)
     return Configuration(
         keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
-        fanin=fanin, lanes=lanes, probes=probes, region_counters=region_counters,
+        fanin=fanin, lanes=lanes, probes=probes, core=chosen.kind, index=chosen.index, region_counters=region_counters,
         time_bits=0 if longest is None else _time_bits(longest))
 
 
-def _check_options(*, capacity: int | None, **others: int) -> None:
+def _check_options(*, capacity: int | None, **others: object) -> None:
     # Where the capacity is left to the windows, `configure` chooses one that is right.
     check_parameters(capacity=64 if capacity is None else capacity, **others)
 
@@ -192,6 +199,7 @@ class CircuitSession(Session):
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
         self._masked: frozenset[int] = frozenset()
+        self._cells_due = config.core == "bucket"
         self._check_abi()
         for name, value in words.items():
             self._write(name, value)
@@ -211,7 +219,13 @@ class CircuitSession(Session):
                                   f"this release can number; open a new one")
         if self._verifier is not None:
             self._verifier.push(arrivals)
-        self._receive(self._encoder.encode(arrivals), until_end=False)
+        records = self._encoder.encode(arrivals)
+        if self._cells_due and len(records):
+            # Before the first tuple, and from then on for good: where a tuple is stored depends on it.
+            self._cells_due = False
+            for side, bits in learnt_cells(self._config, records).items():
+                self._write(f"cells_{side}", sum(n << 8 * d for d, n in enumerate(bits)))
+        self._receive(records, until_end=False)
 
     def poll(self) -> Items:
         items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)

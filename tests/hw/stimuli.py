@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from splitjoin.device.wire import Configuration, ItemKind, Op
 from splitjoin.sim.bench.models import NO_LIMIT, Item, Operation, Window
 from splitjoin.sim.bench.pauses import MATRIX, Pauses, Stalls, scripted
 
-__all__ = ["cells", "configurations", "merger_inputs", "operations", "pauses", "windows"]
+__all__ = ["cells", "configurations", "indexed", "merger_inputs", "operations", "pauses", "windows"]
 
 
 def pauses() -> st.SearchStrategy[Pauses]:
@@ -42,12 +43,20 @@ def windows(config: Configuration) -> st.SearchStrategy[Window]:
     largest = config.window_capacity
     rows = st.one_of(st.just(largest), st.integers(1, largest))
     marks = (st.integers(0, 4), st.one_of(st.just(0), st.integers(1, config.capacity)))
+    marks = (*marks, st.tuples(*[st.integers(0, 3)] * (len(config.index) if config.core == "bucket" else 0)))
     if not config.time_bits:
         return st.builds(Window, rows, st.none(), *marks)
     length = st.integers(0, 12)
     return st.one_of(st.builds(Window, rows, st.none(), *marks),
                      st.builds(Window, st.just(NO_LIMIT), length, *marks),
                      st.builds(Window, st.one_of(rows, st.just(largest + 1)), length, *marks))
+
+
+def indexed(*, time: bool | None = None) -> st.SearchStrategy[Configuration]:
+    """The same with an index, of every kind."""
+    index = st.sampled_from([("hash", (0,)), ("hash", (1, 0)), ("bucket", (1,)), ("bucket", (0, 1))])
+    return st.builds(lambda config, index: replace(config, lanes=1, probes=1, tree=("and", 0, 1), core=index[0],
+                                                   index=index[1]), configurations(time=time), index)
 
 
 @st.composite
@@ -75,7 +84,9 @@ def _tuples(config: Configuration, stream: int, now: int) -> st.SearchStrategy[O
     mine, theirs = (config.keys_r, config.keys_s) if stream == 0 else (config.keys_s, config.keys_r)
     keys = st.tuples(*(st.integers(0, 2**w - 1) for w in mine))
     limits = [st.integers(0, 2 ** theirs[t[1 - stream]] - 1) for t in config.tests]
-    bounds = st.tuples(*(st.one_of(st.just((0, 2 ** theirs[t[1 - stream]] - 1)), st.tuples(limit, limit))
+    narrow = config.core != "scan"  # what an index looks up
+    bounds = st.tuples(*(st.one_of(*[limit.map(lambda v: (v, v))] * narrow,
+                                   st.just((0, 2 ** theirs[t[1 - stream]] - 1)), st.tuples(limit, limit))
                          for limit, t in zip(limits, config.tests, strict=True)))
     return st.builds(Operation, st.just(Op.TUPLE), st.just(stream), st.just(now), keys, bounds)
 

@@ -40,13 +40,14 @@ class Join:
     order: str
     cuts: tuple[int, ...]
     stalls: tuple[float, float, int]
+    on: str = ON
 
     def query(self):
         texts = {}
         for side, w in self.windows.items():
             parts = [f"ROWS {w.rows}"] * (w.rows != NO_LIMIT) + [f"RANGE {w.length}"] * (w.length is not None)
             texts[side] = " ".join(parts)
-        return Query.make(Schema.from_table("r", self.r), Schema.from_table("s", self.s), on=ON, window=texts,
+        return Query.make(Schema.from_table("r", self.r), Schema.from_table("s", self.s), on=self.on, window=texts,
                           time="ts" if self.timed else None, order=self.order)
 
     def arrivals(self):

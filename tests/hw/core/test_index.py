@@ -1,0 +1,130 @@
+# amaranth: UnusedElaboratable=no
+"""Regions with an index: the same items as any, and how many tuples and cycles they take for them."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import Configuration, ItemKind, Op
+from splitjoin.hw.core.buckets import POLYNOMIALS
+from splitjoin.hw.core.region import Region
+from splitjoin.sim.bench.bodies import region
+from splitjoin.sim.bench.models import Operation, Window, bucket_of, item_of, packed_operation, packed_window
+from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.bench.pauses import Stalls
+
+from ..stimuli import cells, indexed, operations, windows
+
+
+@given(st.data(), indexed(), st.sampled_from("rs"), cells())
+@settings(max_examples=40)
+def test_same_items_as_the_model(data, config, side, stalls):
+    window = data.draw(windows(config))
+    index = data.draw(st.integers(0, config.cores - 1))
+    ops = data.draw(operations(config))
+
+    async def body(tb):
+        await region(tb, config, side, index, window, ops, stalls)
+
+    simulate(Region(config, side), body)
+
+
+def plain(core, capacity):
+    return Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=capacity, core=core,
+                         index=(0,))
+
+
+def stored(key):
+    return Operation(Op.TUPLE, 1, 0, (key,), ((0, 0),))
+
+
+def probe(low, high=None):
+    return Operation(Op.TUPLE, 0, 0, (0,), ((low, low if high is None else high),))
+
+
+def flowing(config, ops, window):
+    """Run a region that stores S without stalls against the model."""
+    async def body(tb):
+        await region(tb, config, "s", 0, window, ops, Stalls(False, False))
+
+    simulate(Region(config, "s"), body)
+
+
+@pytest.mark.parametrize("core", ["hash", "bucket"])
+@pytest.mark.parametrize("between", [7, 31, 63, 64, 65, 127])
+def test_a_bucket_whose_tuples_are_long_gone_is_empty(core, between):
+    """Positions begin anew every 64 stores here: a bucket that nothing is stored in meanwhile must not come alive."""
+    ops = [stored(1), stored(1)]
+    for n in range(3):
+        ops += [stored(2 + (n + i) % 2) for i in range(between)] + [probe(1), probe(2), probe(3)]
+    flowing(plain(core, 8), [*ops, Operation(Op.FLUSH)], Window(rows=8, cells=(0,) * (core == "bucket")))
+
+
+@pytest.mark.parametrize(("core", "bounds"), [("hash", (7, 7)), ("bucket", (7, 7)), ("bucket", (6, 7)),
+                                              ("bucket", (0, 255)), ("hash", (6, 7))])
+def test_a_whole_window_in_one_chain(core, bounds):
+    """Every tuple is in one bucket: none is lost, as chains are as long as the window; they leave oldest first."""
+    ops = []
+    for _ in range(3):
+        ops += [stored(7)] * 20 + [probe(*bounds)] * 2
+    flowing(plain(core, 32), [*ops, Operation(Op.FLUSH)], Window(rows=32, cells=(2,) * (core == "bucket")))
+
+
+def test_neighbouring_buckets_are_merged_by_age():
+    keys = [3, 4, 4, 3, 5, 3, 4, 5, 5, 3]
+    flowing(plain("bucket", 16), [*map(stored, keys), probe(3, 4), probe(4, 5), probe(3, 5), Operation(Op.FLUSH)],
+            Window(rows=16, cells=(0,)))
+
+
+def star_cycles(config, window, ops):
+    """The cycles in which the stars come, from an unstalled region that stores S."""
+    cycles = []
+
+    async def body(tb):
+        tb.set("window", packed_window(config, window))
+        tb.source("i", [packed_operation(config, op) for op in ops])
+        sink = tb.sink("o")
+        probes = sum(op.stream == 0 for op in ops)
+        await tb.run(lambda: len(cycles) == probes or any(
+            cycles.append(c) for c, p in list(zip(sink.cycles, sink.items, strict=True))[len(cycles):]
+            if item_of(p).kind == ItemKind.STAR), limit=3000 + 600 * probes)
+
+    simulate(Region(config, "s"), body)
+    return cycles
+
+
+@pytest.mark.parametrize("core", ["hash", "bucket"])
+def test_probes_with_few_candidates_take_no_more_cycles_in_larger_windows(core):
+    """What limits them is the way of a probe through the emitter, where a scan would take 128 cycles."""
+    config = plain(core, 128)
+    ops = [stored(n) for n in range(128)] + [probe(n) for n in range(20, 40)]
+    steps = [b - a for a, b in pairwise(star_cycles(config, Window(rows=128, cells=(0,) * (core == "bucket")), ops))]
+    assert max(steps[1:]) <= 12
+
+
+def test_a_probe_that_spans_too_many_buckets_reads_a_tuple_a_cycle():
+    config = plain("bucket", 128)
+    ops = [stored(n) for n in range(128)] + [probe(150, 250)] * 6
+    steps = [b - a for a, b in pairwise(star_cycles(config, Window(rows=128, cells=(3,)), ops))]
+    assert all(128 <= n <= 130 for n in steps)
+
+
+@pytest.mark.parametrize("degree", POLYNOMIALS)
+def test_polynomials_are_primitive(degree):
+    """The powers of x come back to 1 after all others."""
+    order, power = 0, 1
+    while order == 0 or power != 1:
+        order, power = order + 1, power << 1
+        power ^= POLYNOMIALS[degree] if power >> degree else 0
+    assert order == 2**degree - 1
+
+
+@pytest.mark.parametrize("capacity", [2, 8, 64, 1024])
+def test_hashing_spreads_keys_that_differ_in_any_place(capacity):
+    """Consecutive keys, multiples of large powers of two, and pairs of equal keys all use most of the buckets."""
+    config = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1),
+                           capacity=capacity, core="hash", index=(0, 1))
+    for step in (1, 3, 1 << 8, 1 << 20):
+        keys = [n * step % 2**32 for n in range(min(config.buckets, 2**32 // step))]
+        for pairs in ([(key, 0) for key in keys], [(0, key) for key in keys], [(key, key) for key in keys]):
+            assert len({bucket_of(config, pair, (32, 32)) for pair in pairs}) > 0.4 * len(keys)

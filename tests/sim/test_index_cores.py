@@ -1,0 +1,100 @@
+"""Circuits whose cores have an index give the golden model's answer: scenarios and random joins, with stalls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin import UnsupportedError, execute
+from splitjoin.golden import GoldenDevice
+from splitjoin.sim.device import SimDevice
+from splitjoin.sim.pysim import PysimDevice
+
+from ..conformance import assert_conforms
+from ..scenarios import SCENARIOS, Scenario
+from .test_conformance import ORDERS, STALLS, conforms
+from .test_mask import masked_run
+from .test_random import check, joins
+
+NAMED = {s.name: s for s in SCENARIOS}
+#: Scenarios in which every result satisfies an equality, or a band; the others are refused.
+EQUAL = ("equal-rows-different", "string-equal")
+BANDS = ("band-rows-64", "equal-range-0", "band-range", "band-range-different", "band-rows-and-range", "null-band",
+         "float-band", "string-not-equal", "date-and-timestamp", "int64-band", "burst", "clocks", "empty-s", "short-r")
+
+
+@pytest.mark.parametrize(("core", "name"), [*(("hash", n) for n in EQUAL), *(("bucket", n) for n in (*EQUAL, *BANDS))])
+def test_pysim(core: str, name: str) -> None:
+    n = [*EQUAL, *BANDS].index(name)
+    device = PysimDevice(cores=n % 3 + 1, capacity=64, core=core, seed=n, **STALLS)
+    conforms(device, NAMED[name], ORDERS[n % len(ORDERS)])
+
+
+@pytest.mark.parametrize(("core", "names"), [("hash", ("equal-rows-different",)),
+                                             ("bucket", ("band-range", "band-rows-and-range", "band-range-different"))])
+def test_sim(core: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        for seed, order in enumerate(ORDERS):
+            conforms(SimDevice(cores=2, capacity=64, core=core, seed=seed, **STALLS), NAMED[name], order)
+
+
+@pytest.mark.parametrize("core", ["hash", "bucket"])
+def test_every_other_scenario_is_refused(core: str) -> None:
+    fit = EQUAL if core == "hash" else (*EQUAL, *BANDS, "band-rows-17", "band-rows-1", "band-rows-3", "empty-r",
+                                        "empty-both")
+    for scenario in SCENARIOS:
+        device = PysimDevice(cores=1, capacity=64, core=core)
+        if scenario.name in fit:
+            assert device.configuration(scenario.query()).core == core
+        else:
+            with pytest.raises(UnsupportedError, match=f"^core {core} needs .*, and this condition has none; use core='"):
+                device.configuration(scenario.query())
+
+
+@pytest.mark.parametrize(("core", "on", "circuit"), [("hash", "r.x = s.a", (2, 8, 2, 2, 1, 1)),
+                                                     ("bucket", "abs(r.x - s.a) <= 2", (3, 4, 2, 2, 1, 1))])
+def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
+    @given(joins(circuit, timed=True, max_rows=100 + 10 * circuit[1]))
+    @settings(max_examples=60)
+    def same_answer(join: Any) -> None:
+        check(circuit, lambda **options: SimDevice(core=core, **options), replace(join, on=on))
+
+    same_answer()
+
+
+@given(st.data(), st.integers(1, 4), st.sampled_from([2, 4, 8, 16]), st.booleans(), st.sampled_from([
+    ("hash", "r.x = s.a"), ("bucket", "abs(r.x - s.a) <= 2"), ("bucket", "abs(r.x - s.a) <= 1 AND r.ts <= s.ts + 9")]))
+@settings(max_examples=10)
+def test_any_circuit_on_the_slow_simulator(data: Any, cores: int, capacity: int, timed: bool, kind: Any) -> None:
+    circuit = (cores, capacity, 2, 3, 1, 1)
+    join = replace(data.draw(joins(circuit, timed=timed, max_rows=25)), on=kind[1])
+    check(circuit, lambda **options: PysimDevice(core=kind[0], **options), join)
+
+
+@pytest.mark.parametrize("name", ["band-rows-17", "band-range"])
+@pytest.mark.parametrize("order", ["total", "inner(2)"])
+def test_masks_come_and_go_between_two_tuples(name: str, order: str) -> None:
+    steps = [(20, {1}), (50, {0, 2}), (51, {0, 1, 2}), (70, set[int]()), (90, {2})]
+    golden = masked_run(GoldenDevice(cores=3), NAMED[name], order, steps)
+    device = PysimDevice(cores=3, capacity=64, core="bucket", stall_in=0.5, stall_out=0.5)
+    assert_conforms(masked_run(device, NAMED[name], order, steps), golden, order)
+
+
+def compared(scenario: Scenario, core: str) -> tuple[int, int]:
+    """Comparisons, and probes that read the whole sub-window."""
+    result = execute(scenario.r, scenario.s, on=scenario.on, window=scenario.window, time=scenario.time,
+                     device=PysimDevice(cores=2, capacity=64, core=core, region_counters=True))
+    assert result.region_counters is not None
+    assert result.region_counters["comparisons"].sum() == result.counters["comparisons"]
+    return result.counters["comparisons"], int(result.region_counters["spills"].sum())
+
+
+@pytest.mark.parametrize(("core", "name", "share"), [("hash", "equal-rows-different", 0.1), ("bucket", "band-range", 0.6)])
+def test_candidates_are_compared_only(core: str, name: str, share: float) -> None:
+    """Of 21 values a window: one with a hash; with buckets, one or two of 4 by one or two of 8, or of 16."""
+    all_, _ = compared(NAMED[name], "scan")
+    some, spills = compared(NAMED[name], core)
+    assert some < share * all_
+    assert spills == 0
