@@ -81,15 +81,16 @@ class Prober(wiring.Component):
         config, task = self._config, self.task.payload
         accept, none, wide = Signal(), Signal(), Signal()
         m.d.comb += [
-            # For the bounds of this probe to reach their comparators, which lag behind.
+            # For the bounds of the probe before to reach their comparators, which lag behind.
             self.task.ready.eq(~self.waiting & ~taken),
             accept.eq(self.task.valid & self.task.ready),
-            matcher.bounds.eq(task.bounds), matcher.load.eq(accept),
+            matcher.bounds.eq(task.bounds),
         ]
+        m.d.sync += matcher.load.eq(accept)
         lows, highs, spans = [], [], []
         end = Signal(position_bits(config))
         with m.If(accept):
-            m.d.sync += [self.waiting.eq(1), self.first.eq(task.start), end.eq(task.start + task.count),
+            m.d.sync += [self.waiting.eq(1), self.first.eq(task.start), end.eq(task.end),
                          held.row.eq(task.row), held.flush.eq(task.flush),
                          held.count.eq(task.count), none.eq(task.masked | (task.count == 0))]
         with m.Elif(take):

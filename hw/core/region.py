@@ -62,7 +62,7 @@ class Region(wiring.Component):
         if self._config.core == "scan":
             m.submodules.scanner = scanner = Scanner(self._config, self._side)
             m.submodules.emitter = emitter = Emitter(self._config, latency=scanner.latency)
-            m.d.comb += scanner.single.eq(self.window.slice != 0)
+            m.d.comb += [scanner.single.eq(self.window.slice != 0), storage.claiming.eq(scanner.claiming)]
         else:
             m.submodules.prober = scanner = Prober(self._config, self._side)
             m.submodules.emitter = emitter = StackEmitter(self._config, latency=scanner.latency)
@@ -82,7 +82,6 @@ class Region(wiring.Component):
             storage.position.eq(scanner.position),
             storage.waiting.eq(scanner.waiting),
             storage.first.eq(scanner.first),
-            storage.claiming.eq(scanner.claiming),
             emitter.found.eq(scanner.found),
             emitter.found_valid.eq(scanner.found_valid),
             scanner.room.eq(emitter.room),
