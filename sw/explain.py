@@ -96,6 +96,6 @@ def _circuit(config: Configuration, chosen: CoreKind) -> Iterator[str]:
            f"{config.time_bits or 'no'} bits of time; up to {2 * config.cores * config.lanes * config.probes} "
            f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
     by = f" by {', '.join(f'T{j}' for j in chosen.index)}" if chosen.index else ""
-    yield f"cores       {chosen.kind}{by}: {chosen.reason}"
+    yield f"cores       {chosen.kind}{by}; {chosen.reason}"
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
            f"{2 * len(config.tests) * config.lanes * config.probes} comparators a region; ABI {config.abi_hash:016x}")

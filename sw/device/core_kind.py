@@ -1,8 +1,8 @@
 """How a circuit's cores find what a probe matches: by a scan, or by an index on some of the condition's tests.
 
 ESJ's main and secondary predicates: an index narrows the sub-window to candidates by the main ones, and all tests are
-checked on the candidates. Which test is best is the compiler's to say (`splitjoin.lang.passes.main`); here it is weighed
-against what the circuit is to be.
+checked on the candidates. Which test is best is the compiler's to say (`splitjoin.lang.passes.main`); here it is
+weighed against what the circuit is to be.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _BANDS = 2
 
 @dataclass(frozen=True)
 class CoreKind:
-    """``kind``: scan, hash or bucket; ``index``: the tests it goes by, the main one first; ``reason``: why, in words."""
+    """``kind``: scan, hash or bucket. ``index``: the tests it goes by, the main one first. ``reason``: why, in words.
+    """
 
     kind: str
     index: tuple[int, ...]
@@ -49,24 +50,31 @@ def choose_core(plan: Plan, core: str, *, capacity: int, lanes: int, probes: int
         return CoreKind("scan", (), f"an index does not pay below {SMALLEST} tuples a core")
     if main is None or main.test is None or main.kind is None:
         return CoreKind("scan", (), "no test narrows a search" if main is None else main.reason)
-    return CoreKind(main.kind, _with(plan, main.test, _points(plan) if main.kind == "hash" else _bands(plan),
-                                     most=_BANDS if main.kind == "bucket" else None), main.reason)
+    index = _hashed(plan, main.test) if main.kind == "hash" else _bucketed(plan, main.test)
+    return CoreKind(main.kind, index, main.reason)
 
 
 def _asked_for(plan: Plan, core: str) -> tuple[int, ...]:
     points, bands = _points(plan), _bands(plan)
-    best = [] if plan.main is None or plan.main.test is None else [plan.main.test]
+    best = None if plan.main is None else plan.main.test
     if core == "hash":
         if not points:
             other = "bucket" if bands else "scan"
             raise UnsupportedError(f"core hash needs an equality between the streams that holds for every result, such "
                                    f"as r.x = s.a, and this condition has none; use core='{other}'")
-        return _with(plan, *[j for j in (*best, *points) if j in points][:1], points)
-    suited = [*points, *bands]
-    if not suited:
+        return _hashed(plan, best if best in points else points[0])
+    if not points and not bands:
         raise UnsupportedError("core bucket needs a test that holds for every result and bounds a key at both ends, "
                                "such as abs(r.x - s.a) <= 10, and this condition has none; use core='scan'")
-    return _with(plan, *[j for j in (*best, *suited) if j in suited][:1], suited, most=_BANDS)
+    return _bucketed(plan, best if best in points or best in bands else (points + bands)[0])
+
+
+def _hashed(plan: Plan, main: int) -> tuple[int, ...]:
+    return _with(plan, main, _points(plan))
+
+
+def _bucketed(plan: Plan, main: int) -> tuple[int, ...]:
+    return _with(plan, main, _points(plan) + _bands(plan))[:_BANDS]
 
 
 def _required(plan: Plan) -> list[int]:
@@ -84,13 +92,13 @@ def _bands(plan: Plan) -> list[int]:
             and {end for relation in plan.tests[j].relations for end in _ends(relation)} == {"<", ">"}]
 
 
-def _with(plan: Plan, main: int, others: Iterable[int], *, most: int | None = None) -> tuple[int, ...]:
+def _with(plan: Plan, main: int, others: Iterable[int]) -> tuple[int, ...]:
     """``main``, and those of ``others`` whose keys no earlier one is about, in either stream."""
     out = [main]
     for j in others:
         if all(plan.tests[j].r != plan.tests[k].r and plan.tests[j].s != plan.tests[k].s for k in out):
             out.append(j)
-    return tuple(out[:most])
+    return tuple(out)
 
 
 def _ends(relation: Relation) -> str:

@@ -51,7 +51,7 @@ REGION_COUNTERS = (
     RegionCounter("reads", "cycles", "a pass reads the ring"),
     RegionCounter("stall_results", "cycles", "probes or a pass wait for results of the batch before to leave"),
     RegionCounter("stall_probe", "cycles", "a probe waits, as the batch that is collected is full"),
-    RegionCounter("stall_store", "cycles", "a tuple to store waits: its slot is still to be read, or the index is busy"),
+    RegionCounter("stall_store", "cycles", "a tuple to store waits: its slot is to be read, or the index is busy"),
     RegionCounter("stall_expiry", "cycles", "a record waits for old tuples to leave"),
     RegionCounter("stall_output", "cycles", "a result waits for its merger"),
     RegionCounter("spills", "probes", "probes that span too many buckets and read the sub-window"),

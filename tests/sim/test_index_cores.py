@@ -22,12 +22,14 @@ NAMED = {s.name: s for s in SCENARIOS}
 #: Scenarios in which every result satisfies an equality, or a band; the others are refused.
 EQUAL = ("equal-rows-different", "string-equal")
 BANDS = ("band-rows-64", "equal-range-0", "band-range", "band-range-different", "band-rows-and-range", "null-band",
-         "float-band", "string-not-equal", "date-and-timestamp", "int64-band", "burst", "clocks", "empty-s", "short-r")
+         "float-band", "string-not-equal", "date-and-timestamp", "int64-band", "burst", "clocks", "empty-s", "short-r",
+         "band-rows-17", "band-rows-1", "band-rows-3", "empty-r", "empty-both")
 
 
-@pytest.mark.parametrize(("core", "name"), [*(("hash", n) for n in EQUAL), *(("bucket", n) for n in (*EQUAL, *BANDS))])
-def test_pysim(core: str, name: str) -> None:
-    n = [*EQUAL, *BANDS].index(name)
+@pytest.mark.parametrize(("n", "core", "name"), [
+    (0, "hash", "string-equal"), (1, "bucket", "equal-rows-different"), (2, "bucket", "null-band"),
+    (3, "bucket", "float-band"), (4, "bucket", "int64-band"), (5, "bucket", "burst")])
+def test_pysim(n: int, core: str, name: str) -> None:
     device = PysimDevice(cores=n % 3 + 1, capacity=64, core=core, seed=n, **STALLS)
     conforms(device, NAMED[name], ORDERS[n % len(ORDERS)])
 
@@ -36,20 +38,19 @@ def test_pysim(core: str, name: str) -> None:
                                              ("bucket", ("band-range", "band-rows-and-range", "band-range-different"))])
 def test_sim(core: str, names: tuple[str, ...]) -> None:
     for name in names:
-        for seed, order in enumerate(ORDERS):
+        for seed, order in enumerate(ORDERS):  # compiled once
             conforms(SimDevice(cores=2, capacity=64, core=core, seed=seed, **STALLS), NAMED[name], order)
 
 
 @pytest.mark.parametrize("core", ["hash", "bucket"])
 def test_every_other_scenario_is_refused(core: str) -> None:
-    fit = EQUAL if core == "hash" else (*EQUAL, *BANDS, "band-rows-17", "band-rows-1", "band-rows-3", "empty-r",
-                                        "empty-both")
+    fit = EQUAL if core == "hash" else (*EQUAL, *BANDS)
     for scenario in SCENARIOS:
         device = PysimDevice(cores=1, capacity=64, core=core)
         if scenario.name in fit:
             assert device.configuration(scenario.query()).core == core
         else:
-            with pytest.raises(UnsupportedError, match=f"^core {core} needs .*, and this condition has none; use core='"):
+            with pytest.raises(UnsupportedError, match=f"^core {core} needs .*this condition has none; use core='"):
                 device.configuration(scenario.query())
 
 
@@ -57,7 +58,7 @@ def test_every_other_scenario_is_refused(core: str) -> None:
                                                      ("bucket", "abs(r.x - s.a) <= 2", (3, 4, 2, 2, 1, 1))])
 def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
     @given(joins(circuit, timed=True, max_rows=100 + 10 * circuit[1]))
-    @settings(max_examples=60)
+    @settings(max_examples=40)
     def same_answer(join: Any) -> None:
         check(circuit, lambda **options: SimDevice(core=core, **options), replace(join, on=on))
 
@@ -66,15 +67,14 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
 
 @given(st.data(), st.integers(1, 4), st.sampled_from([2, 4, 8, 16]), st.booleans(), st.sampled_from([
     ("hash", "r.x = s.a"), ("bucket", "abs(r.x - s.a) <= 2"), ("bucket", "abs(r.x - s.a) <= 1 AND r.ts <= s.ts + 9")]))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_any_circuit_on_the_slow_simulator(data: Any, cores: int, capacity: int, timed: bool, kind: Any) -> None:
     circuit = (cores, capacity, 2, 3, 1, 1)
     join = replace(data.draw(joins(circuit, timed=timed, max_rows=25)), on=kind[1])
     check(circuit, lambda **options: PysimDevice(core=kind[0], **options), join)
 
 
-@pytest.mark.parametrize("name", ["band-rows-17", "band-range"])
-@pytest.mark.parametrize("order", ["total", "inner(2)"])
+@pytest.mark.parametrize(("name", "order"), [("band-range", "inner(2)")])
 def test_masks_come_and_go_between_two_tuples(name: str, order: str) -> None:
     steps = [(20, {1}), (50, {0, 2}), (51, {0, 1, 2}), (70, set[int]()), (90, {2})]
     golden = masked_run(GoldenDevice(cores=3), NAMED[name], order, steps)
@@ -91,7 +91,8 @@ def compared(scenario: Scenario, core: str) -> tuple[int, int]:
     return result.counters["comparisons"], int(result.region_counters["spills"].sum())
 
 
-@pytest.mark.parametrize(("core", "name", "share"), [("hash", "equal-rows-different", 0.1), ("bucket", "band-range", 0.6)])
+@pytest.mark.parametrize(("core", "name", "share"),
+                         [("hash", "equal-rows-different", 0.1), ("bucket", "band-range", 0.6)])
 def test_candidates_are_compared_only(core: str, name: str, share: float) -> None:
     """Of 21 values a window: one with a hash; with buckets, one or two of 4 by one or two of 8, or of 16."""
     all_, _ = compared(NAMED[name], "scan")

@@ -74,18 +74,20 @@ def test_what_the_condition_has_nothing_for(core: str, on: str, said: str) -> No
 @pytest.mark.parametrize(("options", "said"), [
     ({"core": "tree"}, "core must be one of auto, scan, hash, bucket, not 'tree'"),
     ({"core": "hash", "lanes": 2}, "lanes of core hash must be 1, as it reads one candidate at a time, not 2"),
-    ({"core": "bucket", "probes": 4}, "probes of core bucket must be 1, as each probe has candidates of its own, not 4")])
+    ({"core": "bucket", "probes": 4},
+     "probes of core bucket must be 1, as each probe has candidates of its own, not 4")])
 def test_wrong_options(options: dict[str, object], said: str) -> None:
     with pytest.raises(UnsupportedError, match=f"^{said}$"):
         chosen("r.x = s.a", **options)
 
 
 @pytest.mark.parametrize(("on", "options", "said"), [
-    ("r.x = s.a", {}, "cores       hash by T0: T0: a probe asks for one key"),
-    ("abs(r.x - s.a) <= 10", {"core": "bucket"}, "cores       bucket by T0: it was asked for"),
-    ("r.x = s.a", {"lanes": 4}, "cores       scan: lanes and probes, of which more than one are asked for, are of scans"),
-    ("r.x = s.a", {"cores": 64}, "cores       scan: an index does not pay below 256 tuples a core"),
-    ("r.x < s.a", {}, "cores       scan: T0: an interval may hold all keys")])
+    ("r.x = s.a", {}, "cores       hash by T0; T0: a probe asks for one key"),
+    ("abs(r.x - s.a) <= 10", {"core": "bucket"}, "cores       bucket by T0; it was asked for"),
+    ("r.x = s.a", {"lanes": 4},
+     "cores       scan; lanes and probes, of which more than one are asked for, are of scans"),
+    ("r.x = s.a", {"cores": 64}, "cores       scan; an index does not pay below 256 tuples a core"),
+    ("r.x < s.a", {}, "cores       scan; T0: an interval may hold all keys")])
 def test_explain_says_which_and_why(on: str, options: dict[str, int], said: str) -> None:
     assert said in explain(query_of(on), **options).splitlines()  # type: ignore[arg-type]
 
