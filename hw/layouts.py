@@ -6,13 +6,11 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 from splitjoin.device.wire import ROW_BITS, Configuration, Record
 
-__all__ = ["CELL_BITS", "STREAM_R", "STREAM_S", "input_layout", "other", "result_layout", "settings_layout", "struct",
+__all__ = ["STREAM_R", "STREAM_S", "input_layout", "other", "result_layout", "settings_layout", "struct",
            "window_layout"]
 
 #: The ``stream`` bit of an input record.
 STREAM_R, STREAM_S = 0, 1
-#: Width of the number of bits that a bucket spans.
-CELL_BITS = 6
 
 
 def other(side: str) -> str:
@@ -39,13 +37,10 @@ def window_layout(config: Configuration) -> data.StructLayout:
     """Run-time settings of one region: its window, and its punctuation.
 
     ``rows`` all ones is no limit; ``timed`` says whether ``range`` limits. ``precision``: probes between stars, 0 for
-    no stars. ``slice``: tuples between the inner stars of a probe, 0 for none. ``cells``, of core bucket: for each test
-    of the index, how many low bits of the keys a bucket spans.
+    no stars. ``slice``: tuples between the inner stars of a probe, 0 for none.
     """
-    dimensions = len(config.index) if config.core == "bucket" else 0
     return data.StructLayout({"rows": unsigned(ROW_BITS), "range": unsigned(config.time_bits), "timed": unsigned(1),
-                              "precision": unsigned(32), "slice": unsigned(config.capacity.bit_length()),
-                              **{f"cell{n}": unsigned(CELL_BITS) for n in range(dimensions)}})
+                              "precision": unsigned(32), "slice": unsigned(config.capacity.bit_length())})
 
 
 def settings_layout(config: Configuration) -> data.StructLayout:

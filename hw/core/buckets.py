@@ -7,18 +7,31 @@ from functools import reduce
 from operator import xor
 
 from amaranth.hdl import Cat, Const, Value
+from amaranth.lib import data
 from splitjoin.device.wire import Configuration
 
-__all__ = ["POLYNOMIALS", "address", "indexed_slots", "ways"]
+from ..layouts import struct
+
+__all__ = ["POLYNOMIALS", "address", "cells_layout", "stored_cells", "ways"]
 
 #: Degree → a primitive polynomial over GF(2), its coefficients as bits.
 POLYNOMIALS = {2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b1000011, 7: 0b10000011, 8: 0x11D, 9: 0x211, 10: 0x409,
                11: 0x805, 12: 0x1053, 13: 0x201B, 14: 0x4443, 15: 0x8003, 16: 0x1100B}
 
 
-def indexed_slots(config: Configuration, side: str) -> list[int]:
-    """Of each test of the index, the key of stream ``side`` that it is about."""
-    return [config.tests[j][0 if side == "r" else 1] for j in config.index]
+def cells_layout(config: Configuration, side: str) -> data.StructLayout:
+    """What tuples of stream ``side`` are indexed by, one a test of the index: keys, of core bucket cells of keys."""
+    if config.core == "bucket":
+        return struct(config.cells(side))
+    widths, slots = dict(config.keys(side).fields), [config.tests[j]["rs".index(side)] for j in config.index]
+    return data.StructLayout({f"cell{n}": widths[f"key{slot}"] for n, slot in enumerate(slots)})
+
+
+def stored_cells(config: Configuration, side: str, body: data.View) -> list[Value]:
+    """The same of a record's body."""
+    if config.core == "bucket":
+        return [body[name] for name, _ in config.cells(side).fields]
+    return [body[f"key{config.tests[j]['rs'.index(side)]}"] for j in config.index]
 
 
 def ways(config: Configuration) -> int:
@@ -27,11 +40,11 @@ def ways(config: Configuration) -> int:
 
 
 def address(config: Configuration, cells: Sequence[Value], step: int = 0) -> Value:
-    """The bucket of ``cells``: one a test of the index, the key or its upper bits.
+    """The bucket of ``cells``, one a test of the index: for core hash the keys themselves.
 
     Core hash takes all bits of all keys as a polynomial, and what is left of it modulo a primitive one: keys that
-    differ in a few neighbouring bits only, wherever these are, never share a bucket. Core bucket takes the low bits of
-    each cell, so that neighbours never share a bucket; bit n of ``step`` asks for the neighbour above in test n.
+    differ in a few neighbouring bits only, wherever these are, never share a bucket. Core bucket puts
+    the cells side by side, so that neighbours never share a bucket; bit n of ``step`` asks for the one above in test n.
     """
     bits = config.buckets.bit_length() - 1
     if config.core == "hash":
@@ -42,11 +55,4 @@ def address(config: Configuration, cells: Sequence[Value], step: int = 0) -> Val
             power ^= POLYNOMIALS[bits] if power >> bits else 0
         return Cat(reduce(xor, (bit for bit, power in zip(whole, powers, strict=True) if power >> n & 1), Const(0, 1))
                    for n in range(bits))
-    widths = _widths(config)
-    return Cat((cell + (step >> n & 1))[:width] for n, (cell, width) in enumerate(zip(cells, widths, strict=True)))
-
-
-def _widths(config: Configuration) -> list[int]:
-    """Of each test, how many bits of its cells choose the bucket."""
-    bits, tests = config.buckets.bit_length() - 1, len(config.index)
-    return [(bits + tests - 1 - n) // tests for n in range(tests)]
+    return Cat((cell + (step >> n & 1))[:len(cell)] for n, cell in enumerate(cells))

@@ -7,9 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import Configuration
 
-from ..layouts import struct, window_layout
 from ..tech.ram import Ram
-from .buckets import address, indexed_slots
+from .buckets import address, cells_layout
 from .layouts import STORES, position_bits, ring_rows
 
 __all__ = ["Index"]
@@ -26,8 +25,8 @@ class Index(wiring.Component):
     A store takes seven cycles. After reset all buckets are emptied, one a cycle.
 
     Ports:
-        ``store``, ``keys``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be.
-        ``window``: settings. ``known``: the position up to which, exclusive, tuples are in the index.
+        ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be.
+        ``known``: the position up to which, exclusive, tuples are in the index.
         ``look``, ``bucket``, ``granted``: a bucket is looked up if granted. ``head``, ``live``: two cycles later, the
         position of its youngest tuple, if there is one.
         ``row``, ``distance``: the tuple in a row of the ring, and two cycles later how many positions before it the
@@ -39,10 +38,9 @@ class Index(wiring.Component):
         position = position_bits(config)
         super().__init__({
             "store": In(1),
-            "keys": In(struct(config.keys(side))),
+            "cells": In(cells_layout(config, side)),
             "position": In(position),
             "hold": Out(1),
-            "window": In(window_layout(config)),
             "known": Out(position),
             "look": In(1),
             "bucket": In(range(config.buckets)),
@@ -63,17 +61,14 @@ class Index(wiring.Component):
         # A store's way: cells; bucket; its head is read; and that of the bucket to be looked at; known; both written.
         step = Signal(6)
         position = Signal(position_bits(config))
-        cells = [Signal(self.keys[f"key{slot}"].shape(), name=f"cell{n}")
-                 for n, slot in enumerate(indexed_slots(config, self._side))]
+        cells = Signal(cells_layout(config, self._side))
         bucket, sweep = Signal(range(config.buckets)), Signal(range(config.buckets))
         clearing = Signal(init=1)
-        m.d.sync += [step.eq(Cat(self.store, step)), bucket.eq(address(config, cells))]
+        m.d.sync += [step.eq(Cat(self.store, step)),
+                     bucket.eq(address(config, [cells[name] for name, _ in cells.shape()]))]
         m.d.comb += self.hold.eq(clearing | step.any())
         with m.If(self.store):
-            m.d.sync += position.eq(self.position)
-            for n, (cell, slot) in enumerate(zip(cells, indexed_slots(config, self._side), strict=True)):
-                key = self.keys[f"key{slot}"]
-                m.d.sync += cell.eq(key if config.core == "hash" else key >> self.window[f"cell{n}"])
+            m.d.sync += [position.eq(self.position), cells.eq(self.cells)]
 
         # What is read is of the ring's last tuples, or of none. Whoever needs a tuple keeps it there.
         age = Signal(position_bits(config))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import Configuration
+from splitjoin.device.wire import Configuration, Span
 
 from ..hls.matcher import Matcher
-from ..layouts import struct, window_layout
+from ..layouts import struct
 from ..tech.ram import Ram
 from .buckets import address, ways
 from .layouts import STORES, batch_layout, found_layout, position_bits, ring_rows, task_layout
@@ -29,7 +29,7 @@ class Prober(wiring.Component):
     reads the whole sub-window, one tuple a cycle.
 
     Ports: as of `Scanner`, and of `Index` for what that gives: ``known``, ``look``, ``bucket``, ``granted``, ``head``,
-    ``live``, ``distance``. ``window``: settings. ``spills``: a probe begins to read the whole sub-window.
+    ``live``, ``distance``. ``spills``: a probe begins to read the whole sub-window.
     """
 
     #: Cycles from issuing a read to its outcome.
@@ -40,7 +40,6 @@ class Prober(wiring.Component):
         position = position_bits(config)
         super().__init__({
             "task": In(stream.Signature(task_layout(config, side))),
-            "window": In(window_layout(config)),
             "known": In(position),
             "look": Out(1),
             "bucket": Out(range(config.buckets)),
@@ -87,7 +86,6 @@ class Prober(wiring.Component):
             matcher.bounds.eq(task.bounds),
         ]
         m.d.sync += matcher.load.eq(accept)
-        lows, highs, spans = [], [], []
         end = Signal(position_bits(config))
         with m.If(accept):
             m.d.sync += [self.waiting.eq(1), self.first.eq(task.start), end.eq(task.end),
@@ -95,24 +93,32 @@ class Prober(wiring.Component):
                          held.count.eq(task.count), none.eq(task.masked | (task.count == 0))]
         with m.Elif(take):
             m.d.sync += self.waiting.eq(0)
-        # Bounds, cells, how many they are, and whether that is too many: a cycle each.
-        step = Signal(3)
-        m.d.sync += step.eq(Cat(accept, step))
-        for n, test in enumerate(config.index):
-            low, high = (Signal(task.bounds[f"{side}{test}"].shape(), name=f"{side}{n}") for side in ("lo", "hi"))
-            span = Signal(len(low), name=f"span{n}")
+        # Its first cells, whether it reaches the next ones, and whether it reaches none, or too many.
+        step = Signal()
+        m.d.sync += step.eq(accept)
+        if config.core == "hash":
+            edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
+            cells = [Signal(low.shape(), name=f"low{n}") for n, (low, _) in enumerate(edges)]
+            tops = [Signal(high.shape(), name=f"high{n}") for n, (_, high) in enumerate(edges)]
+            above: list[Value] = [Const(0)] * len(cells)
             with m.If(accept):
-                m.d.sync += [low.eq(task.bounds[f"lo{test}"]), high.eq(task.bounds[f"hi{test}"])]
-            with m.If(step[0]):
-                if config.core == "bucket":
-                    m.d.sync += [low.eq(low >> self.window[f"cell{n}"]), high.eq(high >> self.window[f"cell{n}"])]
-                with m.If(low > high):
-                    m.d.sync += none.eq(1)
-            m.d.sync += span.eq(high - low)
-            lows.append(low)
-            highs.append(high)
-            spans.append(span)
-        m.d.sync += wide.eq(Cat(span > (0 if config.core == "hash" else 1) for span in spans).any())
+                m.d.sync += [cell.eq(low) for cell, (low, _) in zip(cells, edges, strict=True)]
+                m.d.sync += [top.eq(high) for top, (_, high) in zip(tops, edges, strict=True)]
+            with m.If(step):
+                pairs = list(zip(cells, tops, strict=True))
+                m.d.sync += [none.eq(none | Cat(low > high for low, high in pairs).any()),
+                             wide.eq(Cat(low != high for low, high in pairs).any())]
+        else:
+            reach = [(task.reach[f"first{n}"], task.reach[f"span{n}"]) for n in range(len(config.index))]
+            cells = [Signal(first.shape(), name=f"cell{n}") for n, (first, _) in enumerate(reach)]
+            spans = [Signal(2, name=f"span{n}") for n in range(len(reach))]
+            above = [span == Span.TWO for span in spans]
+            with m.If(accept):
+                m.d.sync += [cell.eq(first) for cell, (first, _) in zip(cells, reach, strict=True)]
+                m.d.sync += [held_.eq(span) for held_, (_, span) in zip(spans, reach, strict=True)]
+            with m.If(step):
+                m.d.sync += [none.eq(none | Cat(span == Span.NONE for span in spans).any()),
+                             wide.eq(Cat(span == Span.MANY for span in spans).any())]
 
         # One bucket after the other, when all earlier tuples are in the index.
         most = ways(config)
@@ -120,15 +126,15 @@ class Prober(wiring.Component):
         due, there, forward = Signal(), Signal(), Signal()
         with m.Switch(nth):
             for n in range(most):
-                reached = Cat(Const(1), *(span[0] for d, span in enumerate(spans) if n >> d & 1)).all()
+                reached = Cat(Const(1), *(above[d] for d in range(len(cells)) if n >> d & 1)).all()
                 with m.Case(n):
-                    m.d.comb += [self.bucket.eq(address(config, lows, n)), there.eq(reached)]
+                    m.d.comb += [self.bucket.eq(address(config, cells, n)), there.eq(reached)]
         m.d.comb += [
             due.eq(looking & ~none & ~wide & there),
             self.look.eq(due & ~(self.known - end)[-1]),
             forward.eq(looking & (~due | self.granted)),
         ]
-        with m.If(step[2]):
+        with m.If(step):
             m.d.sync += [looking.eq(1), nth.eq(0)]
         with m.Elif(forward):
             m.d.sync += [nth.eq(nth + 1), looking.eq(~none & ~wide & (nth != most - 1))]
@@ -148,7 +154,7 @@ class Prober(wiring.Component):
             with m.If(token[0] & (token[1:] == n)):
                 m.d.sync += [cursor.valid.eq(self.live & ~offset[-1]), cursor.at.eq(self.head),
                              cursor.offset.eq(offset)]
-        ready = self.waiting & ~step.any() & ~looking & ~Cat(under_way).any()
+        ready = self.waiting & ~step & ~looking & ~Cat(under_way).any()
         return ready, cursors, wide & ~none
 
     def _follow(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal, ready: Value, firsts: list,

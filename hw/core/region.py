@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module
+from amaranth.hdl import Cat, Const, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, struct, window_layout
+from .buckets import stored_cells
 from .counters import RegionCounters
 from .emitter import Emitter
 from .index import Index
@@ -105,10 +106,11 @@ class Region(wiring.Component):
         config = self._config
         m.submodules.index = index = Index(config, self._side)
         body = data.View(struct(config.body(self._side)), self.i.payload.body[:config.body(self._side).width])
-        m.d.comb += [index.keys[name].eq(body[name]) for name, _ in config.keys(self._side).fields]
+        cells = stored_cells(config, self._side, body)
         m.d.comb += [
+            Cat(index.cells).eq(Cat(cells)),
             index.store.eq(storage.stored), index.position.eq(storage.written), storage.hold.eq(index.hold),
-            index.window.eq(self.window), prober.window.eq(self.window), prober.known.eq(index.known),
+            prober.known.eq(index.known),
             index.look.eq(prober.look), index.bucket.eq(prober.bucket), prober.granted.eq(index.granted),
             prober.head.eq(index.head), prober.live.eq(index.live),
             index.row.eq(prober.rows[0]), prober.distance.eq(index.distance),

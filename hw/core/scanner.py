@@ -68,7 +68,8 @@ class Scanner(wiring.Component):
         m.d.comb += [matcher.keys[lane].eq(self.keys[lane]) for lane in range(lanes)]
 
         # A task waits here, its bounds in the matcher, so that what takes it does not wait for what makes room for it.
-        task = Signal(data.StructLayout({k: v.shape for k, v in task_layout(config, self._side) if k != "bounds"}))
+        task = Signal(data.StructLayout({name: field.shape for name, field in task_layout(config, self._side)
+                                         if name not in ("bounds", "reach")}))
         held = Signal()
         accept = Signal()
         m.d.comb += [self.task.ready.eq(~held), matcher.bounds.eq(self.task.payload.bounds), matcher.hold.eq(held)]

@@ -150,7 +150,10 @@ class Storage(wiring.Component):
         m.d.comb += self.overflow_after.eq(probes)
 
         bounds_at = config.keys(other(self._side)).width
-        bounds = op.body[bounds_at:bounds_at + config.bounds(other(self._side)).width]
+        reach_at = bounds_at + config.bounds(other(self._side)).width
+        bounds = op.body[bounds_at:reach_at]
+        reach_at += config.cells(other(self._side)).width
+        reach = op.body[reach_at:reach_at + config.reach(other(self._side)).width]
         task = self.task.payload
         m.d.comb += [
             self.task.valid.eq(seen & (probe | flush) & settled),
@@ -161,6 +164,7 @@ class Storage(wiring.Component):
             task.masked.eq(masked),
             task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
+            Cat(task.reach).eq(reach),
         ]
         probed = Signal()
         m.d.sync += probed.eq(go & probe)

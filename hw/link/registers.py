@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.device.registers import MAGIC, REGISTERS
 from splitjoin.device.wire import Configuration, OrderMode
 
-from ..layouts import CELL_BITS, settings_layout
+from ..layouts import settings_layout
 
 __all__ = ["RegisterBlock", "bus_ports"]
 
@@ -79,6 +79,4 @@ class RegisterBlock(wiring.Component):
                 window.precision.eq(values["precision"]),
                 window.slice.eq(values["slice"]),
             ]
-            for n in range(len(config.index) if config.core == "bucket" else 0):
-                m.d.comb += window[f"cell{n}"].eq(values[f"cells_{side}"][8 * n:8 * n + CELL_BITS])
         return m

@@ -22,10 +22,11 @@ async def same_items_as_the_model(dut: Any, name: str, kind: str, stalls: str, t
     rng = random.Random(random.getrandbits(32))
     if not config.time_bits:
         kind = "rows"  # this circuit has no RANGE windows
-    window = random_window(rng, config, kind)
-    if tight:  # it fills the ring exactly, if it can
-        window = Window(NO_LIMIT if kind == "range" else config.window_capacity,
-                        None if kind == "rows" else config.window_capacity, cells=window.cells)
+    # A tight window fills the ring exactly, if it can.
+    window = Window(NO_LIMIT if kind == "range" else config.window_capacity,
+                    None if kind == "rows" else config.window_capacity)
+    if not tight:
+        window = random_window(rng, config, kind)
     tb = CocotbTestbench(dut)
     await tb.reset()
     operations = random_operations(rng, config, 8 * config.capacity + 80)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from splitjoin.device.wire import Configuration, ItemKind, Op, Record, Tree
+from splitjoin.device.wire import Configuration, ItemKind, Op, Record, Span, Tree
 from splitjoin.hw.core.buckets import POLYNOMIALS
 from splitjoin.hw.layouts import result_layout, window_layout
 
-__all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "check_answer", "check_combined", "check_merged",
-           "first_without_room", "groups", "holds", "item_of", "levels", "pack", "packed_item", "packed_operation",
-           "packed_window"]
+__all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "bucket_of", "cell_of", "check_answer",
+           "check_combined", "check_merged", "first_without_room", "groups", "holds", "item_of", "levels", "pack",
+           "packed_item", "packed_operation", "packed_window"]
 
 #: ROWS without a limit.
 NO_LIMIT = 2**32 - 1
@@ -50,15 +50,13 @@ class Operation(NamedTuple):
 @dataclass(frozen=True)
 class Window:
     """Run-time settings of a region. ``length`` None: no RANGE. ``precision``: probes between stars, 0 for none.
-    ``slice``: stored tuples between the inner stars of a probe, 0 for none. ``cells``: of core bucket, per test of the
-    index, low bits of the key that a bucket spans.
+    ``slice``: stored tuples between the inner stars of a probe, 0 for none.
     """
 
     rows: int = NO_LIMIT
     length: int | None = None
     precision: int = 1
     slice: int = 0
-    cells: tuple[int, ...] = ()
 
 
 def pack(record: Record, values: Mapping[str, int]) -> int:
@@ -71,6 +69,8 @@ def packed_operation(config: Configuration, op: Operation) -> int:
     body = {f"key{n}": key for n, key in enumerate(op.keys)}
     for n, (low, high) in enumerate(op.bounds):
         body |= {f"lo{n}": low, f"hi{n}": high}
+    if op.op == Op.TUPLE:
+        body |= _indexed(config, op)
     time = {"ts": op.ts % 2**config.time_bits} if config.time_bits else {}
     packed = op.core if op.op == Op.MASK else pack(config.body("rs"[op.stream]), body)
     return pack(config.input_record, {"op": op.op, "stream": op.stream, **time, "body": packed})
@@ -80,8 +80,7 @@ def packed_window(config: Configuration, window: Window) -> int:
     """``window`` as the region's settings port takes it."""
     bits: int = window_layout(config).const({
         "rows": window.rows, "range": window.length or 0, "timed": window.length is not None,
-        "precision": window.precision, "slice": window.slice,
-        **{f"cell{n}": bits for n, bits in enumerate(window.cells)}}).as_bits()
+        "precision": window.precision, "slice": window.slice}).as_bits()
     return bits
 
 
@@ -113,40 +112,53 @@ def holds(tree: Tree, tests: Sequence[bool]) -> bool:
     return (all if op == "and" else any)(holds(t, tests) for t in operands)
 
 
-def bucket_of(config: Configuration, cells: Sequence[int], widths: Sequence[int]) -> int:
-    """The bucket of keys ``cells`` of ``widths`` bits, or of their upper parts."""
+def cell_of(key: int) -> int:
+    """The cell of neighbouring keys that the benches put ``key`` in, for core bucket: three keys each."""
+    return key // 3
+
+
+def bucket_of(config: Configuration, keys: Sequence[int], widths: Sequence[int]) -> int:
+    """The bucket of keys of ``widths`` bits, or of cells."""
     bits = config.buckets.bit_length() - 1
-    whole = bucket = at = 0
+    if config.core == "bucket":
+        widths = config.cell_bits
+        keys = [cell % 2**width for cell, width in zip(keys, widths, strict=True)]
+    whole = at = 0
+    for key, width in zip(keys, widths, strict=True):
+        whole |= key << at
+        at += width
     if config.core == "hash":
-        for cell, width in zip(cells, widths, strict=True):
-            whole |= cell << at
-            at += width
         while whole.bit_length() > bits:  # division with remainder
             whole ^= POLYNOMIALS[bits] << whole.bit_length() - bits - 1
-        return whole
-    for n, cell in enumerate(cells):
-        width = (bits + len(cells) - 1 - n) // len(cells)
-        bucket |= (cell & 2**width - 1) << at
-        at += width
-    return bucket
+    return whole
 
 
-def candidates(config: Configuration, side: str, shifts: Sequence[int], bounds: Sequence[tuple[int, int]],
+def candidates(config: Configuration, side: str, bounds: Sequence[tuple[int, int]],
                ) -> Callable[[Sequence[int]], bool]:
     """Whether a probe with ``bounds`` is compared with a tuple of stream ``side`` that has given keys."""
     if config.core == "scan":
         return lambda keys: True
     slots = [config.tests[j]["rs".index(side)] for j in config.index]
     widths = [(config.keys_r if side == "r" else config.keys_s)[slot] for slot in slots]
+    cell = cell_of if config.core == "bucket" else int
     if any(bounds[j][0] > bounds[j][1] for j in config.index):
         return lambda keys: False
-    by = [0] * len(slots) if config.core == "hash" else list(shifts)
-    cells = [(bounds[j][0] >> bits, bounds[j][1] >> bits) for j, bits in zip(config.index, by, strict=True)]
+    cells = [(cell(bounds[j][0]), cell(bounds[j][1])) for j in config.index]
     if any(high - low > (config.core == "bucket") for low, high in cells):
         return lambda keys: True
     reached = {bucket_of(config, chosen, widths) for chosen in product(*({low, high} for low, high in cells))}
-    return lambda keys: bucket_of(config, [keys[slot] >> bits for slot, bits in zip(slots, by, strict=True)],
-                                  widths) in reached
+    return lambda keys: bucket_of(config, [cell(keys[slot]) for slot in slots], widths) in reached
+
+
+def _indexed(config: Configuration, op: Operation) -> dict[str, int]:
+    """The fields that core bucket has besides."""
+    fields: dict[str, int] = {}
+    for n, (j, bits) in enumerate(zip(config.index, config.cell_bits, strict=False)):
+        low, high = op.bounds[j]
+        span = Span.NONE if low > high else min(cell_of(high) - cell_of(low), Span.MANY)
+        fields |= {f"cell{n}": cell_of(op.keys[config.tests[j][op.stream]]) % 2**bits,
+                   f"first{n}": cell_of(low) % 2**bits, f"span{n}": int(span)}
+    return fields
 
 
 @dataclass
@@ -213,7 +225,7 @@ class RegionModel:
 
     def _probe(self, op: Operation) -> list[Item]:
         out = []
-        candidate = candidates(self.config, self.side, self.window.cells, op.bounds)
+        candidate = candidates(self.config, self.side, op.bounds)
         for n, (row, _, keys) in enumerate(self._live):
             if self.window.slice and n and n % self.window.slice == 0:
                 out.append(Item(ItemKind.SLICE, self._probes))

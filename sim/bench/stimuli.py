@@ -17,9 +17,8 @@ def random_window(rng: random.Random, config: Configuration, kind: str) -> Windo
     rows = rng.choice([1, rng.randint(1, largest), largest, max(1, largest - rng.randint(1, config.cores))])
     length = rng.choice([0, 1, rng.randint(2, 12), rng.randint(8, 60)])
     precision = rng.choice([0, 1, 1, 2, 5])
-    slice_ = rng.choice([0, 0, 1, 3])
-    cells = tuple(rng.randrange(4) for _ in config.index) if config.core == "bucket" else ()
-    return Window(NO_LIMIT if kind == "range" else rows, None if kind == "rows" else length, precision, slice_, cells)
+    return Window(NO_LIMIT if kind == "range" else rows, None if kind == "rows" else length, precision,
+                  rng.choice([0, 0, 1, 3]))
 
 
 def random_operations(rng: random.Random, config: Configuration, count: int, *, flush: bool = True) -> list[Operation]:

@@ -16,7 +16,6 @@ from ..lang.order import Order
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
 from .api import ITEM, PAIR, Device, Items, Session, check_masked
-from .cells import learnt_cells
 from .core_kind import choose_core
 from .encode import Encoder, Words, decode, pack
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
@@ -199,7 +198,6 @@ class CircuitSession(Session):
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
         self._masked: frozenset[int] = frozenset()
-        self._cells_due = config.core == "bucket"
         self._check_abi()
         for name, value in words.items():
             self._write(name, value)
@@ -219,13 +217,7 @@ class CircuitSession(Session):
                                   f"this release can number; open a new one")
         if self._verifier is not None:
             self._verifier.push(arrivals)
-        records = self._encoder.encode(arrivals)
-        if self._cells_due and len(records):
-            # Before the first tuple, and from then on for good: where a tuple is stored depends on it.
-            self._cells_due = False
-            for side, bits in learnt_cells(self._config, records).items():
-                self._write(f"cells_{side}", sum(n << 8 * d for d, n in enumerate(bits)))
-        self._receive(records, until_end=False)
+        self._receive(self._encoder.encode(arrivals), until_end=False)
 
     def poll(self) -> Items:
         items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)

@@ -26,8 +26,7 @@ _BANDS = 2
 
 @dataclass(frozen=True)
 class CoreKind:
-    """``kind``: scan, hash or bucket. ``index``: the tests it goes by, the main one first. ``reason``: why, in words.
-    """
+    """``kind``: scan, hash or bucket. ``index``: the tests it goes by, main one first. ``reason``: why, in words."""
 
     kind: str
     index: tuple[int, ...]

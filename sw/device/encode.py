@@ -10,6 +10,7 @@ from ..lang.codes import Coder
 from ..lang.keys import Codes
 from ..lang.plan import Plan
 from .api import ITEM, STAR, Items
+from .cells import Cells
 from .wire import WORD_BITS, Configuration, Op, Record, item_record
 
 __all__ = ["Encoder", "Words", "decode", "pack", "unpack"]
@@ -60,8 +61,19 @@ class Encoder:
     def __init__(self, plan: Plan, config: Configuration, longest: int | None):
         self._config, self._longest = config, longest
         self._coder = Coder(plan)
+        self._cells = Cells(plan, config)
         self._last: int | None = None  # event time of the last arrival
         self._clock = 0  # the same in device time
+
+    @property
+    def config(self) -> Configuration:
+        """What the records are for."""
+        return self._config
+
+    @property
+    def cells(self) -> Cells:
+        """The cells by which core ``bucket`` stores tuples."""
+        return self._cells
 
     def encode(self, arrivals: Arrivals) -> Words:
         """One record per arrival, in order: uint32 (n, words)."""
@@ -69,6 +81,8 @@ class Encoder:
         body_at = config.input_record.offsets()["body"][0]
         out = np.zeros((len(arrivals), config.input_record.words), np.uint32)
         time = self._device_time(arrivals) if config.time_bits else None
+        coded = {side: self._coder.codes(side, arrivals.table(side)) for side in "rs"}
+        self._cells.learn(coded)
         for number, side in enumerate("rs"):
             rows = arrivals.stream == number
             n = int(rows.sum())
@@ -80,10 +94,11 @@ class Encoder:
             head = Record(tuple(f for f in config.input_record.fields if f[0] != "body"))
             assert head.width == body_at
             whole = Record(head.fields + config.body(side).fields)
-            codes = self._coder.codes(side, arrivals.table(side))
+            codes = coded[side]
             fields |= {f"key{i}": key for i, key in enumerate(codes.keys)}
             for j, (low, high) in enumerate(zip(codes.lows, codes.highs, strict=True)):
                 fields |= {f"lo{j}": low, f"hi{j}": high}
+            fields |= self._cells.fields(side, codes)
             out[rows] = pack(whole, fields, n, config.input_record.words)
         return out
 

@@ -83,8 +83,6 @@ REGISTERS = _layout(
     ("rows_s", 32, "rw", "tuples", "ROWS of S's window; all ones for no limit"),
     ("range_r", 64, "rw", "ticks", "RANGE of R's window; all ones for no limit"),
     ("range_s", 64, "rw", "ticks", "RANGE of S's window; all ones for no limit"),
-    ("cells_r", 32, "rw", "bits", "core bucket: low bits of R's keys that a bucket spans; bits 0–5, 8–13: one a test"),
-    ("cells_s", 32, "rw", "bits", "core bucket: the same of S's keys"),
     ("select", 32, "rw", "", "a region's counter: bits 0–15 core, bit 16 region (0 stores S, 1 R), bits 20–23 counter"),
     ("selected", 64, "r", "", "the counter that `select` names; 0 where the circuit is built without"),
     ("overflow", 32, "r", "", "bit 0 or 1: the first tuple without room was of R or S; sticky, and input stops"),

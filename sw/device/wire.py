@@ -17,8 +17,8 @@ from typing import Any, Union
 from ..errors import UnsupportedError
 from .registers import REGISTERS
 
-__all__ = ["CORE_KINDS", "ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Tree",
-           "check_parameters", "item_record"]
+__all__ = ["CORE_KINDS", "ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Span",
+           "Tree", "check_parameters", "item_record"]
 
 WORD_BITS = 32
 #: Width of row ids on the wire.
@@ -43,6 +43,15 @@ class Op(IntEnum):
     FLUSH = 2
     #: From here on the tuples stored in core number ``body`` take part (``stream`` 0) or do not (1).
     MASK = 3
+
+
+class Span(IntEnum):
+    """How many neighbouring buckets a probe of core ``bucket`` reaches: MANY are too many to be looked up."""
+
+    ONE = 0
+    TWO = 1
+    MANY = 2
+    NONE = 3
 
 
 class ItemKind(IntEnum):
@@ -167,9 +176,30 @@ class Configuration:
             fields += [(f"lo{j}", width), (f"hi{j}", width)]
         return Record(tuple(fields))
 
+    @property
+    def cell_bits(self) -> tuple[int, ...]:
+        """Of core ``bucket``, for each test of its index, how many bits of a bucket's number it gives."""
+        bits, tests = self.buckets.bit_length() - 1, len(self.index)
+        return tuple((bits + tests - 1 - n) // tests for n in range(tests)) if self.core == "bucket" else ()
+
+    def cells(self, side: str) -> Record:
+        """By which core ``bucket`` stores a tuple of stream ``side``: for each test of its index, the number of the
+        cell of neighbouring keys that its key is in, modulo 2^bits. Cells never fall as keys grow.
+        """
+        assert side in ("r", "s")
+        return Record(tuple((f"cell{n}", bits) for n, bits in enumerate(self.cell_bits)))
+
+    def reach(self, side: str) -> Record:
+        """What a *probe of* stream ``side`` brings for core ``bucket``: for each test of its index, the cell that its
+        interval begins in, and as `Span` how many it reaches.
+        """
+        assert side in ("r", "s")
+        return Record(tuple(f for n, bits in enumerate(self.cell_bits) for f in ((f"first{n}", bits), (f"span{n}", 2))))
+
     def body(self, side: str) -> Record:
-        """A tuple of stream ``side`` on the link: its keys, then its bounds."""
-        return Record(self.keys(side).fields + self.bounds(side).fields)
+        """A tuple of stream ``side`` on the link: its keys, its bounds, its cells, and what it reaches."""
+        return Record(self.keys(side).fields + self.bounds(side).fields + self.cells(side).fields
+                      + self.reach(side).fields)
 
     @cached_property
     def input_record(self) -> Record:

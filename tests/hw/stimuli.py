@@ -43,7 +43,6 @@ def windows(config: Configuration) -> st.SearchStrategy[Window]:
     largest = config.window_capacity
     rows = st.one_of(st.just(largest), st.integers(1, largest))
     marks = (st.integers(0, 4), st.one_of(st.just(0), st.integers(1, config.capacity)))
-    marks = (*marks, st.tuples(*[st.integers(0, 3)] * (len(config.index) if config.core == "bucket" else 0)))
     if not config.time_bits:
         return st.builds(Window, rows, st.none(), *marks)
     length = st.integers(0, 12)

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin.arrival import arrivals
-from splitjoin.device.cells import learnt_cells
 from splitjoin.device.circuit import configure
-from splitjoin.device.encode import Encoder
+from splitjoin.device.encode import Encoder, unpack
+from splitjoin.device.wire import Record, Span
 from splitjoin.errors import UnsupportedError
 from splitjoin.explain import explain
 from splitjoin.lang.plan import make_plan
@@ -92,11 +92,16 @@ def test_explain_says_which_and_why(on: str, options: dict[str, int], said: str)
     assert said in explain(query_of(on), **options).splitlines()  # type: ignore[arg-type]
 
 
-def learnt(on: str, r: pa.Table, s: pa.Table) -> dict[str, tuple[int, ...]]:
+def encoder_of(on: str, r: pa.Table, s: pa.Table) -> tuple[Encoder, Query]:
     query = query_of(on, r, s)
     plan = make_plan(query.predicate)
-    config = configure(query, plan, cores=1, capacity=4096, core="bucket")
-    return learnt_cells(config, Encoder(plan, config, None).encode(arrivals(query, r, s)))
+    return Encoder(plan, configure(query, plan, cores=1, capacity=4096, core="bucket"), None), query
+
+
+def learnt(on: str, r: pa.Table, s: pa.Table) -> dict[str, list[float]] | None:
+    encoder, query = encoder_of(on, r, s)
+    encoder.encode(arrivals(query, r, s))
+    return encoder.cells.widths
 
 
 def table(side: str, n: int, **columns: object) -> pa.Table:
@@ -105,22 +110,50 @@ def table(side: str, n: int, **columns: object) -> pa.Table:
     return pa.table(filled, schema=COLUMNS[side])
 
 
-@pytest.mark.parametrize(("reach", "bits"), [(0, 0), (1, 1), (10, 5), (16, 5), (17, 6)])
-def test_buckets_as_wide_as_the_bands(reach: int, bits: int) -> None:
-    """An interval of 2·reach + 1 keys lies in two buckets of 2·reach keys or more."""
+@pytest.mark.parametrize("reach", [0, 1, 10])
+def test_cells_as_wide_as_the_bands(reach: int) -> None:
+    """An interval from x − reach to x + reach lies in two cells of 2·reach keys at most."""
     r, s = table("r", 9, x=range(100, 109)), table("s", 9, a=range(100, 109))
-    assert learnt(f"abs(r.x - s.a) <= {reach}", r, s) == {"r": (bits,), "s": (bits,)}
-    # From one stream's tuples alone, and from none with bounds.
-    assert learnt(f"abs(r.x - s.a) <= {reach}", r, s.slice(0, 0)) == {"r": (bits,), "s": (bits,)}
-    assert learnt(f"abs(r.x - s.a) <= {reach}", table("r", 9), table("s", 9)) == {"r": (0,), "s": (0,)}
+    on, wanted = f"abs(r.x - s.a) <= {reach}", {side: [max(1, 2 * reach)] for side in "rs"}
+    assert learnt(on, r, s) == wanted
+    # From one stream's tuples alone; from none with bounds; from none at all.
+    assert learnt(on, r, s.slice(0, 0)) == wanted
+    assert learnt(on, table("r", 9), table("s", 9)) == {"r": [1], "s": [1]}
+    assert learnt(on, r.slice(0, 0), s.slice(0, 0)) is None
 
 
-def test_few_wide_intervals_do_not_widen_the_buckets() -> None:
-    """Floats near zero have many codes within reach: one probe of a hundred reads the whole sub-window instead."""
-    values = np.full(100, 1000, np.float32)
-    r, s = table("r", 100, f=values), table("s", 100, g=values)
-    (bits,) = learnt("abs(r.f - s.g) <= 10", r, s)["s"]
-    few, many = values.copy(), values.copy()
-    few[50], many[::2] = 0, 0
-    assert learnt("abs(r.f - s.g) <= 10", table("r", 100, f=few), s)["s"] == (bits,)
-    assert learnt("abs(r.f - s.g) <= 10", table("r", 100, f=many), s)["s"][0] > bits + 8
+def test_cells_of_floats_are_as_long_everywhere() -> None:
+    """Floats near zero have many codes within reach, and lie in no more cells for it."""
+    values = np.array([0, 1e-30, -1e-30, 5, 1000, -1e6, 1e30, np.inf, -np.inf, np.nan], np.float32)
+    r, s = table("r", len(values), f=values), table("s", len(values), g=values)
+    found = learnt("abs(r.f - s.g) <= 10", r, s)
+    assert found is not None
+    assert all(20 <= width < 20.5 for widths in found.values() for width in widths)
+
+
+@pytest.mark.parametrize("on", [
+    "abs(r.f - s.g) <= 10", "abs(r.x - s.a) <= 7", "r.x = s.a", "abs(2 * r.x - 3 * s.a) <= 50", "r.t = s.u",
+    "r.f = s.g",
+    "abs(r.f - s.g) <= 10 AND abs(r.x - s.a) <= 2000000000"])
+def test_every_key_in_an_interval_is_in_a_cell_that_is_reached(on: str) -> None:
+    """For all pairs of extreme values: equal cells, or neighbours where the probe says so; or the probe reads all."""
+    floats = np.array([0, -0.0, 1e-45, -1e-45, 10, 10.000001, -10, 19.99, 20, 3e38, -3e38, np.inf, -np.inf, np.nan, 5],
+                      np.float32)
+    whole = [0, 1, -1, 7, 8, -8, 50, 2**31 - 1, -2**31, 2**31 - 8, None, 33, 34, 66, 67]
+    texts = ["", "a", "b", None, "z"] * 3
+    r, s = table("r", 15, f=floats, x=whole, t=texts), table("s", 15, g=floats, a=whole, u=texts)
+    encoder, query = encoder_of(on, r, s)
+    records = encoder.encode(arrivals(query, r, s))
+    config = encoder.config
+    head = Record(tuple(f for f in config.input_record.fields if f[0] != "body"))
+    stream = unpack(head, records)["stream"]
+    sides = {side: unpack(Record(head.fields + config.body(side).fields), records[stream == n])
+             for n, side in enumerate("rs")}
+    for mine, theirs in (("r", "s"), ("s", "r")):
+        probes, stored = sides[mine], sides[theirs]
+        for n, (j, bits) in enumerate(zip(config.index, config.cell_bits, strict=True)):
+            key = stored[f"key{config.tests[j]['rs'.index(theirs)]}"][None, :]
+            inside = (probes[f"lo{j}"][:, None] <= key) & (key <= probes[f"hi{j}"][:, None])
+            above = (stored[f"cell{n}"][None, :] - probes[f"first{n}"][:, None]) & np.uint64(2**bits - 1)
+            span = probes[f"span{n}"][:, None]
+            assert not (inside & ~((span == Span.MANY) | ((span <= Span.TWO) & (above <= span)))).any()
