@@ -35,7 +35,7 @@ PATTERNS: dict[str, Callable[[int], int]] = {
 def scan_efficiency(out: Recorder, cores: int, window: int, order: str, lanes: int = 1, probes: int = 1,
                     pattern: str = "alternating") -> None:
     """Comparisons per cycle over their peak, input saturated, in one session from full windows on."""
-    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes)
+    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan")
     full, count = cores * window, 600
     query, before, after = _input(full, count, order, pattern)
     with device.open(query) as session:
@@ -75,7 +75,7 @@ def _input(full: int, count: int, order: str, pattern: str) -> tuple[splitjoin.Q
 
 def measured_latency(cores: int, window: int, lanes: int, probes: int) -> int:
     """Cycles from accepting a probe to its star on an idle device: the median of 20 probes that find nothing."""
-    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes,
+    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan",
                        stall_in=1 - 1 / (8 * window + 200))
     query, before, after = _input(cores * window, 20, "total", "alternating")
     with device.open(query) as session:
@@ -99,7 +99,7 @@ def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int 
 def _configuration(**options: Any) -> Any:
     r, s = (splitjoin.Schema.from_table(side, t) for side, t in zip("rs", streams(1), strict=True))
     query = splitjoin.Query.make(r, s, on=ON, window="ROWS 1")
-    return configure(query, make_plan(query.predicate), capacity=512, **options)
+    return configure(query, make_plan(query.predicate), capacity=512, core="scan", **options)
 
 
 def verilog(out: Recorder, cores: int, lanes: int = 1, probes: int = 1) -> None:

@@ -139,7 +139,7 @@ class Configuration:
     def __post_init__(self) -> None:
         check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
                          lanes=self.lanes, probes=self.probes, core=self.core)
-        _check("core", self.core, self.core != "auto", "scan, hash or bucket")
+        _check("core", self.core, self.core != "auto", "scan, hash or bucket")  # what it is is chosen before
         most = {"scan": 0, "hash": len(self.tests), "bucket": 2}[self.core]
         _check(f"index of core {self.core}", self.index,
                min(1, most) <= len(self.index) <= most and len(set(self.index)) == len(self.index)

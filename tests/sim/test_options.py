@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
 @pytest.mark.parametrize("options", [
     {"cores": "4"}, {"cores": None}, {"cores": 2.5}, {"cores": True}, {"cores": 0}, {"capacity": "64"},
     {"capacity": 64.0}, {"capacity": 48}, {"fanin": 2.0}, {"fanout": 17}, {"lanes": 3}, {"lanes": 1.0}, {"probes": 0},
-    {"probes": 17}, {"probes": True}], ids=str)
+    {"probes": 17}, {"probes": True}, {"core": "tree"}, {"core": None}, {"core": 1}], ids=str)
 def test_parameters(device: Any, options: dict[str, Any]) -> None:
     (name, value), = options.items()
     with pytest.raises(UnsupportedError, match=f"^{name} must be .*, not {value!r}$"):
@@ -30,6 +31,24 @@ def test_parameters(device: Any, options: dict[str, Any]) -> None:
 def test_lanes_need_two_rows_each(device: Any) -> None:
     with pytest.raises(UnsupportedError, match=r"^capacity with 4 lanes must be 8 or more, not 4$"):
         device(lanes=4, capacity=4)
+
+
+@DEVICES
+@pytest.mark.parametrize(("core", "name", "value"), [("hash", "lanes", 2), ("bucket", "probes", 8)])
+def test_an_index_has_one_lane_and_one_probe(device: Any, core: str, name: str, value: int) -> None:
+    with pytest.raises(UnsupportedError, match=rf"^{name} of core {core} must be 1, as .*, not {value}$"):
+        device(core=core, **{name: value})
+
+
+@pytest.mark.parametrize(("core", "index", "must"), [
+    ("auto", (), "core must be scan, hash or bucket, not 'auto'"),
+    ("scan", (0,), "index of core scan must be empty, not (0,)"),
+    ("hash", (), "index of core hash must be one or more of the tests, not ()"),
+    ("hash", (0, 0), "index of core hash must be one or more of the tests, not (0, 0)"),
+    ("bucket", (2,), "index of core bucket must be one or two of the tests, not (2,)")])
+def test_an_index_goes_by_tests(core: str, index: tuple[int, ...], must: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"^{re.escape(must)}$"):
+        Configuration(keys_r=(8,), keys_s=(8, 8), tests=((0, 0), (0, 1)), tree=("and", 0, 1), core=core, index=index)
 
 
 @DEVICES

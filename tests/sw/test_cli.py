@@ -273,3 +273,21 @@ def test_sql_shows_the_place(folder: Path, capsys: pytest.CaptureFixture[str]) -
     text = "SELECT x FROM trades, quotes ORDER BY x"
     assert main(["sql", text, *TABLES, "--window", "ROWS 2", "-o", "Q.csv"]) == USAGE
     assert capsys.readouterr().err.split("\n")[1:3] == [f"    {text}", "    " + " " * 29 + "^" * 8]
+
+
+def test_the_kind_of_core(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert join("--device", "golden", output="golden.parquet") == DONE
+    assert join("--device", "pysim", "--cores", "2", "--capacity", "64", "--core", "bucket") == DONE
+    assert Path("O.parquet").read_bytes() == Path("golden.parquet").read_bytes()
+    capsys.readouterr()
+    assert join("--device", "pysim", "--core", "hash") == FAILURE
+    assert "core hash needs an equality" in capsys.readouterr().err
+    assert join("--core", "hash") == FAILURE
+    assert "no circuit and has no --core" in capsys.readouterr().err
+    schemas = ["--schema-r", "x:int32", "--schema-s", "a:int32"]
+    for more, said in (((), "cores       hash by T0; "), (("--core", "scan"), "cores       scan; it was asked for\n"),
+                       (("--probes", "4"), "cores       scan; lanes and probes, ")):
+        assert main(["explain", *schemas, "--on", "r.x = s.a", *more]) == DONE
+        assert said in capsys.readouterr().out
+    assert main(["explain", *schemas, "--on", "r.x < s.a", "--core", "bucket"]) == DONE
+    assert "circuits    no: core bucket needs a test" in capsys.readouterr().out
