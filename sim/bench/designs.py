@@ -47,8 +47,7 @@ REGIONS = {
     f"{side}{cores}x{capacity}{core}": (
         Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("and", 0, 1), cores=cores,
                       capacity=capacity, time_bits=9, core=core, index=index), side)
-    for side, cores, capacity, core, index in (("r", 2, 8, "hash", (0, 1)), ("s", 1, 32, "bucket", (1,)),
-                                               ("r", 3, 16, "bucket", (0, 1)))
+    for side, cores, capacity, core, index in (("s", 2, 8, "hash", (1,)), ("r", 3, 16, "bucket", (0, 1)))
 }
 #: Name → configuration.
 TOPS = {f"k{k}b{b}c{c}l{lanes}p{probes}": top_configuration(k, b, c, 4 * lanes, lanes, probes)
