@@ -38,7 +38,7 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
 
     ``start``, ``end`` and ``count``: positions of the oldest live tuple and behind the youngest, and how many are live,
     none with ``flush``; ``row``: its row id less the core's index; ``masked``: none of them is to be found; ``bounds``,
-    ``reach``: the probe's. With ``flush`` there is no probe: the input ends here.
+    ``reach`` (core bucket): the probe's. With ``flush`` there is no probe: the input ends here.
     """
     return data.StructLayout({
         "start": unsigned(position_bits(config)),
@@ -48,7 +48,7 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
         "masked": unsigned(1),
         "flush": unsigned(1),
         "bounds": struct(config.bounds(other(side))),
-        "reach": struct(config.reach(other(side))),
+        **({"reach": struct(config.reach(other(side)))} if config.core == "bucket" else {}),
     })
 
 

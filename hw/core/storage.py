@@ -152,8 +152,6 @@ class Storage(wiring.Component):
         bounds_at = config.keys(other(self._side)).width
         reach_at = bounds_at + config.bounds(other(self._side)).width
         bounds = op.body[bounds_at:reach_at]
-        reach_at += config.cells(other(self._side)).width
-        reach = op.body[reach_at:reach_at + config.reach(other(self._side)).width]
         task = self.task.payload
         m.d.comb += [
             self.task.valid.eq(seen & (probe | flush) & settled),
@@ -164,8 +162,11 @@ class Storage(wiring.Component):
             task.masked.eq(masked),
             task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
-            Cat(task.reach).eq(reach),
         ]
+        if config.core == "bucket":
+            reach_at += config.cells(other(self._side)).width
+            reach = op.body[reach_at:reach_at + config.reach(other(self._side)).width]
+            m.d.comb += Cat(task.reach).eq(reach)
         probed = Signal()
         m.d.sync += probed.eq(go & probe)
         with m.If(probed):

@@ -49,15 +49,17 @@ def test_length_grows_little_with_the_cores():
     assert (eight.count("\n") - one.count("\n")) / 7 < core / 6
 
 
-@pytest.mark.parametrize(("cores", "lanes", "probes"), [(1, 2, 3), (2, 1, 1), (8, 4, 8)])
-def test_lints_clean(cores, lanes, probes, tmp_path):
+@pytest.mark.parametrize(("cores", "lanes", "probes", "core", "index"), [
+    (1, 2, 3, "scan", ()), (2, 1, 1, "scan", ()), (8, 4, 8, "scan", ()), (2, 1, 1, "hash", (0,)),
+    (1, 1, 1, "bucket", (0, 1))])
+def test_lints_clean(cores, lanes, probes, core, index, tmp_path):
     """Nothing but what all Verilog from Yosys shows.
 
     That is: implicit widths, unused wires, registers with an initial value as well as a reset, and cases whose default
     stands before them.
     """
     source = tmp_path / f"{TOP}.v"
-    source.write_text(to_verilog(replace(configuration(cores), lanes=lanes, probes=probes)))
+    source.write_text(to_verilog(replace(configuration(cores), lanes=lanes, probes=probes, core=core, index=index)))
     verilator = find_verilator()
     silent = ("WIDTHTRUNC", "WIDTHEXPAND", "UNUSEDSIGNAL", "PROCASSINIT", "CASEINCOMPLETE", "DECLFILENAME")
     command = [str(verilator.program), "--lint-only", "-Wall", *(f"-Wno-{name}" for name in silent), "--top-module",
