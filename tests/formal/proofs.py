@@ -13,7 +13,10 @@ from pathlib import Path
 from .harness import Harness
 from .solve import Verdict, bounded, induction, to_smt
 
-__all__ = ["Fault", "Proof", "check", "find", "planted"]
+__all__ = ["Fault", "Proof", "alive", "check", "find", "planted"]
+
+#: Cycles within which something can leave every circuit.
+_FIRST = 12
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,20 @@ def find(proof: Proof, fault: Fault, folder: Path) -> Verdict:
     with planted(fault):
         to_smt(proof.make().rtlil(only=fault.breaks), folder)
     return bounded(folder, proof.search)
+
+
+def alive(proof: Proof, folder: Path) -> bool:
+    """Whether its assumptions let something leave the circuit.
+
+    If they contradicted each other they would prove anything, and so would a clock that stands still.
+    """
+    h = proof.make()
+    output = h.dut.o if hasattr(h.dut, "o") else h.dut.task
+    if not hasattr(output, "valid"):
+        output = output[-1]
+    h.prove("nothing ever leaves", ~(output.valid & output.ready))
+    to_smt(h.rtlil(only="nothing ever leaves"), folder)
+    return bounded(folder, _FIRST) == ["nothing ever leaves"]
 
 
 @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from . import gate, network
+from . import core, gate, gather, network
 from .proofs import Proof
 
 __all__ = ["ALL", "table"]
 
-ALL: tuple[Proof, ...] = (*network.PROOFS, *gate.PROOFS)
+ALL: tuple[Proof, ...] = (*network.PROOFS, *core.PROOFS, *gather.PROOFS, *gate.PROOFS)
 
 
 def table() -> str:

@@ -1,0 +1,316 @@
+"""Proofs of the join core: what the storage side knows of its window, and what a read of the ring finds.
+
+Rings are small and event times narrow; nothing in the circuits depends on how large they are, but for the width of
+counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import ROW_BITS, Configuration, Op
+from splitjoin.hw.core.layouts import batch_layout, position_bits, ring_rows
+from splitjoin.hw.core.scanner import Scanner
+from splitjoin.hw.core.storage import Storage
+from splitjoin.hw.layouts import input_layout, window_layout
+
+from .harness import Harness
+from .monitors import assume_offers_stand, offers_stand
+from .proofs import Fault, Proof
+
+__all__ = ["PROOFS"]
+
+#: Tuples that are stored ahead of what is unread, here: fewer than in the circuits, so that faults show in few cycles.
+STORES = 2
+
+
+class ScannedRing(wiring.Component):
+    """A region less its emitter: whether there is room for results is anybody's guess. Stores S."""
+
+    def __init__(self, config: Configuration):
+        self._config = config
+        super().__init__({
+            "i": In(stream.Signature(input_layout(config))),
+            "o": Out(stream.Signature(batch_layout(config))),
+            "index": In(range(max(2, config.cores))),
+            "window": In(window_layout(config)),
+            "room": In(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.storage = storage = Storage(self._config, "s")
+        m.submodules.scanner = scanner = Scanner(self._config, "s")
+        wiring.connect(m, wiring.flipped(self.i), storage.i)
+        wiring.connect(m, storage.task, scanner.task)
+        wiring.connect(m, scanner.batch, wiring.flipped(self.o))
+        for lane in range(self._config.lanes):
+            m.d.comb += [storage.rows[lane].eq(scanner.rows[lane]), scanner.keys[lane].eq(storage.keys[lane])]
+        m.d.comb += [
+            storage.index.eq(self.index), storage.window.eq(self.window), scanner.room.eq(self.room),
+            scanner.single.eq(self.window.slice != 0),
+            storage.scanning.eq(scanner.scanning), storage.position.eq(scanner.position),
+            storage.waiting.eq(scanner.waiting), storage.first.eq(scanner.first), storage.claiming.eq(scanner.claiming),
+        ]
+        return m
+
+
+def _config(*, cores: int, capacity: int, lanes: int = 1, probes: int = 1, time_bits: int = 0) -> Configuration:
+    return Configuration(keys_r=(1,), keys_s=(1,), tests=((0, 0),), tree=0, cores=cores, capacity=capacity, lanes=lanes,
+                         probes=probes, time_bits=time_bits)
+
+
+def _settings(h: Harness, config: Configuration) -> None:
+    """Settings and the core's number stand."""
+    window = h.constant("settings", h.dut.window.as_value().shape())
+    index = h.constant("core", h.dut.index.shape())
+    h.assume("settings stand", (h.dut.window.as_value() == window) & (h.dut.index == index) & (index < config.cores))
+    h.assume("windows hold a row", h.dut.window.rows != 0)
+
+
+def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any:
+    """Whether it is known right how many more stores push nothing out. ``span``: own tuples from the oldest live one's
+    row id on, less the core's index. Also assumes that settings stand before the first record.
+    """
+    cycles = Signal(2)  # since the settings stand, up to 3
+    h.m.d.sync += cycles.eq(cycles + (cycles != 3))
+    h.assume("settings stand before the first record", (cycles == 3) | ~h.dut.i.valid)
+    # Longer windows than the ring can ever fill have no end here.
+    most = 2**((config.cores * (config.capacity + 2)).bit_length()) - 1
+    rows = Mux(h.dut.window.rows > most, most, h.dut.window.rows)
+    left, whole, started, window_rows, was_counted, advanced, seen = (h.inner(f"{path}{name}") for name in (
+        "left", "whole", "started", "window_rows", "was_counted", "advanced", "seen"))
+    wanted, comes = Signal(signed(ROW_BITS)), Signal(signed(ROW_BITS))
+    h.m.d.comb += [
+        wanted.eq(rows + h.dut.index - span - 1),
+        comes.eq(Mux(started, left, whole) + Mux(advanced, config.cores, 0) - was_counted),
+    ]
+    return (((cycles < 1) | (window_rows == rows)) & ((cycles < 2) | (whole == rows + h.dut.index - 1))
+            & ((cycles < 3) | ((comes == wanted) & (started | (left == whole))))
+            & (started | was_counted | ((span == 0) & ~advanced))
+            & ((cycles == 3) | (~started & ~was_counted & ~seen)))
+
+
+def storage(cores: int, time_bits: int) -> Harness:
+    """Counters follow what happens a cycle later: ``live_now`` and ``row_now`` are what they come to."""
+    config = _config(cores=cores, capacity=4, time_bits=time_bits)
+    dut = Storage(config, "s")
+    h = Harness(dut)
+    m = h.m
+    bits = position_bits(config)
+    assume_offers_stand(h, "i", dut.i)
+    _settings(h, config)
+    live, some, brim, head, turn, head_row, seen, full, counted, stored, was_counted, was_stored, advanced = (
+        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "full", "counted",
+                                   "stored", "was_counted", "was_stored", "advanced"))
+    tail = dut.written
+    op, task = dut.i.payload, dut.task.payload
+    own = (op.op == Op.TUPLE) & (op.stream == 1)
+    taken = dut.i.valid & dut.i.ready & own
+    count = Signal(ROW_BITS)  # own tuples so far
+    m.d.sync += count.eq(count + taken)
+    concerned = dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK) & some if time_bits else 0
+    live_now, row_now = Signal(range(2 * config.capacity)), Signal(ROW_BITS)
+    m.d.comb += [live_now.eq(live + was_stored - advanced), row_now.eq(head_row + Mux(advanced, cores, 0))]
+    offers_stand(h, "task", dut.task)
+    h.prove("the ring holds what lies between its ends",
+            (live_now <= config.capacity) & ((tail - head)[:bits] == live_now))
+    h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity)))
+    h.prove("what is known of an operation is true", ~seen | (
+        dut.i.valid & (h.inner("store") == own) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
+        & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("mine") == (turn == dut.index))
+        & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1)))
+    late_news = was_counted | advanced
+    h.prove("counters are right when they are looked at",
+            ~(was_stored & ~was_counted) & (~seen | ~late_news | (
+                h.inner("pending").all() & h.inner("timed") & ~was_counted & some if time_bits else 0)))
+    h.prove("own tuples are counted once each", counted == taken)
+    stands = seen & own & (turn == dut.index) & full
+    if time_bits:
+        stands &= ~(concerned & (h.inner("pending")[0] | h.inner("late")))
+    h.prove("after an overflow nothing is taken, and it stands", ~dut.overflow | (stands & ~dut.i.ready))
+    # The next tuple of this core has the row id `next_row` + index.
+    next_row = row_now + config.cores * live_now
+    h.prove("row ids are counted with the turns",
+            (turn < cores) & ((next_row + turn - count)[:ROW_BITS] == Mux(turn > dut.index, cores, 0)))
+
+    h.prove("stores that are left are counted", _stores_left(h, config, "", (count - row_now)[:ROW_BITS]))
+    h.prove("the oldest tuple lies within the window's rows",
+            (live_now == 0) | ((count - row_now - dut.index)[:ROW_BITS] <= dut.window.rows))
+
+    # One tuple of those stored, whichever.
+    mark, picked = h.free("mark"), Signal()
+    place, row = Signal(bits), Signal(ROW_BITS)
+    with m.If(stored & mark & ~picked):
+        m.d.sync += [picked.eq(1), place.eq(tail), row.eq(count)]
+    ahead = (place - head)[:bits]
+    inside = picked & (ahead < live_now)
+    with m.If(picked & ~inside):
+        m.d.sync += picked.eq(0)
+    h.prove("each tuple's row id follows from its place", ~inside | (
+        (row_now + config.cores * ahead + dut.index)[:ROW_BITS] == row))
+    h.prove("a probe's window has no tuple beyond its rows",
+            ~inside | ~dut.task.valid | ((count - row)[:ROW_BITS] <= dut.window.rows))
+    h.prove("a task tells the places and the oldest row id of the live tuples", ~dut.task.valid | task.flush | (
+        (task.start == head) & (task.end == tail) & (task.count == live_now) & (task.row == row_now)))
+    if time_bits:
+        ts = Signal(time_bits)
+        with m.If(stored & mark & ~picked):
+            m.d.sync += ts.eq(op.ts)
+        top = time_bits - 1
+        age, until = (op.ts - ts)[:time_bits], (ts + dut.window.range)[:time_bits]
+        h.assume("event times lie within half the counter's range",
+                 ~dut.window.range[top] & (~inside | ~(age - dut.window.range)[top] | ~age[top]))
+        pending, late = h.inner("pending"), h.inner("late")
+        oldest = inside & (ahead == 0)
+        h.prove("each tuple's last time is kept", (~inside | (h.look("times", place[:2]) == until))
+                & (~seen | (h.inner("last") == (op.ts + dut.window.range)[:time_bits])))
+        now = h.look("times", head[:2])
+        h.prove("what is known of the oldest tuple's time is true", (live_now == 0) | (
+            (pending[2] | (h.inner("times.read__data") == now)) & (pending[1] | (h.inner("times.r_data") == now))
+            & (pending[0] | ~seen | (late == (now - op.ts)[:time_bits][top]))
+            & ((pending & (pending + 1))[:3] == 0)))
+        h.prove("the oldest tuple of a probe's window is not too old", ~oldest | ~dut.task.valid | task.flush
+                | ~dut.window.timed | (age <= dut.window.range))
+    return h
+
+
+@contextmanager
+def _few_stores() -> Iterator[None]:
+    with patch("splitjoin.hw.core.layouts.STORES", STORES), patch("splitjoin.hw.core.storage.STORES", STORES):
+        yield
+
+
+@_few_stores()
+def ring(lanes: int, probes: int, capacity: int) -> Harness:
+    """Storing and scanning at once. Differences of positions are modular."""
+    config = _config(cores=1, capacity=capacity, lanes=lanes, probes=probes)
+    dut = ScannedRing(config)
+    h = Harness(dut)
+    bits, most = position_bits(config), config.capacity + STORES
+    lane_bits = lanes.bit_length() - 1
+    assume_offers_stand(h, "i", dut.i)
+    _settings(h, config)
+    live, was_stored, advanced, head, seen, store, mine, space, border = (h.inner(f"storage.{name}") for name in (
+        "live", "was_stored", "advanced", "head", "seen", "store", "mine", "space", "border"))
+    tail = h.inner("storage.written")
+    first, number, reach = (h.inner(f"scanner.{name}") for name in ("first", "number", "reach"))
+    position, scanning, left, last = (h.inner(f"scanner.{name}") for name in ("position", "scanning", "left", "last"))
+    lower, upper = h.inner("scanner.lower"), h.inner("scanner.upper")
+    issue, held, waiting = (h.inner(f"scanner.{name}") for name in ("reads", "held", "waiting"))
+    limit = h.inner("scanner.most")
+    task = h.inner("scanner.task")
+    start, end = task[:bits], task[bits:2 * bits]
+    write = seen & store & mine & space
+
+    def to(a: Any, b: Any) -> Any:
+        """How far it is from position ``a`` on to ``b``."""
+        return (b - a)[:bits]
+
+    offers_stand(h, "batch", dut.o)
+    live_now = Signal(bits)
+    h.m.d.comb += live_now.eq(live + was_stored - advanced)
+    h.prove("the ring holds what lies between its ends", (live_now <= config.capacity) & (to(head, tail) == live_now)
+            & (h.inner("storage.some") == (live != 0)) & (h.inner("storage.brim") == (live == config.capacity))
+            & (~seen | ~(was_stored | advanced)) & (h.inner("storage.was_counted") == was_stored)
+            & (~seen | mine) & (h.inner("storage.turn") == 0) & ((border + most - tail)[:bits] == 0))
+    h.prove("stores that are left are counted", _stores_left(h, config, "storage.", live_now))
+    h.prove("a task that waits will find its tuples", ~held | (
+        (to(start, tail) <= most) & (to(start, head) <= to(start, tail)) & (to(start, end) <= to(start, tail))
+        & (~waiting | (to(first, start) <= to(first, tail)))))
+    h.prove("a batch that waits will find its tuples", ((number != 0) == waiting) & (~waiting | (
+        (to(first, tail) <= most) & (to(first, head) <= to(first, tail)) & (reach <= to(first, tail))
+        & (h.inner("scanner.closed") | (number < limit))))
+        & (~h.started() | (limit == Mux(dut.window.slice != 0, 1, probes))) & (h.started() | ~held))
+    h.prove("a pass finds its tuples", ~scanning | ((to(position, tail) <= most) & (left <= to(position, tail))))
+    h.prove("the last read of a pass is known", ~scanning | (last == (left <= lanes)))
+    h.prove("nothing is written before there is space", ~(seen & space) | (
+        (~scanning | (to(position, tail) < most)) & (~waiting | (to(first, tail) < most))
+        & (~held | (to(start, tail) < most))))
+    rows = len(lower)
+    h.prove("reads address the slots of their positions", ~scanning | (
+        (lower == position[lane_bits:][:rows]) & (upper == (lower + 1)[:rows])))
+    found, apart = [], []
+    slots = ring_rows(config) * lanes
+    for n in range(lanes):
+        there = (position + n)[:bits]
+        concerned = issue & (left > n)
+        ahead = to(there, tail)
+        found.append(~concerned | ((ahead >= 1) & (ahead <= most)))
+        lane = there[:lane_bits] if lanes > 1 else Signal(1)
+        row = Array(h.inner(f"scanner.rows__{k}") for k in range(lanes))[lane]
+        apart.append(~concerned | (row == there[lane_bits:][:rows]))
+        apart.append(~concerned | ~write | (tail % slots != there % slots))
+    h.prove("a read finds tuples that were written, and not written over", Cat(found).all())
+    h.prove("no slot is read and written in one cycle", Cat(apart).all())
+    return h
+
+
+_LIVE = Fault("the ring holds what lies between its ends", Storage, "live.eq(live + was_stored - advanced)",
+              "live.eq(live + was_stored - (advanced & ~was_stored))")
+
+_STORAGE_FAULTS = (
+    _LIVE,
+    Fault("offers at task stand", Storage, "self.task.valid.eq(seen & (probe | flush) & settled)",
+          "self.task.valid.eq(seen & (probe | flush) & settled & ~self.scanning)"),
+    Fault("counters are right when they are looked at", Storage, "seen.eq(self.i.valid & ~go)",
+          "seen.eq(self.i.valid)"),
+    Fault("row ids are counted with the turns", Storage, "turn == config.cores - 1", "turn == self.index"),
+    Fault("each tuple's row id follows from its place", Storage, "head_row + config.cores)", "head_row + 1)"),
+)
+
+_ONLY_FAULTS = (
+    Fault("empty and full are known", Storage, "brim, live == depth - 1)", "brim, live == depth - 2)"),
+    Fault("what is known of an operation is true", Storage, "seen.eq(self.i.valid & ~go)", "seen.eq(self.i.valid)"),
+    Fault("own tuples are counted once each", Storage, "go.eq(counted | (seen", "go.eq((seen"),
+    Fault("after an overflow nothing is taken, and it stands", Storage, "(~full & space)",
+          "((~full | self.overflow) & space)"),
+    Fault("stores that are left are counted", Storage, "Mux(advanced, Mux(counted", "Mux(~advanced, Mux(counted",
+          "_count"),
+    Fault("the oldest tuple lies within the window's rows", Storage, "rows + self.index - 1", "rows + self.index",
+          "_count"),
+    Fault("a probe's window has no tuple beyond its rows", Storage, "rows + self.index - 1", "rows + self.index",
+          "_count"),
+    Fault("a task tells the places and the oldest row id of the live tuples", Storage, "task.start.eq(head)",
+          "task.start.eq(tail)"),
+)
+
+_TIME_FAULTS = (
+    Fault("each tuple's last time is kept", Storage, "times.w_addr.eq(self.written[:len(times.w_addr)])",
+          "times.w_addr.eq(head[:len(times.w_addr)])", "_age"),
+    Fault("what is known of the oldest tuple's time is true", Storage, "first | advance, -1", "advance, -1", "_age"),
+    Fault("the oldest tuple of a probe's window is not too old", Storage, "pending >> 1", "pending >> 2",
+          "_age"),
+)
+
+_RING_FAULTS = (
+    _LIVE,
+    Fault("offers at batch stand", Scanner, "with m.If(~self.batch.valid):", "with m.If(1):"),
+    Fault("a task that waits will find its tuples", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
+    Fault("a batch that waits will find its tuples", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
+    Fault("a pass finds its tuples", Scanner, "left.eq(reach)", "left.eq(reach + 1)"),
+    Fault("the last read of a pass is known", Scanner, "left <= 2 * lanes", "left <= lanes"),
+    Fault("nothing is written before there is space", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
+    Fault("reads address the slots of their positions", Scanner, "upper.eq(self.first[lane_bits:] + 1)",
+          "upper.eq(self.first[lane_bits:])"),
+    Fault("a read finds tuples that were written, and not written over", Storage, "task.end.eq(Mux(flush, head, tail))",
+          "task.end.eq(tail + 1)"),
+    Fault("no slot is read and written in one cycle", Scanner, "self.rows[lanes - 1].eq(lower)",
+          "self.rows[lanes - 1].eq(upper)"),
+)
+
+PROOFS = (
+    Proof("storage of the only core", lambda: storage(1, 0), 2, faults=_ONLY_FAULTS, search=18, quick=False),
+    Proof("storage of a core of 2", lambda: storage(2, 0), 2, faults=_STORAGE_FAULTS, search=12, quick=False),
+    Proof("storage with event times", lambda: storage(1, 4), 2, faults=_TIME_FAULTS, search=12, quick=False),
+    Proof("ring of 2, 1 lane, 1 probe", lambda: ring(1, 1, 2), 2, faults=_RING_FAULTS, search=22,
+          quick=False),
+    *(Proof(f"ring of {capacity}, {lanes} lanes, {probes} probes", lambda a=(lanes, probes, capacity): ring(*a), 2,
+            quick=lanes == 2) for lanes, probes, capacity in ((1, 2, 4), (2, 2, 4), (4, 1, 8))),
+)
