@@ -24,6 +24,8 @@ def unreadable(text: str, error: ParseError, kind: str = "condition") -> str:
         problem = f"something must follow {token!r}" if token else "something is missing"
     elif what.startswith("Invalid expression"):
         problem = f"{token!r} is not expected here"
+    elif what.startswith("Expected table name"):
+        problem = f"a table's name is expected, not {token!r}"
     elif what.startswith("Expecting"):
         problem = f"{what.split()[-1]!r} is expected after {token!r}"
     else:

@@ -10,10 +10,11 @@ try:
     from .join import explain, stream_join
     from .metrics import JoinMetrics, Latencies
     from .session import local_session
+    from .sql import stream_sql
 except ModuleNotFoundError as error:
     if error.name not in ("pyspark", "pandas"):
         raise
     raise ToolError(f"splitjoin.spark needs the Python package {error.name!r}, which is not installed; "
                     f"pip install 'splitjoin[spark]'") from error
 
-__all__ = ["JoinMetrics", "Latencies", "explain", "local_session", "stream_join", "task_error"]
+__all__ = ["JoinMetrics", "Latencies", "explain", "local_session", "stream_join", "stream_sql", "task_error"]

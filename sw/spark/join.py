@@ -29,7 +29,7 @@ from .task import HOME, PARTITION, Task
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
 
-__all__ = ["Partitions", "Ties", "explain", "stream_join"]
+__all__ = ["Partitions", "Plan", "Ties", "checked_order", "checked_schemas", "explain", "stream_join", "task_options"]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
 Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
@@ -80,9 +80,9 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     """
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
-    plan = _Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+    plan = Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                       device=device, device_options=device_options or {}, partitions=partitions)
-    task = Task(plan.query, device, _task_options(device, device_options), None if select is None else list(select),
+    task = Task(plan.query, device, task_options(device, device_options), None if select is None else list(select),
                 plan.cuts.counts, metrics)
     return plan.rows().mapInArrow(task, plan.result)
 
@@ -95,7 +95,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
 
     Runs the jobs that `stream_join` runs and one more, which counts rows. Raises what `stream_join` raises.
     """
-    plan = _Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+    plan = Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                       device=device, device_options=device_options or {}, partitions=partitions)
     query, cuts = plan.query, plan.cuts
     assert query.time is not None
@@ -122,7 +122,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """Everything checked on the driver, and where to cut."""
 
     query: Query
@@ -133,26 +133,22 @@ class _Plan:
     @classmethod
     def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
              ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-             device_options: Mapping[str, Any], partitions: Partitions | None) -> _Plan:
-        for name, data in (("left", left), ("right", right)):
-            if not isinstance(data, DataFrame):
-                raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
-                                 f"Arrow tables")
-            if data.isStreaming:
-                raise UnsupportedError(f"{name} is a streaming DataFrame, and streaming is not there yet: stream_join "
-                                       f"takes batch DataFrames")
-        if time is None:
-            raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
-                              "of their own, so without it there is no arrival order; a column of row numbers will do")
-        arrow_r, arrow_s = _arrow("left", left.schema), _arrow("right", right.schema)
-        schema_r, schema_s = Schema.from_arrow("r", arrow_r), Schema.from_arrow("s", arrow_s)
+             device_options: Mapping[str, Any], partitions: Partitions | None) -> Plan:
+        schema_r, schema_s = checked_schemas(left, right, time)
         if isinstance(on, Column):
             on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
-        query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=_order(order))
-        chosen = output_columns(arrow_r, arrow_s, select)
+        query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=checked_order(order))
+        chosen = output_columns(schema_r.arrow, schema_s.arrow, select)
         types = {"r": left.schema, "s": right.schema}
         result = StructType([StructField(c.name, types[c.side][c.source].dataType, types[c.side][c.source].nullable)
                              for c in chosen])
+        return cls.of(query, left, right, result, ties=ties, device=device, device_options=device_options,
+                      partitions=partitions)
+
+    @classmethod
+    def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, *, ties: Ties,
+           device: str | Device, device_options: Mapping[str, Any], partitions: Partitions | None) -> Plan:
+        """The plan of a query whose tasks give rows like ``result``."""
         streams = (Stream("r", left, _ties(query, "r", left.schema, ties)),
                    Stream("s", right, _ties(query, "s", right.schema, ties)))
         starts = _starts(query, partitions)
@@ -168,6 +164,21 @@ class _Plan:
         return partitioned(self.query, self.streams, self.cuts)
 
 
+def checked_schemas(left: Any, right: Any, time: object) -> tuple[Schema, Schema]:
+    """The schemas of R and S. Raises a `SplitJoinError` for what is no batch DataFrame, and without a time column."""
+    for name, data in (("left", left), ("right", right)):
+        if not isinstance(data, DataFrame):
+            raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
+                             f"Arrow tables")
+        if data.isStreaming:
+            raise UnsupportedError(f"{name} is a streaming DataFrame, and streaming is not there yet: stream_join "
+                                   f"takes batch DataFrames")
+    if time is None:
+        raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
+                          "of their own, so without it there is no arrival order; a column of row numbers will do")
+    return (Schema.from_arrow("r", _arrow("left", left.schema)), Schema.from_arrow("s", _arrow("right", right.schema)))
+
+
 def _arrow(which: str, schema: StructType) -> pa.Schema:
     fields = []
     for field in schema:
@@ -180,7 +191,7 @@ def _arrow(which: str, schema: StructType) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _order(order: str | Order) -> Order:
+def checked_order(order: str | Order) -> Order:
     parsed = parse_order(order)
     if parsed.kind not in ("none", "total"):
         raise OrderError(f"order {str(parsed)!r} marks groups of results with stars, for which a DataFrame has no "
@@ -267,7 +278,7 @@ def _try_device(query: Query, device: str | Device, options: Mapping[str, Any]) 
         pass
 
 
-def _task_options(device: str | Device, options: Mapping[str, Any] | None) -> dict[str, Any]:
+def task_options(device: str | Device, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a task gives the device: one thread of the CPU engine unless more are asked for, as Spark runs a task on
     each core.
     """

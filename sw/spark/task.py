@@ -17,6 +17,7 @@ from ..device.registry import device as find_device
 from ..errors import InputError, WindowOverflow
 from ..lang.query import Query
 from ..output import gather, output_columns
+from ..statement import Projection
 from .metrics import JoinMetrics
 
 __all__ = ["HOME", "PARTITION", "STREAM", "TS", "Task"]
@@ -33,7 +34,8 @@ class Task:
     """Joins the partitions of a task; given to ``mapInArrow``.
 
     Input rows are sorted by (partition, arrival). ``expected`` is, for queries whose warm rows were chosen by counting,
-    the number of home rows (R's, S's) of each partition; None otherwise.
+    the number of home rows (R's, S's) of each partition; None otherwise. ``projection``: the SELECT list of a
+    statement, instead of ``select``.
     """
 
     query: Query
@@ -42,6 +44,7 @@ class Task:
     select: Sequence[str] | None
     expected: Sequence[tuple[int, int]] | None
     metrics: JoinMetrics | None
+    projection: Projection | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for partition, pieces in _partitions(batches):
@@ -74,10 +77,13 @@ class Task:
             n_warm = warm_r + warm_s
             self.metrics.add(counters, None if latencies is None else latencies[n_warm:], partitions=1,
                              tuples=len(stream) - n_warm, warm=n_warm, pairs=len(r_rows))
-        columns = output_columns(r.schema, s.schema, self.select)
+        columns = (output_columns(r.schema, s.schema, self.select) if self.projection is None
+                   else self.projection.gathered)
         for start in range(0, len(r_rows), _ROWS):
             chunk = slice(start, start + _ROWS)
-            yield from gather(columns, r, s, r_rows[chunk], s_rows[chunk]).combine_chunks().to_batches()
+            found = gather(columns, r, s, r_rows[chunk], s_rows[chunk])
+            result = found if self.projection is None else self.projection.rows(found)
+            yield from result.combine_chunks().to_batches()
 
     def _check_times(self, rows: pa.Table) -> None:
         if rows.column(TS).null_count:

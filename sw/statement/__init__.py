@@ -3,6 +3,7 @@ after it.
 """
 
 from .api import sql
+from .projection import Projection
 from .select import Select
 
-__all__ = ["Select", "sql"]
+__all__ = ["Projection", "Select", "sql"]

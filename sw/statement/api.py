@@ -18,7 +18,7 @@ from ..lang.query import TimeSpec
 from ..lang.schema import Schema, Side
 from ..lang.types import plain
 from ..lang.windows import WindowSpec
-from .inputs import bound, is_schema, rows_of, schema_of
+from .inputs import bound, is_schema, merged, rows_of, schema_of
 from .parts import Statement, parse
 from .select import Select
 
@@ -55,10 +55,7 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     statement = parse(text)
-    twice = sorted(set(tables or {}) & set(streams))
-    if twice:
-        raise InputError(f"the table {twice[0]!r} is given twice, in tables and by its name; give it once")
-    given = bound(statement, {**(tables or {}), **streams})
+    given = bound(statement, merged(tables, streams))
     schemas = [is_schema(data) for data in given]
     if all(schemas):
         if device is not None:

@@ -13,7 +13,7 @@ from ..files import read_schema, read_table
 from ..lang.schema import Schema, Side, suggest
 from .parts import Statement
 
-__all__ = ["bound", "is_schema", "rows_of", "schema_of"]
+__all__ = ["bound", "is_schema", "merged", "rows_of", "schema_of"]
 
 
 def bound(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -34,6 +34,14 @@ def bound(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, Any]:
         raise InputError(f"{extra[0]!r} is given, but the statement has no such table; its tables are "
                          f"{' and '.join(dict.fromkeys(t.name for t in statement.tables))}")
     return found[0], found[1]
+
+
+def merged(tables: Mapping[str, Any] | None, streams: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables given as a mapping and those given by their names. Raises `InputError` for one that is given twice."""
+    twice = sorted(set(tables or {}) & set(streams))
+    if twice:
+        raise InputError(f"the table {twice[0]!r} is given twice, in tables and by its name; give it once")
+    return {**(tables or {}), **streams}
 
 
 def is_schema(data: Any) -> bool:

@@ -77,6 +77,7 @@ def parse(text: str) -> Statement:
         raise StatementError(unreadable(text, error, "statement")) from None
     except RecursionError:
         raise too_deep() from None
+    places.check_commas()
     check_clauses(tree, places)
     join = check_join(tree, places)
     tables = [_table(t, places) for t in (tree.args["from_"].this, join.this)]
@@ -126,7 +127,12 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
         words = part
         if alias is not None:
             words = part[:-1] if part[-2].token_type != TokenType.ALIAS else part[:-2]
-        start, end = words[0].start, words[-1].end + 1
-        items.append(Item(tree.this if alias is not None else tree, alias, " ".join(text[start:end].split()),
-                          part[0].start, part[-1].end + 1))
+        items.append(Item(tree.this if alias is not None else tree, alias, _written(words, text), part[0].start,
+                          part[-1].end + 1))
     return items
+
+
+def _written(words: list[Token], text: str) -> str:
+    """The words as they stand in the text, without comments and line breaks."""
+    gaps = ["" if a.end + 1 == b.start else " " for a, b in pairwise(words)]
+    return "".join(text[w.start:w.end + 1] + gap for w, gap in zip(words, [*gaps, ""], strict=True))

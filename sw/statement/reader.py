@@ -39,14 +39,14 @@ class TreeReader(Reader):
 
     def column(self, e: exp.Expr) -> Expr:
         """A column of one of the tables."""
-        if isinstance(e.this, exp.Star):
-            raise self.unsupported(e.this)
         schema, column = self.find(e)
         return build.column(schema, column.name)
 
     def find(self, e: exp.Expr) -> tuple[Schema, Column]:
         """The stream and the column that ``e``, a column's tree, names; of any type."""
         name, label = e.name, e.args.get("table")
+        if e.args.get("db") or isinstance(e.this, exp.Star):
+            raise self.unsupported(e)
         if label is not None:
             named, schema = self.table(label.name)
             return schema, self._of(named, schema, name)
@@ -120,8 +120,8 @@ def read_value(statement: Statement, tables: Tables, item: Item) -> Expr | tuple
         if isinstance(item.tree, exp.Column):
             try:
                 return reader.find(item.tree)
-            except SchemaError as error:
-                raise SchemaError(f"{error}{reader.mark(item.tree)}" if reader.quoting else str(error)) from None
+            except (PredicateError, SchemaError) as error:
+                raise type(error)(f"{error}{reader.mark(item.tree)}" if reader.quoting else str(error)) from None
         return reader.value(item.tree)
 
     return _read(statement, tables, "the SELECT list", (), read)

@@ -35,6 +35,8 @@ _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
     "hint": ((T.HINT,), "a hint", "leave it out; the device is given by device=…"),
     "laterals": ((T.LATERAL,), "LATERAL", "write one SELECT over the two tables themselves"),
 }
+#: Words next to which nothing can stand that a comma separates.
+_BETWEEN = {T.SELECT, T.ALL, T.FROM, T.WHERE, T.ON, T.JOIN, T.INNER, T.CROSS, T.COMMA, T.ALIAS}
 _READ = {"expressions", "from_", "joins", "where"}
 _SETS: dict[type[exp.Expr], tuple[tuple[TokenType, ...], str]] = {
     exp.Union: ((T.UNION,), "UNION"), exp.Except: ((T.EXCEPT,), "EXCEPT"),
@@ -95,6 +97,22 @@ class Places:
         again = [n for n, t in enumerate(self._outer) if t.token_type == T.SEMICOLON]
         if again:
             raise self.at("one statement is needed, not several; leave out all behind the ';'", (T.SEMICOLON,))
+
+
+    def check_commas(self) -> None:
+        """Raise where a comma or an AS has nothing to separate or to name, which sqlglot lets pass."""
+        inside = [None, *self._outer, None]
+        for before, token, after in zip(inside, inside[1:], inside[2:], strict=False):
+            assert token is not None
+            ends = after is None or after.token_type in _BETWEEN
+            if token.token_type == T.COMMA and (ends or before is None or before.token_type in _BETWEEN):
+                raise self.error("a comma must stand between two names or values", token.start, token.end + 1)
+            if token.token_type == T.ALIAS and ends:
+                raise self.error("a name must follow AS; a keyword needs double quotes", token.start, token.end + 1)
+        where = next((t.start for t in self._outer if t.token_type == T.WHERE), None)
+        for token in self._outer:
+            if where is not None and token.start > where and token.token_type in (T.COMMA, T.JOIN):
+                raise self.error("all tables must be named before WHERE", token.start, token.end + 1)
 
 
 def check_clauses(tree: Any, places: Places) -> None:

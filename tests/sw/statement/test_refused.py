@@ -137,6 +137,18 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
     ("SELECT x FROM r, s WHERE name = 'ann", StatementError,
      "the statement \"SELECT x FROM r, s WHERE name = 'ann\" cannot be read: the ' opened at line 1, column 33 is not "
      "closed", "none"),
+    ("SELECT |,| x FROM r, s", StatementError, "a comma must stand between two names or values", ""),
+    ("SELECT x|,| FROM r, s", StatementError, "a comma must stand between two names or values", ""),
+    ("SELECT ALL|,| x FROM r, s", StatementError, "a comma must stand between two names or values", ""),
+    ("SELECT x FROM r, s|,|", StatementError, "a comma must stand between two names or values", ""),
+    ("SELECT x FROM r |AS|, s", StatementError, "a name must follow AS; a keyword needs double quotes", ""),
+    ("SELECT x FROM r WHERE x = a|,| s", StatementError, "all tables must be named before WHERE", ""),
+    ("SELECT x FROM r WHERE x = 3 |JOIN| s ON x = a", StatementError, "all tables must be named before WHERE", ""),
+    ("SELECT |r.tags.x| FROM r, s", PredicateError, "a name of more than two parts is not supported in the SELECT list",
+     "*"),
+    ("SELECT x FROM r JOIN JOIN s", StatementError,
+     "the statement 'SELECT x FROM r JOIN JOIN s' cannot be read at line 1, column 22, after 'SELECT x FROM r JOIN': a "
+     "table's name is expected, not 'JOIN'", "none"),
     ("SELECT FROM r, s", StatementError, "a SELECT must name at least one column", "SELECT"),
 ]
 

@@ -71,8 +71,9 @@ def test_names_of_both_tables_get_the_tables_names() -> None:
 
 
 def test_expressions_are_named_by_their_text() -> None:
-    assert names(f"SELECT r.x  -  s.a, (r.x), -x AS neg, abs( x ) y, r.x = s.a, x IS DISTINCT FROM a {NEAR}") == [
-        "r.x - s.a", "(r.x)", "neg", "y", "r.x = s.a", "x IS DISTINCT FROM a"]
+    assert names(f"SELECT r.x  -  s.a, (r.x), -x AS neg, abs( x ) y, r.x = s.a, x IS DISTINCT FROM a, "
+                 f"x /* of r, s */ +\n-- from\n a {NEAR}") == [
+        "r.x - s.a", "(r.x)", "neg", "y", "r.x = s.a", "x IS DISTINCT FROM a", "x + a"]
 
 
 def test_types_of_expressions() -> None:

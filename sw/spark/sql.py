@@ -1,0 +1,80 @@
+"""`stream_sql`: a SELECT over two DataFrames as streams, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from ..device.api import Device
+from ..errors import SchemaError
+from ..lang.order import Order
+from ..lang.query import TimeSpec
+from ..lang.windows import WindowSpec
+from ..statement import Select
+from ..statement.inputs import bound, merged
+from ..statement.parts import parse
+from ..statement.projection import Output
+from .join import Partitions, Plan, Ties, checked_order, checked_schemas, task_options
+from .task import Task
+
+if TYPE_CHECKING:
+    from .metrics import JoinMetrics
+
+__all__ = ["stream_sql"]
+
+
+def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, ties: Ties = (),
+               order: str | Order = "none", device: str | Device = "cpu",
+               device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
+               metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
+               **streams: DataFrame) -> DataFrame:
+    """Run a SELECT over two batch DataFrames as streams.
+
+    ``text``, ``window``, ``time``, ``tables`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for tables;
+    the other arguments are those of `stream_join`, and so is the way that it runs. ``ties`` by a mapping are those of
+    ``"r"``, the first table, and ``"s"``.
+
+    Returns:
+        A lazy DataFrame of the SELECT list. Where rows with equal times need no order (RANGE windows, order "none"),
+        only the columns needed are read.
+
+    Raises:
+        SplitJoinError: As `splitjoin.sql` and `stream_join`. A value that does not fit its type fails the action;
+            `task_error` gets splitjoin's error out of Spark's.
+    """
+    statement = parse(text)
+    left, right = bound(statement, merged(tables, streams))
+    r, s = checked_schemas(left, right, time)
+    select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
+    result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
+    query = select.query
+    if query.order.kind == "none" and query.window_r.rows is None and query.window_s.rows is None and not ties:
+        left, right = (data.select([data[_quoted(name)] for name in select.needed(schema.side)])
+                       for data, schema in ((left, r), (right, s)))
+    plan = Plan.of(query, left, right, result, ties=ties, device=device, device_options=device_options or {},
+                   partitions=partitions)
+    task = Task(query, device, task_options(device, device_options), None, plan.cuts.counts, metrics,
+                select.projection)
+    return plan.rows().mapInArrow(task, plan.result)
+
+
+def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:
+    """The field of a result column: as in its DataFrame, or of the computed type."""
+    if output.source is not None:
+        side, name = output.source.split(".", 1)
+        field = schemas[side][name]
+        return StructField(output.field.name, field.dataType, field.nullable)
+    try:
+        return StructField(output.field.name, from_arrow_type(output.field.type, prefer_timestamp_ntz=True))
+    except PySparkTypeError:
+        raise SchemaError(f"the values of {output.text!r} have the type {output.field.type}, which Spark has not; "
+                          f"select what they are computed from") from None
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,62 @@
+"""`stream_sql` gives exactly the answer of `splitjoin.sql`, wherever the partitions are cut."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import splitjoin
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from splitjoin import InputError, SchemaError, StatementError
+from splitjoin.spark import stream_sql, task_error
+
+from .streams import rows
+
+Frames = tuple[DataFrame, DataFrame]
+Tables = tuple[pa.Table, pa.Table]
+
+TEXT = """SELECT t.ts, t.x - q.x AS gap, q.*, CASE WHEN t.x > 0 THEN t.price ELSE q.price END AS p,
+                 t.price * 2 AS twice, t.y + q.y, t.name = q.name AS same, q.day - t.day AS days
+          FROM trades t JOIN quotes q ON abs(t.x - q.x) <= 6
+          WHERE t.n > 20 AND q.name IS NOT NULL AND (t.x - q.x) * (t.x - q.x) * q.x < 90"""
+
+
+@pytest.mark.parametrize(("window", "order"), [("RANGE 4", "none"), ("ROWS 13", "total")])
+def test_equals_the_answer_of_whole_tables(frames: Frames, tables: Tables, window: str, order: str) -> None:
+    got = stream_sql(TEXT, trades=frames[0], quotes=frames[1], window=window, time="ts", order=order,
+                     partitions=[30, 31, 60]).toArrow()
+    want = splitjoin.sql(TEXT, trades=tables[0], quotes=tables[1], window=window, time="ts", device="golden").table
+    assert len(want) > 5
+    assert got.column_names == want.column_names
+    if order == "total":
+        assert list(map(repr, got.to_pylist())) == list(map(repr, want.to_pylist()))
+    assert rows(got) == rows(want)
+
+
+def test_only_the_columns_needed_are_read(frames: Frames) -> None:
+    how: dict[str, Any] = {"r": frames[0], "s": frames[1], "window": "RANGE 4", "time": "ts", "partitions": 1}
+    made = stream_sql("SELECT r.x, s.y FROM r, s WHERE r.n = s.n", **how)
+    fields = made.select("x")._jdf.queryExecution().analyzed().toString()
+    joined = [line for line in fields.splitlines() if "struct(" in line]
+    assert joined
+    assert not any("price" in line for line in joined)
+
+
+def test_a_value_that_does_not_fit_fails_the_action(spark: SparkSession) -> None:
+    data = spark.createDataFrame([(1, 2**62)], "ts int, x bigint")
+    made = stream_sql("SELECT 4 * a.x AS big FROM t a JOIN t b ON a.x = b.x", t=data, window="RANGE 4", time="ts")
+    with pytest.raises(PySparkException) as caught:
+        made.collect()
+    found = task_error(caught.value)
+    assert isinstance(found, InputError)
+    assert "the values of '4 * a.x' in the result must fit int64, but one is 18446744073709551616" in str(found)
+
+
+def test_refused(frames: Frames) -> None:
+    how: dict[str, Any] = {"r": frames[0], "s": frames[1], "window": "RANGE 4", "time": "ts"}
+    with pytest.raises(StatementError, match="LIMIT is not supported"):
+        stream_sql("SELECT r.x FROM r, s LIMIT 3", **how)
+    with pytest.raises(SchemaError, match=r"stream_join needs time=…"):
+        stream_sql("SELECT r.x FROM r, s", **how | {"time": None})
+    with pytest.raises(InputError, match="left must be a Spark DataFrame, not int"):
+        stream_sql("SELECT r.x FROM r, s", **how | {"r": 3})
