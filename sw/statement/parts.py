@@ -18,8 +18,8 @@ from .refused import Places, check_clauses, check_join, check_table, lone_table
 
 __all__ = ["Item", "Statement", "TableName", "parse"]
 
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+_PAIRS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET,
+          TokenType.L_BRACE: TokenType.R_BRACE}
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,10 @@ def parse(text: str) -> Statement:
         raise StatementError(untokenizable(text, error, "statement")) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens = tokens[:-1]
-    outer = _outer(tokens)
+    outer, unpaired = _outer(tokens)
     places = Places(text, outer)
+    if unpaired is not None:
+        raise places.error(f"{unpaired.text!r} has no counterpart", unpaired.start, unpaired.end + 1)
     if not tokens:
         raise StatementError("the statement is empty; write for example 'SELECT * FROM r JOIN s ON r.x = s.a'")
     places.must_begin()
@@ -89,15 +91,19 @@ def parse(text: str) -> Statement:
                      join.args.get("on"), None if where is None else where.this)
 
 
-def _outer(tokens: list[Token]) -> list[Token]:
-    """The tokens outside all parentheses."""
-    depth, found = 0, []
+def _outer(tokens: list[Token]) -> tuple[list[Token], Token | None]:
+    """The tokens outside all parentheses, and the first parenthesis that has no counterpart."""
+    opened: list[Token] = []
+    found = []
     for token in tokens:
-        depth -= token.token_type in _CLOSING
-        if depth == 0:
+        if token.token_type in _PAIRS.values() and (
+                not opened or _PAIRS[opened.pop().token_type] != token.token_type):
+            return found, token
+        if not opened:
             found.append(token)
-        depth += token.token_type in _OPENING
-    return found
+        if token.token_type in _PAIRS:
+            opened.append(token)
+    return found, opened[0] if opened else None
 
 
 def _table(tree: exp.Expr, places: Places) -> TableName:

@@ -137,6 +137,9 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
     ("SELECT x FROM r, s WHERE name = 'ann", StatementError,
      "the statement \"SELECT x FROM r, s WHERE name = 'ann\" cannot be read: the ' opened at line 1, column 33 is not "
      "closed", "none"),
+    ("SELECT abs|(|x FROM r, s", StatementError, "'(' has no counterpart", ""),
+    ("SELECT x|)| FROM r, s", StatementError, "')' has no counterpart", ""),
+    ("SELECT (x|]| FROM r, s", StatementError, "']' has no counterpart", ""),
     ("SELECT |,| x FROM r, s", StatementError, "a comma must stand between two names or values", ""),
     ("SELECT x|,| FROM r, s", StatementError, "a comma must stand between two names or values", ""),
     ("SELECT ALL|,| x FROM r, s", StatementError, "a comma must stand between two names or values", ""),
