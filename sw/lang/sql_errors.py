@@ -29,6 +29,7 @@ def unreadable(text: str, error: ParseError, kind: str = "condition") -> str:
     elif what.startswith("Expecting"):
         problem = f"{what.split()[-1]!r} is expected after {token!r}"
     else:
+        what = re.sub(r"<Token .*?text: (.*?), line: .*?comments: \[.*?\]>", r"\1", what.split("\n")[0])
         problem = re.sub(r"\x1b\[\d*m|<class '[\w.]*?(\w+)'>", r"\1", what.split("\n")[0])
     # sqlglot counts to the end of the token.
     column = max(1, int(found["col"] or 1) - max(0, len(token) - 1))

@@ -87,14 +87,14 @@ def parse(text: str) -> Statement:
         raise places.error(f"two tables are called {tables[1].label!r}; give them names of their own, such as "
                            f"{tables[1].name} a JOIN {tables[1].name} b", tables[1].start, tables[1].start)
     where = tree.args.get("where")
-    return Statement(text, tuple(_items(tree.expressions, tokens, outer, text)), (tables[0], tables[1]),
+    return Statement(text, tuple(_items(tree.expressions, tokens, outer, text, places)), (tables[0], tables[1]),
                      join.args.get("on"), None if where is None else where.this)
 
 
 def _outer(tokens: list[Token]) -> tuple[list[Token], Token | None]:
     """The tokens outside all parentheses, and the first parenthesis that has no counterpart."""
     opened: list[Token] = []
-    found = []
+    found: list[Token] = []
     for token in tokens:
         if token.token_type in _PAIRS.values() and (
                 not opened or _PAIRS[opened.pop().token_type] != token.token_type):
@@ -113,12 +113,19 @@ def _table(tree: exp.Expr, places: Places) -> TableName:
     return TableName(name, name if alias is None else alias.name, lone_table(tree))
 
 
-def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text: str) -> list[Item]:
+def _is_distinct(before: list[Token]) -> bool:
+    """Whether a FROM after ``before`` ends IS [NOT] DISTINCT FROM."""
+    kinds = [t.token_type for t in before[-3:]]
+    return kinds[-2:] == [TokenType.IS, TokenType.DISTINCT] or kinds == [TokenType.IS, TokenType.NOT,
+                                                                       TokenType.DISTINCT]
+
+
+def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text: str, places: Places) -> list[Item]:
     """The items with their texts: what stands between the commas outside parentheses."""
     cuts = [0]
     at = {id(t) for t in outer}
     for n, token in enumerate(tokens):
-        if token.token_type == TokenType.FROM and tokens[n - 1].token_type == TokenType.DISTINCT:
+        if token.token_type == TokenType.FROM and _is_distinct(tokens[:n]):
             continue  # x IS DISTINCT FROM y
         if id(token) in at and token.token_type in (TokenType.COMMA, TokenType.FROM):
             cuts.append(n)
@@ -127,8 +134,12 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
     parts = [tokens[a + 1:b] for a, b in pairwise(cuts)]
     if parts and parts[0] and parts[0][0].token_type == TokenType.ALL:
         parts[0] = parts[0][1:]
+    parts = [p for p in parts if p]
+    if len(parts) != len(trees):
+        raise places.at("the values of the SELECT list cannot be told apart; put parentheses around those that are no "
+                        "plain names", (TokenType.SELECT,))
     items = []
-    for tree, part in zip(trees, [p for p in parts if p], strict=True):
+    for tree, part in zip(trees, parts, strict=True):
         alias = tree.alias if isinstance(tree, exp.Alias) else None
         words = part
         if alias is not None:

@@ -15,11 +15,11 @@ S = pa.schema([("ts", pa.int64()), ("a", pa.int32()), ("word", pa.string()), ("d
 BASES = [text.split() for text in (
     "SELECT t . x , q . a AS gap FROM trades t JOIN quotes q ON abs ( t . x - q . a ) <= 5 WHERE word = name",
     "SELECT CASE WHEN x > a THEN name ELSE word END w , d * 2 FROM trades AS t , quotes AS q WHERE x BETWEEN a AND 9",
-    "SELECT q . * , due - at AS late , x IN ( 1 , 2 ) FROM trades t CROSS JOIN quotes q WHERE NOT ( x > 2 )",
-    "SELECT coalesce ( x , a ) , x IS NOT DISTINCT FROM a , DATE '2020-01-01' FROM trades t INNER JOIN quotes q ON TRUE",
+    "SELECT q . * , due - at AS late , x IN ( 1 ) FROM trades t CROSS JOIN quotes q WHERE NOT ( x > 2 )",
+    "SELECT coalesce ( x , a ) , x IS NOT DISTINCT FROM a , DATE '2020-01-01' d FROM trades t JOIN quotes q ON TRUE",
 )]
-WORDS = re.split(r"\s+", "GROUP BY ORDER DISTINCT LIMIT ( ) , . * AS FROM WHERE JOIN ON LEFT USING UNION 'a' 1 x t q "
-                         "NULL NOT IN BETWEEN AND OR ; - + = \" ' -- /* INTERVAL CASE END WHEN THEN OVER WITH VALUES [ ] "
+WORDS = re.split(r"\s+", "GROUP BY ORDER DISTINCT LIMIT ( ) , . * AS FROM WHERE JOIN ON LEFT USING 'a' 1 x t q "
+                         "NULL NOT IN BETWEEN AND OR ; - + = \" ' -- /* CASE END WHEN THEN OVER WITH VALUES [ ] "
                          "{ } ? : :: @ $ || & ~ % // << IS EXISTS ALL ANY WINDOW FILTER PIVOT st 1e999 X'0' count sum")
 
 
@@ -41,7 +41,7 @@ def texts(draw: st.DrawFn) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(text=texts())
 def test_taken_or_refused(text: str) -> None:
     try:
@@ -51,7 +51,7 @@ def test_taken_or_refused(text: str) -> None:
         assert "Token" not in str(error)
         return
     assert len(made.schema) == len(made.projection.outputs)
-    assert set(made.needed("r")) <= set(R.names)
+    assert set(made.needed("r")) <= set(made.query.r.names)
 
 
 def test_the_bases_are_statements() -> None:
