@@ -62,6 +62,7 @@ soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (half an hour).
 	nice -n 15 $(BIN)/python bench/synthesis.py
 	nice -n 15 $(BIN)/python bench/clocks.py
+	nice -n 15 $(BIN)/python bench/costs.py
 	$(BIN)/python bench/tables.py
 
 synth-full: $(STAMP) ## Place and route 16 regions and a full ECP5-85F (hours).

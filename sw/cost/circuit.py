@@ -68,9 +68,8 @@ def circuit(config: Configuration, family: str = "ecp5") -> Circuit:
     scan.
     """
     known = check_family(family)
-    kind = getattr(config, "core", "scan")
-    if kind != "scan":
-        raise UnsupportedError(f"the cost model knows cores that scan, not cores of kind {kind!r}")
+    if config.core != "scan":
+        raise UnsupportedError(f"the cost model knows cores that scan, not cores of kind {config.core!r}")
     parts: dict[str, Part] = {}
     for side in "rs":
         for name, cells in region(config, side, known).items():

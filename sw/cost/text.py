@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..device.wire import Configuration
-from ..errors import UnsupportedError
 from .cells import Cells, Family, lut_name
 from .circuit import Circuit, circuit
 from .datapath import Datapath
@@ -25,12 +25,11 @@ def cells_text(cells: Cells, family: Family) -> str:
 
 
 def cost_lines(config: Configuration, family: str) -> Iterator[str]:
-    """What `explain` says of the circuit for ``config``, or why it says nothing."""
-    try:
-        lines = _lines(circuit(config, family))
-    except UnsupportedError as error:
-        lines = iter([("cost", f"not known: {error}")])
-    yield from (f"{label:12}{said}" for label, said in lines)
+    """What `explain` says of the circuit for ``config``; of index cores, what it were with cores that scan."""
+    if config.core != "scan":
+        yield f"cost        not known of cores of kind {config.core}; what follows is of cores that scan"
+    made = circuit(replace(config, core="scan", index=()), family)
+    yield from (f"{label:12}{said}" for label, said in _lines(made))
 
 
 def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:

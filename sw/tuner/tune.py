@@ -49,11 +49,11 @@ class Proposal:
         return not self.misses
 
     @property
-    def options(self) -> dict[str, int]:
+    def options(self) -> dict[str, int | str]:
         """What `splitjoin.device.circuit.CircuitDevice` and the command line take for this design."""
         config = self.design.config
-        return {"cores": config.cores, "capacity": config.capacity, "lanes": config.lanes, "probes": config.probes,
-                "fanout": config.fanout, "fanin": config.fanin}
+        return {"core": config.core, "cores": config.cores, "capacity": config.capacity, "lanes": config.lanes,
+                "probes": config.probes, "fanout": config.fanout, "fanin": config.fanin}
 
     @property
     def tuples_per_s(self) -> float:
@@ -125,7 +125,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     plan = make_plan(query.predicate)
     check_parameters(cores=1 if cores is None else cores, capacity=65536, fanout=2, fanin=2,
                      lanes=1 if lanes is None else lanes, probes=1 if probes is None else probes)
-    base = configure(query, plan, capacity=65536, lanes=2)  # lanes are of cores that scan
+    base = configure(query, plan, capacity=65536, core="scan")
     tuples = _window(query, rate, window_tuples)
     settings(query, replace(base, cores=1024), verified=plan.residual is not None)  # refuses what no circuit can run
     wishes = Wishes(rate, latency, cores, lanes, probes)

@@ -4,8 +4,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from splitjoin import UnsupportedError
@@ -33,6 +31,14 @@ def test_committed_predictions_are_near_what_synthesis_reported() -> None:
         c = row["config"]
         assert c["lut4_predicted"] == pytest.approx(c["lut4"], rel=0.2), c
         assert c["stages"] == STAGES
+
+
+def test_committed_predictions_of_cores_and_circuits_are_near_too() -> None:
+    rows = json.loads((RESULTS / "costs.json").read_text())["rows"]
+    assert {row["config"]["part"] for row in rows} == {"core", "whole circuit"}
+    assert {row["config"]["family"] for row in rows} == set(FAMILIES)
+    for row in rows:
+        assert row["config"]["predicted"] == pytest.approx(row["value"], rel=0.2), row
 
 
 def test_two_bands_of_32_bits() -> None:
@@ -120,8 +126,9 @@ def test_explain_tells_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_other_kinds_of_core_are_not_modelled() -> None:
-    config: Any = SimpleNamespace(core="hash")
+    config = replace(SMALL, core="hash", index=(0,))
     with pytest.raises(UnsupportedError, match="the cost model knows cores that scan, not cores of kind 'hash'"):
         circuit(config)
-    (line,) = cost_lines(config, "ecp5")
-    assert line == "cost        not known: the cost model knows cores that scan, not cores of kind 'hash'"
+    said, *lines = cost_lines(config, "ecp5")
+    assert said == "cost        not known of cores of kind hash; what follows is of cores that scan"
+    assert lines == list(cost_lines(SMALL, "ecp5"))

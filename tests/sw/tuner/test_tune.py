@@ -33,6 +33,7 @@ def test_the_fastest_circuit_fits() -> None:
     assert found.design.fits
     assert max(found.design.shares.values()) > 0.8
     assert found.design.config.window_capacity >= 4096
+    assert PysimDevice(**found.options).configuration(query()) == found.design.config  # type: ignore[arg-type]
     for wish in ({"cores": 1}, {"lanes": 1}, {"probes": 1}):
         fixed = tune(query(), **wish)  # type: ignore[arg-type]
         assert fixed.met
@@ -130,7 +131,7 @@ def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, win
     r, s = (pa.table({name: pa.array(range(k, 10**6, 10**6 // (window + count))[:window + count], pa.int32())})
             for k, name in ((0, "x"), (5000, "a")))
     asked = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window=f"ROWS {window}")
-    device = PysimDevice(cores=cores, capacity=window // cores, lanes=lanes, probes=probes)
+    device = PysimDevice(core="scan", cores=cores, capacity=window // cores, lanes=lanes, probes=probes)
     with device.open(asked) as session:
         session.push(arrivals(asked, r.slice(0, window), s.slice(0, window)))
         before = session.counters()["cycles"]
@@ -144,7 +145,7 @@ def test_latency_is_that_of_simulation() -> None:
     window, config = 32, {"cores": 2, "capacity": 16, "lanes": 2, "probes": 2}
     r, s = (pa.table({name: pa.array([k] * (window + 8), pa.int32())}) for k, name in ((0, "x"), (1, "a")))
     asked = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window=f"ROWS {window}")
-    device = PysimDevice(**config, stall_in=0.99)
+    device = PysimDevice(core="scan", stall_in=0.99, **config)
     with device.open(asked) as session:
         session.push(arrivals(asked, r, s))
         session.flush()

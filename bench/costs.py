@@ -1,0 +1,65 @@
+"""Cells of whole cores and circuits: what Yosys maps them to, beside what the cost model predicts.
+
+Run: python bench/costs.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from record import Recorder, arguments
+from splitjoin.boards.flow import ecp5, ultrascale
+from splitjoin.boards.flow.design import core_design, whole_design
+from splitjoin.cost import circuit
+from splitjoin.cost.circuit import core
+from splitjoin.device.wire import Configuration
+
+#: (lanes, probes) of the cores.
+CORES = ((1, 4), (1, 8), (4, 4), (4, 8))
+HOW = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4"
+XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too"
+
+
+def bands(**options: int) -> Configuration:
+    """Two 32-bit bands, windows by rows and by time, in all orders."""
+    return Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1), capacity=512,
+                         time_bits=32, **options)
+
+
+def of_core(out: Recorder, lanes: int, probes: int) -> None:
+    """One core by itself, for both families."""
+    config = bands(cores=16, lanes=lanes, probes=probes)
+    what: dict[str, Any] = {"part": "core", "lanes": lanes, "probes": probes}
+    cells, predicted = ecp5.cells(core_design(config, "ecp5"))["part"], core(config, "ecp5")
+    out.add("lut4", cells.lut4, "LUT4", {**what, "family": "ecp5", "predicted": predicted.lut}, HOW)
+    out.add("ff", cells.ff, "FF", {**what, "family": "ecp5", "predicted": predicted.ff}, HOW)
+    out.add("block_ram", cells.block_ram, "blocks", {**what, "family": "ecp5", "predicted": predicted.block_ram}, HOW)
+    mapped, predicted = ultrascale.mapped_cells(core_design(config, "ultrascale")), core(config, "ultrascale")
+    out.add("lut", mapped.lut, "LUT", {**what, "family": "ultrascale", "predicted": predicted.lut}, XCUP)
+    out.add("ff", mapped.ff, "FF", {**what, "family": "ultrascale", "predicted": predicted.ff}, XCUP)
+
+
+def of_circuit(out: Recorder, cores: int, fanin: int) -> None:
+    """A whole circuit for ECP5: trees, combiner, registers and counters too."""
+    config = bands(cores=cores, lanes=1, probes=1, fanout=fanin, fanin=fanin)
+    what = {"part": "whole circuit", "cores": cores, "lanes": 1, "probes": 1, "fanout": fanin, "fanin": fanin,
+            "family": "ecp5"}
+    cells, predicted = ecp5.cells(whole_design(config, "ecp5"))["part"], circuit(config).total
+    out.add("lut4", cells.lut4, "LUT4", {**what, "predicted": predicted.lut}, HOW)
+    out.add("ff", cells.ff, "FF", {**what, "predicted": predicted.ff}, HOW)
+    out.add("block_ram", cells.block_ram, "blocks", {**what, "predicted": predicted.block_ram}, HOW)
+
+
+def main() -> None:
+    """All figures."""
+    options = arguments(__doc__ or "")
+    out = Recorder("costs", quick=options.quick)
+    for lanes, probes in CORES[:1] if options.quick else CORES:
+        of_core(out, lanes, probes)
+    for cores, fanin in ((4, 2),) if options.quick else ((4, 2), (12, 4)):
+        of_circuit(out, cores, fanin)
+    print(out.write())
+
+
+if __name__ == "__main__":
+    main()
