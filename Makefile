@@ -51,6 +51,7 @@ check: lint types test ## What CI runs.
 bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python bench/circuits.py
 	$(BIN)/python bench/index.py
+	$(BIN)/python bench/stages.py
 	$(BIN)/python bench/predicates.py
 	$(BIN)/python bench/cpu.py
 	$(BIN)/python bench/latency.py
