@@ -1,6 +1,7 @@
 """The circuit in cycles: how well the scan uses its comparators, how long a probe takes, and seconds to build it.
 
-Run: python bench/circuits.py
+Run: python bench/circuits.py; with SPLITJOIN_BENCH_CORES=16 latency is measured for up to so many cores only, as models
+of more take minutes to build.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import splitjoin
 from band import ON, streams
-from record import Recorder, arguments
+from record import Recorder, options_of
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.device.circuit import configure
 from splitjoin.hw.network.tree import levels
@@ -23,6 +24,8 @@ from splitjoin.lang.plan import make_plan
 from splitjoin.sim.build import library
 from splitjoin.sim.device import SimDevice
 
+#: Numbers of cores against which latency is measured.
+CORES = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= int(os.environ.get("SPLITJOIN_BENCH_CORES", "64"))]
 #: Shapes of input: stream of the n-th arrival, once the windows are full.
 PATTERNS: dict[str, Callable[[int], int]] = {
     "alternating": lambda n: n % 2,
@@ -140,17 +143,8 @@ def build(out: Recorder, cores: int, lanes: int = 1, probes: int = 1) -> None:
             CPU.format("Verilator and the C++ compiler, an empty cache but for Verilator's own library"))
 
 
-def main() -> None:
-    """All figures."""
-    options = arguments(__doc__ or "")
-    out = Recorder("circuits", quick=options.quick)
-    if options.quick:
-        scan_efficiency(out, 4, 128, "total", 2, 4)
-        latency(out, 4, 64)
-        verilog(out, 8)
-        build(out, 8)
-        print(out.write())
-        return
+def scans(out: Recorder) -> None:
+    """Scan efficiency by shape, order of results, and input."""
     for window in (512, 128):
         for lanes, probes in ((1, 1), (1, 8), (2, 4), (4, 4), (4, 8)):
             for order in ("total", "outer(1)", "none"):
@@ -159,15 +153,48 @@ def main() -> None:
                 scan_efficiency(out, 4, window, "total", lanes, probes, pattern)
     for cores in (1, 2, 8, 16):
         scan_efficiency(out, cores, 512, "total", 2, 4)
-    for cores in (1, 2, 4, 8, 16, 32, 64):
+
+
+def latencies(out: Recorder) -> None:
+    """Latency against the number of cores."""
+    for cores in CORES:
         latency(out, cores, 16)
     for lanes, probes in ((1, 1), (4, 8)):
         latency(out, 4, 64, lanes, probes)
+
+
+def texts(out: Recorder) -> None:
+    """Verilog of few and of many cores."""
     for cores in (1, 8, 64, 256):
         verilog(out, cores)
     verilog(out, 256, 2, 4)
+
+
+def builds(out: Recorder) -> None:
+    """A model of many cores."""
     build(out, 64)
-    print(out.write())
+
+
+def quick(out: Recorder) -> None:
+    """A little of everything."""
+    scan_efficiency(out, 4, 128, "total", 2, 4)
+    latency(out, 4, 64)
+    verilog(out, 8)
+    build(out, 8)
+
+
+PARTS = {"scan": scans, "latency": latencies, "verilog": texts, "build": builds}
+
+
+def main() -> None:
+    """All figures, or those of one part."""
+    parser = options_of(__doc__ or "")
+    parser.add_argument("--part", choices=PARTS, help="these figures only; the others in the file stay")
+    options = parser.parse_args()
+    out = Recorder("circuits", quick=options.quick)
+    for part in [quick] if options.quick else [PARTS[options.part]] if options.part else PARTS.values():
+        part(out)
+    print(out.write(beside=options.part is not None))
 
 
 if __name__ == "__main__":

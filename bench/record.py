@@ -26,19 +26,27 @@ class Recorder:
         shown = ", ".join(f"{k} {v}" for k, v in config.items())
         print(f"{metric:28} {value:>12,.4g} {unit:18} {shown}", flush=True)
 
-    def write(self) -> Path:
-        """Write the file, whole or not at all."""
+    def write(self, *, beside: bool = False) -> Path:
+        """Write the file, whole or not at all. With ``beside`` its rows of other metrics than these stay."""
+        mine = {row["metric"] for row in self._rows}
+        others = json.loads(self._path.read_text())["rows"] if beside and self._path.exists() else []
+        rows = [*(row for row in others if row["metric"] not in mine), *self._rows]
         machine = {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count(),
                    "python": platform.python_version()}
         RESULTS.mkdir(exist_ok=True)
         part = self._path.with_suffix(".part")
-        part.write_text(json.dumps({"quick": self._quick, "machine": machine, "rows": self._rows}, indent=1) + "\n")
+        part.write_text(json.dumps({"quick": self._quick, "machine": machine, "rows": rows}, indent=1) + "\n")
         part.replace(self._path)
         return self._path
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """The options that every script has."""
+def options_of(description: str) -> argparse.ArgumentParser:
+    """The options that every script has, for a script to add its own."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="fewer and smaller cases, about a minute")
-    return parser.parse_args()
+    return parser
+
+
+def arguments(description: str) -> argparse.Namespace:
+    """The options that every script has."""
+    return options_of(description).parse_args()

@@ -3,7 +3,7 @@
 Each stage is measured by itself in simulation of the circuits that make it up, from its first cycle to its last, on an
 idle circuit; the whole circuit's latency, measured at its ports, is their sum. SplitJoin, section 6, Figures 14 and 15.
 
-Run: python bench/stages.py
+Run: python bench/stages.py; with SPLITJOIN_BENCH_CORES=16 for up to so many cores: large models take minutes to build.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from circuits import measured_latency
+from circuits import CORES, measured_latency
 from record import Recorder, arguments
 from splitjoin.device.registers import REGION_COUNTERS
 from splitjoin.device.wire import Configuration, ItemKind, Op
@@ -125,7 +125,7 @@ def main() -> None:
     """All figures."""
     options = arguments(__doc__ or "")
     out = Recorder("stages", quick=options.quick)
-    for cores in (1, 4) if options.quick else (1, 2, 4, 8, 16, 32, 64):
+    for cores in (1, 4) if options.quick else CORES:
         stages(out, cores, 16, 1, 1)
     if not options.quick:
         for window, lanes, probes in ((64, 1, 1), (64, 4, 8)):
