@@ -17,7 +17,7 @@ from splitjoin.hw.hls.matcher import Matcher
 #: Stored tuples of a region.
 CAPACITY = 512
 #: (lanes, probes) of the cores that are mapped, and of those that are routed too.
-MAPPED, ROUTED = ((4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4), (4, 8))
+MAPPED, ROUTED = ((4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
 #: (cores, lanes, probes) of the whole circuits.
 WHOLE = ((8, 4, 4), (7, 4, 8))
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"

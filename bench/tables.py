@@ -77,14 +77,15 @@ def draw(files: dict[str, dict[str, Any]]) -> None:
 
 
 def draw_efficiency(files: dict[str, dict[str, Any]]) -> None:
-    """Scan efficiency against the number of cores, by order of results and length of the sub-window."""
+    """Scan efficiency against the number of cores, where there are figures for several."""
     rows = [r for r in files["circuits"]["rows"] if r["metric"] == "scan_efficiency"
             and (r["config"]["lanes"], r["config"]["probes"], r["config"]["input"]) == (2, 4, "alternating")]
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for order, window in dict.fromkeys((r["config"]["order"], r["config"]["sub_window"]) for r in rows):
         line = sorted((r["config"]["cores"], r["value"]) for r in rows
                       if (r["config"]["order"], r["config"]["sub_window"]) == (order, window))
-        axes.plot([str(k) for k, _ in line], [v for _, v in line], "o-", label=f"{order}, sub-window {window}")
+        if len(line) > 1:
+            axes.plot([str(k) for k, _ in line], [v for _, v in line], "o-", label=f"{order}, sub-window {window}")
     axes.axhline(0.99, color="k", linestyle=":", label="0.99")
     axes.set(xlabel="join cores", ylabel="comparisons / (cycles × comparators)", ylim=(0.9, 1.005),
              title="Scan efficiency, 2 lanes and 4 probes a region, both streams saturated")
