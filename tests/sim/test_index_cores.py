@@ -34,12 +34,11 @@ def test_pysim(n: int, core: str, name: str) -> None:
     conforms(device, NAMED[name], ORDERS[n % len(ORDERS)])
 
 
-@pytest.mark.parametrize(("core", "names"), [("hash", ("equal-rows-different",)),
-                                             ("bucket", ("band-range", "band-rows-and-range", "band-range-different"))])
-def test_sim(core: str, names: tuple[str, ...]) -> None:
-    for name in names:
-        for seed, order in enumerate(ORDERS):  # compiled once
-            conforms(SimDevice(cores=2, capacity=64, core=core, seed=seed, **STALLS), NAMED[name], order)
+def test_sim() -> None:
+    """One circuit, compiled once, in all windows and orders."""
+    for name in ("band-range", "band-rows-and-range", "band-range-different"):
+        for seed, order in enumerate(ORDERS):
+            conforms(SimDevice(cores=2, capacity=64, core="bucket", seed=seed, **STALLS), NAMED[name], order)
 
 
 @pytest.mark.parametrize("core", ["hash", "bucket"])
@@ -67,7 +66,7 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
 
 @given(st.data(), st.integers(1, 4), st.sampled_from([2, 4, 8, 16]), st.booleans(), st.sampled_from([
     ("hash", "r.x = s.a"), ("bucket", "abs(r.x - s.a) <= 2"), ("bucket", "abs(r.x - s.a) <= 1 AND r.ts <= s.ts + 9")]))
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_any_circuit_on_the_slow_simulator(data: Any, cores: int, capacity: int, timed: bool, kind: Any) -> None:
     circuit = (cores, capacity, 2, 3, 1, 1)
     join = replace(data.draw(joins(circuit, timed=timed, max_rows=25)), on=kind[1])
@@ -92,9 +91,9 @@ def compared(scenario: Scenario, core: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("core", "name", "share"),
-                         [("hash", "equal-rows-different", 0.1), ("bucket", "band-range", 0.6)])
+                         [("hash", "string-equal", 0.5), ("bucket", "band-rows-17", 0.6)])
 def test_candidates_are_compared_only(core: str, name: str, share: float) -> None:
-    """Of 21 values a window: one with a hash; with buckets, one or two of 4 by one or two of 8, or of 16."""
+    """One of six words with a hash; of 21 by 21 values, one or two cells of 4 by one or two of 10 with buckets."""
     all_, _ = compared(NAMED[name], "scan")
     some, spills = compared(NAMED[name], core)
     assert some < share * all_
