@@ -75,12 +75,12 @@ def test_readme_commands(tmp_path: Path) -> None:
     (tmp_path / "S.csv").write_text("a\n12\n70\n31\n")
     lines = [line.split("#")[0].strip() for b in blocks("sh") for line in b.splitlines()]
     commands = [shlex.split(line) for line in lines if line.startswith("splitjoin ")]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for _, *arguments in commands:
         done = subprocess.run([sys.executable, "-m", "splitjoin", *arguments], cwd=tmp_path, capture_output=True,
                               text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
-    assert {p.name for p in tmp_path.iterdir()} == {"R.csv", "S.csv", "OUT.parquet", "verilog"}
+    assert {p.name for p in tmp_path.iterdir()} == {"R.csv", "S.csv", "OUT.parquet", "GAPS.csv", "verilog"}
 
 
 def test_readme_make_targets_exist() -> None:
