@@ -62,7 +62,6 @@ soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (half an hour).
 	nice -n 15 $(BIN)/python bench/synthesis.py
-	nice -n 15 $(BIN)/python bench/clocks.py
 	nice -n 15 $(BIN)/python bench/costs.py
 	$(BIN)/python bench/tables.py
 

@@ -22,7 +22,7 @@ class Routed:
 
 #: Two 32-bit bands, RANGE and ROWS, regions of 512 tuples, LFE5U-85F of speed grade 6, nextpnr-ecp5. The grades 7 and 8
 #: are faster; nothing is promised of them.
-ROUTED: tuple[Routed, ...] = (Routed("region", 1, 1, 4, 176.0),)
+ROUTED: tuple[Routed, ...] = (Routed("core", 1, 1, 4, 155.4),)
 
 
 @dataclass(frozen=True)
