@@ -43,8 +43,8 @@ def cycles_per_tuple(out: Recorder, condition: str, core: str, cores: int, windo
         session.push(Arrivals(np.repeat(np.arange(2, dtype=np.uint8), filled), None, r[:window], s[:filled[1]]))
         start = session.counters()
         session.push(Arrivals(alternating, None, r[window:], s[filled[1]:filled[1] + count]))
+        session.flush()  # so that the last ones are done
         end = session.counters()
-        session.flush()
     passed = {name: end[name] - start[name] for name in ("cycles", "comparisons", "matches")}
     shape: dict[str, Any] = {"condition": condition, "core": core, "cores": cores, "window": window,
                              "sub_window": window // cores, "comparisons a tuple": passed["comparisons"] / (2 * count)}

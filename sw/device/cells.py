@@ -19,6 +19,8 @@ __all__ = ["Cells"]
 _SAMPLE = 1 << 13
 #: One probe in so many may reach more than two cells, and read the whole sub-window.
 _RARE = 64
+#: How many times as wide as intervals cells may be. A wider one would be reached alone more often, but not by much.
+_WIDEST = 4.0
 #: Cells of floats end here: up to this, all whole numbers are floats too.
 _FAR = 2.0**53
 
@@ -27,8 +29,9 @@ class Cells:
     """The cells of a session with core ``bucket``. With other cores nothing is done.
 
     A cell holds as many keys, or of floats as long a piece of the numbers' line, as an interval of the first probes
-    reaches: then a probe reaches two neighbours at most. It is learnt from the first tuples and stays, as it decides
-    where tuples are stored. The answer does not depend on it, only the cycles.
+    reaches: then a probe reaches two neighbours at most. Where that would be more cells than there are buckets, which
+    would share them, cells are wider, so that more probes reach one only. The widths are learnt from the first tuples
+    and stay, as they decide where tuples are stored. The answer does not depend on them, only the cycles.
     """
 
     def __init__(self, plan: Plan, config: Configuration):
@@ -54,8 +57,10 @@ class Cells:
         if not any(len(c.lows) and len(c.lows[0]) for c in codes.values()):
             return  # no tuples yet
         # Where one stream has no tuple with bounds among them, its probes are taken to be like the other stream's.
-        self._widths = {side: [a or b or 1 for a, b in zip(found[side], found[other], strict=True)]
-                        for side, other in (("r", "s"), ("s", "r"))}
+        widths = {side: [a or b or 1 for a, b in zip(found[side], found[other], strict=True)]
+                  for side, other in (("r", "s"), ("s", "r"))}
+        self._widths = {side: [width * self._wider(side, widths[side], codes[side]) for width in widths[side]]
+                        for side in widths}
 
     def fields(self, side: str, codes: TupleCodes) -> dict[str, Codes | int]:
         """The fields `Configuration.cells` and `Configuration.reach` of tuples of stream ``side`` (n,)."""
@@ -77,11 +82,29 @@ class Cells:
         assert self._widths is not None
         key, width = self._keys[side][n], self._widths[side][n]
         if not isinstance(key, FloatKey):
-            return (codes // np.uint64(width)).astype(np.int64)
-        values = float_values(codes, key.bits, key.nan_low).astype(np.float64)
+            return (codes // np.uint64(min(width, 2.0**63))).astype(np.int64)
+        values = self._values(side, n, codes)
         values = np.where(np.isnan(values), -np.inf if key.nan_low else np.inf, values)
         with np.errstate(over="ignore"):
             return np.floor(np.clip(values / width, -_FAR, _FAR)).astype(np.int64)
+
+    def _wider(self, side: str, widths: list[float], stored: TupleCodes) -> float:
+        """How many times as wide the cells of ``side`` can be for its tuples to have a bucket each."""
+        cells = 1.0
+        for n, width in enumerate(widths):
+            # No more tuples than a window holds: keys may move on, and take up less room than all of them together.
+            codes = stored.keys[self._slots[side][n]][:min(_SAMPLE, self._config.window_capacity)]
+            values = self._values(side, n, codes)
+            values = values[np.isfinite(values) & (codes > 0)]
+            low, high = np.quantile(values, (0.05, 0.95)) if len(values) else (0.0, 0.0)
+            cells *= max(1.0, (high - low) / 0.9 / width)
+        return float(np.clip((cells / self._config.buckets) ** (1 / len(widths)), 1, _WIDEST))
+
+    def _values(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.float64]:
+        """Codes of ``side``'s keys as numbers, as near as floats come."""
+        key = self._keys[side][n]
+        values = float_values(codes, key.bits, key.nan_low) if isinstance(key, FloatKey) else codes
+        return values.astype(np.float64)
 
     def _reach(self, side: str, n: int, probes: TupleCodes) -> float:
         """How far intervals of all but rare ``probes`` reach in keys of ``side``; 0 where all are points or empty."""
@@ -92,10 +115,10 @@ class Cells:
             return 0
         reach = (high - low).astype(np.float64)
         if isinstance(key, FloatKey):
-            ends = [float_values(codes, key.bits, key.nan_low).astype(np.float64) for codes in (low, high)]
+            ends = [self._values(side, n, codes) for codes in (low, high)]
             with np.errstate(invalid="ignore"):  # an interval with infinite ends
                 length = ends[1] - ends[0]
             reach = np.where(low == high, 0, np.where(np.isfinite(length), length, np.inf))
         reach.sort()
         chosen = float(reach[len(reach) - 1 - len(reach) // _RARE])
-        return min(chosen, 2.0**63) if np.isfinite(chosen) else 0
+        return chosen if np.isfinite(chosen) else 0

@@ -124,11 +124,19 @@ def test_cells_as_wide_as_the_bands(reach: int) -> None:
 
 def test_cells_of_floats_are_as_long_everywhere() -> None:
     """Floats near zero have many codes within reach, and lie in no more cells for it."""
-    values = np.array([0, 1e-30, -1e-30, 5, 1000, -1e6, 1e30, np.inf, -np.inf, np.nan], np.float32)
+    values = np.array([0, 1e-30, -1e-30, 5, 1000, -1000, np.inf, -np.inf, np.nan], np.float32)
     r, s = table("r", len(values), f=values), table("s", len(values), g=values)
     found = learnt("abs(r.f - s.g) <= 10", r, s)
     assert found is not None
     assert all(20 <= width < 20.5 for widths in found.values() for width in widths)
+
+
+@pytest.mark.parametrize(("keys", "wider"), [(4096 * 20, 1), (4096 * 40, 2), (4096 * 20000, 4)])
+def test_cells_are_wider_where_buckets_would_be_shared(keys: int, wider: float) -> None:
+    """There are 4096 buckets, and bands of 20 keys."""
+    spread = np.linspace(0, keys, 1000).astype(np.int32)
+    found = learnt("abs(r.x - s.a) <= 10", table("r", 1000, x=spread), table("s", 1000, a=spread))
+    assert found == {side: [pytest.approx(20 * wider, rel=0.02)] for side in "rs"}
 
 
 @pytest.mark.parametrize("on", [
