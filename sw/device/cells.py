@@ -59,8 +59,8 @@ class Cells:
         # Where one stream has no tuple with bounds among them, its probes are taken to be like the other stream's.
         widths = {side: [a or b or 1 for a, b in zip(found[side], found[other], strict=True)]
                   for side, other in (("r", "s"), ("s", "r"))}
-        self._widths = {side: [width * self._wider(side, widths[side], codes[side]) for width in widths[side]]
-                        for side in widths}
+        self._widths = {side: [width * self._wider(side, n, width, codes[side].keys[self._slots[side][n]])
+                               for n, width in enumerate(widths[side])] for side in widths}
 
     def fields(self, side: str, codes: TupleCodes) -> dict[str, Codes | int]:
         """The fields `Configuration.cells` and `Configuration.reach` of tuples of stream ``side`` (n,)."""
@@ -88,17 +88,17 @@ class Cells:
         with np.errstate(over="ignore"):
             return np.floor(np.clip(values / width, -_FAR, _FAR)).astype(np.int64)
 
-    def _wider(self, side: str, widths: list[float], stored: TupleCodes) -> float:
-        """How many times as wide the cells of ``side`` can be for its tuples to have a bucket each."""
-        cells = 1.0
-        for n, width in enumerate(widths):
-            # No more tuples than a window holds: keys may move on, and take up less room than all of them together.
-            codes = stored.keys[self._slots[side][n]][:min(_SAMPLE, self._config.window_capacity)]
-            values = self._values(side, n, codes)
-            values = values[np.isfinite(values) & (codes > 0)]
-            low, high = np.quantile(values, (0.05, 0.95)) if len(values) else (0.0, 0.0)
-            cells *= max(1.0, (high - low) / 0.9 / width)
-        return float(np.clip((cells / self._config.buckets) ** (1 / len(widths)), 1, _WIDEST))
+    def _wider(self, side: str, n: int, width: float, codes: Codes) -> float:
+        """How many times as wide cells of ``side`` can be before its tuples ``codes`` leave buckets empty."""
+        # No more tuples than a window holds: keys may move on, and take up less room than all of them together.
+        codes = codes[:min(_SAMPLE, self._config.window_capacity)]
+        values = self._values(side, n, codes)
+        values = values[np.isfinite(values) & (codes > 0)]
+        if not len(values):
+            return 1
+        low, high = np.quantile(values, (0.05, 0.95))
+        cells = (high - low) / 0.9 / width
+        return float(np.clip(cells / 2**self._config.cell_bits[n], 1, _WIDEST))
 
     def _values(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.float64]:
         """Codes of ``side``'s keys as numbers, as near as floats come."""
