@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -30,9 +31,17 @@ _FLAGS = ("-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0"
           "-DVM_TIMING=0", "-w")
 # One class for all cores: the model of 8 cores compiles in a third of the time, and runs a tenth faster.
 _OPTIONS = f'`verilator_config\nno_inline -module "{TOP}_core"\n'
-# Verilator's own default, -Os, runs at half the speed of -O2. What it calls slow runs once, at the start.
-_LEVELS = {"fast": "-O2", "slow": "-O0"}
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+
+
+def _levels() -> dict[str, str]:
+    """How far the compiler goes, by part: as ``$SPLITJOIN_OPTIMIZE`` says, 0 to 3, in what runs always."""
+    # Verilator's own default, -Os, runs at half the speed of -O2. What it calls slow runs once, at the start.
+    level = os.environ.get("SPLITJOIN_OPTIMIZE", "2")
+    if level not in ("0", "1", "2", "3"):
+        raise ToolError(f"the variable SPLITJOIN_OPTIMIZE must be 0, 1, 2 or 3, the compiler's -O for simulated "
+                        f"circuits, not {level!r}")
+    return {"fast": f"-O{level}", "slow": "-O0"}
 
 
 def library(config: Configuration) -> Path:
@@ -44,7 +53,7 @@ def library(config: Configuration) -> Path:
     """
     verilator, compiler = find_verilator(), cxx()
     parts = (f"{config.abi_hash:016x}", repr(config), _design(), _HARNESS.read_text(), " ".join(_FLAGS),
-             repr(_LEVELS), _OPTIONS, verilator.version, _compiler_version(compiler))
+             repr(_levels()), _OPTIONS, verilator.version, _compiler_version(compiler))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     folder = cache_folder()
     target = folder / f"model-{digest}.so"
@@ -76,7 +85,7 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
         def compile_(name: str) -> None:
             unit = work / f"{name}.cpp"
             unit.write_text("".join(f'#include "{part}"\n' for part in units[name]))
-            _run([*compiler, *_FLAGS, _LEVELS[name], *words, *include, "-include", str(runtime.headers[name]), "-c",
+            _run([*compiler, *_FLAGS, _levels()[name], *words, *include, "-include", str(runtime.headers[name]), "-c",
                   str(unit), "-o", str(work / f"{name}.o")], verilator)
 
         with ThreadPoolExecutor(len(units)) as pool:
@@ -93,7 +102,7 @@ def library_of(source: str, config: Configuration) -> Path:
     For other forms of the circuit than its own Verilog, such as a mapped netlist. Cached and raises as `library`.
     """
     verilator, compiler = find_verilator(), cxx()
-    parts = (source, repr(config), _HARNESS.read_text(), " ".join(_FLAGS), repr(_LEVELS), _OPTIONS, verilator.version,
+    parts = (source, repr(config), _HARNESS.read_text(), " ".join(_FLAGS), repr(_levels()), _OPTIONS, verilator.version,
              _compiler_version(compiler))
     folder = cache_folder()
     target = folder / f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
@@ -139,19 +148,19 @@ class _Runtime:
 
 def _runtime(verilator: Verilator, compiler: tuple[str, ...]) -> _Runtime:
     """What all models share, compiled once."""
-    key = "\0".join((verilator.version, " ".join(_FLAGS), repr(_LEVELS), _compiler_version(compiler)))
+    key = "\0".join((verilator.version, " ".join(_FLAGS), repr(_levels()), _compiler_version(compiler)))
     folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
     sources = verilator.root / "include"
     options = [*_FLAGS, f"-I{sources}", f"-I{sources / 'vltstd'}"]
-    headers = {name: folder / f"{name}.h" for name in _LEVELS}
+    headers = {name: folder / f"{name}.h" for name in _levels()}
     objects = tuple(folder / f"{Path(name).stem}.o" for name in _RUNTIME)
     with locked(folder.with_suffix(".lock")):
         folder.mkdir(exist_ok=True)
-        jobs = [(sources / name, made, [_LEVELS["fast"], "-c"]) for name, made in zip(_RUNTIME, objects, strict=True)]
+        jobs = [(sources / name, made, [_levels()["fast"], "-c"]) for name, made in zip(_RUNTIME, objects, strict=True)]
         for name, header in headers.items():
             if not header.exists():
                 header.write_text('#include "verilated.h"\n')
-            jobs.append((header, header.with_name(f"{name}.h.gch"), [_LEVELS[name], "-x", "c++-header"]))
+            jobs.append((header, header.with_name(f"{name}.h.gch"), [_levels()[name], "-x", "c++-header"]))
         for source, made, mode in jobs:
             if not made.exists():
                 part = made.with_suffix(".part")

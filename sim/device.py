@@ -39,7 +39,7 @@ class SimDevice(CircuitDevice):
         stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the
             host does not read.
         patience: Cycles without any hand-over after which the circuit counts as stuck; None for what the longest scan
-            can take.
+            and the longest pause can take.
         progress: Whether to show a progress bar on a terminal.
     """
 
@@ -58,7 +58,7 @@ class SimDevice(CircuitDevice):
             raise DeviceError(f"patience must be a number of cycles from 1, or None, not {self.patience!r}")
 
     def _connect(self, config: Configuration) -> Transport:
-        patience = self.patience or patience_for(config)
+        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out))
         return ModelTransport(library(config), config, seed=self.seed, stall_in=self.stall_in,
                               stall_out=self.stall_out, patience=patience, progress=self.progress)
 

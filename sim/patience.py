@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from splitjoin.device.wire import Configuration
 
 __all__ = ["patience_for"]
@@ -10,7 +12,12 @@ __all__ = ["patience_for"]
 _QUEUED = 64
 
 
-def patience_for(config: Configuration) -> int:
-    """Cycles within which a working circuit hands over something: every queued record may cost a whole scan."""
+def patience_for(config: Configuration, stall: float = 0.0) -> int:
+    """Cycles within which a working circuit hands over something: every queued record may cost a whole scan.
+
+    ``stall``: the share of cycles in which a port pauses at random. A pause longer than what is added for it comes once
+    in 10**13.
+    """
     # With an index a probe may follow a chain through the whole sub-window, four cycles a tuple.
-    return 1000 + _QUEUED * ((1 if config.core == "scan" else 4) * config.capacity + 128)
+    work = 1000 + _QUEUED * ((1 if config.core == "scan" else 4) * config.capacity + 128)
+    return work + ceil(30 / (1 - stall))

@@ -54,7 +54,7 @@ class PysimTransport(Transport):
     """One circuit under Amaranth's simulator, advanced a stretch of cycles at a time."""
 
     def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float):
-        self._patience = patience_for(config)
+        self._patience = patience_for(config, max(stall_in, stall_out))
         self._random = random.Random(seed)
         self._stall_in, self._stall_out = stall_in, stall_out
         self._to_send: deque[int] = deque()

@@ -41,3 +41,9 @@ def test_a_failed_build_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(ToolError, match="it failed"):
         run()
     assert not list(tmp_path.glob("*.work"))
+
+
+def test_how_far_the_compiler_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPLITJOIN_OPTIMIZE", "fast")
+    with pytest.raises(ToolError, match=r"^the variable SPLITJOIN_OPTIMIZE must be 0, 1, 2 or 3, .*, not 'fast'$"):
+        run()

@@ -62,3 +62,8 @@ def test_stalls(stall_in: float, stall_out: float) -> None:
     for order in ORDERS:
         conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, stall_in=stall_in, stall_out=stall_out),
                  SCENARIOS[0], order)
+
+
+def test_long_pauses_are_no_stall() -> None:
+    """The input pauses for longer than any scan takes, many times."""
+    conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, stall_in=0.9999), SCENARIOS[0], "total")
