@@ -64,7 +64,8 @@ class NestedWorker(Worker):
         for d, (j, levels) in enumerate(zip(self._tests, self._levels[other], strict=True)):
             low, high = levels.of(lows[j], self._kind), levels.of(highs[j], self._kind)
             narrow += [store.arrays[slots + d], low, high - low]
-        rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
+        seen = end - start
+        rows = np.empty(int(seen.max()) + _ROOM, np.int64)
         flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
         keys = [store.arrays[slot] for slot in used_slots(self._plan, other)]
         parts, p = [], 0
@@ -72,7 +73,7 @@ class NestedWorker(Worker):
             p, at = self._modules[other].find(p, start, end, store.base, counts, rows, flags, *keys, *lows, *highs,
                                               *narrow)
             parts.append(rows[:at] * self.workers + self.number)
-        self.looked_at(int((end - start).sum()))
+        self.looked_at(int(seen.sum()))
         return counts, np.concatenate(parts)
 
     def adopt(self, stores: dict[str, Store]) -> None:
