@@ -69,7 +69,7 @@ def test_wrong_cores(device: Device, core: Any) -> None:
     with device.open(BAND.query()) as session, pytest.raises(DeviceError, match=wrong):
         session.mask([0, core])
     with pytest.raises(DeviceError, match=wrong):
-        type(device)(cores=3, masked=(core,))  # type: ignore[call-arg]
+        type(device)(cores=3, masked=(core,))  # type: ignore[call-arg]  # only circuits take it
 
 
 def test_no_mask_after_the_end_nor_without_cores() -> None:

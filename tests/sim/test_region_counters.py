@@ -69,7 +69,7 @@ def test_a_circuit_without_them_has_none() -> None:
     device = PysimDevice(cores=1, capacity=64)
     assert execute(LESS.r, LESS.s, on=LESS.on, window="ROWS 6", device=device).region_counters is None
     with pytest.raises(DeviceError, match="region_counters must be True or False, not 1"):
-        PysimDevice(region_counters=1)  # type: ignore[arg-type]
+        PysimDevice(region_counters=1)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_the_command_line_shows_them(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
