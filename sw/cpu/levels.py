@@ -96,14 +96,18 @@ def grows(sample: Array) -> bool:
     early, late = sample[:len(sample) // 2], sample[len(sample) // 2:]
     if len(early) < _EARLY:
         return False
-    below = np.count_nonzero(late < np.partition(early, len(early) // 2)[len(early) // 2]) / len(late)
-    return not _CROSSING < below < 1 - _CROSSING
+    middle = np.partition(early, len(early) // 2)[len(early) // 2]
+    return bool(max(np.sum(late < middle), np.sum(late > middle)) >= (1 - _CROSSING) * len(late))
 
 
 def cyclic(sample: Array, count: int) -> Levels:
-    """At least ``count`` levels that come round again, and span what ``sample`` (n,), not empty, spans once or more."""
+    """At least ``count`` levels that come round again, and span about what ``sample`` (n,), not empty, spans."""
+    if len(sample) > _SAMPLE:
+        sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
+    # NULL has a code far from all others, and so have stray values: they must not stretch the levels.
+    ends = np.sort(sample)[[int(len(sample) * part) for part in (_CROSSING, 1 - _CROSSING)]]
     bits = (max(count, 256) - 1).bit_length()
-    shift = (int(sample.max()) - int(sample.min())).bit_length() - bits
+    shift = (int((int(ends[1]) - int(ends[0])) / (1 - 2 * _CROSSING))).bit_length() - bits
     return Levels(np.array([CYCLE, 0, 0, max(-shift, 0), max(shift, 0)], np.uint64), np.zeros(2), np.zeros(1, np.int32),
                   1 << bits)
 

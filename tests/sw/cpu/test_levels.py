@@ -67,6 +67,16 @@ def test_what_grows() -> None:
     assert grows(rising[::-1].copy())
     assert not grows(random.permutation(rising))
     assert not grows(rising[:100])
+    assert not grows(np.full(1000, 7, np.uint32))
+    assert not grows((random.random(1000) < 0.1).astype(np.uint32))
+
+
+def test_null_does_not_stretch_levels_that_come_round() -> None:
+    codes = np.arange(2**31, 2**31 + 10_000, dtype=np.uint32)
+    codes[::50] = 0
+    assert grows(codes)
+    counts = np.bincount(cyclic(codes, 1 << 12).of(codes[codes > 0]) >> 8, minlength=16)
+    assert counts.max() < 3 * counts.mean()
 
 
 @pytest.mark.parametrize("bits", [32, 64])
