@@ -31,7 +31,7 @@ def figures(query: Query, plan: Plan, *, mapped: bool) -> dict[str, Any]:
     found = sum(lut4(config, side) for side in "rs") if mapped else None
     return {"lut4": found, "lut4_predicted": sum(datapath(config, side).total.lut for side in "rs"),
             "lut4_per_comparison": None if found is None else found / (2 * LANES * PROBES),
-            "stages": Matcher.latency, "lanes": LANES, "probes": PROBES}
+            "stages": config.stages, "lanes": LANES, "probes": PROBES}
 
 
 def lut4(config: Configuration, side: str) -> int:
@@ -50,7 +50,7 @@ def bands(out: Recorder) -> None:
         found[lanes, probes] = whole = lut4(built, "s")
         out.add("band_lut4_per_comparison", whole / (lanes * probes), "LUT4",
                 {**what, "lanes": lanes, "probes": probes, "codes": "included", "lut4": whole,
-                 "lut4_predicted": predicted.total.lut, "stages": Matcher.latency}, HOW)
+                 "lut4_predicted": predicted.total.lut, "stages": config.stages}, HOW)
     out.add("band_lut4_per_comparison", (found[1, 8] - found[1, 4]) / 4, "LUT4",
-            {**what, "codes": "not counted", "lut4_predicted": predicted.pair.lut, "stages": Matcher.latency},
+            {**what, "codes": "not counted", "lut4_predicted": predicted.pair.lut, "stages": config.stages},
             "the same: what each probe beyond the fourth adds, which are its comparators and its Boolean tree")

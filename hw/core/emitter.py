@@ -70,11 +70,10 @@ class Emitter(wiring.Component):
         config = self._config
         probes, lanes = config.probes, config.lanes
         # As many reads as the longest pass has, and those under way on top, are less than this.
-        depth = 64
-        while depth < 2 * (config.capacity // lanes):
-            depth *= 2
         under_way = self._latency + 6  # outcomes that may come after there is room no more, and is known not to be
-        assert depth > (config.capacity + STORES) // lanes + under_way
+        depth = 64
+        while depth < max(2 * (config.capacity // lanes), (config.capacity + STORES) // lanes + under_way + 1):
+            depth *= 2
         pointer = range(2 * depth)
         entry = data.StructLayout({"group": groups_bits(config), "hits": probes * lanes})
         m.submodules.list = found_list = Ram(entry, depth)

@@ -32,9 +32,6 @@ class Prober(wiring.Component):
     ``live``, ``distance``. ``spills``: a probe begins to read the whole sub-window.
     """
 
-    #: Cycles from issuing a read to its outcome.
-    latency = _READ_LATENCY + Matcher.latency + 1
-
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
         position = position_bits(config)
@@ -64,6 +61,11 @@ class Prober(wiring.Component):
         })
         #: How far along a chain, or the sub-window, a probe has come. Offsets are from the probe's oldest tuple.
         self._cursor = data.StructLayout({"valid": 1, "at": position, "offset": position})
+
+    @property
+    def latency(self) -> int:
+        """Cycles from issuing a read to its outcome."""
+        return _READ_LATENCY + self._config.stages + 1
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -220,7 +222,7 @@ class Prober(wiring.Component):
             swap = delayed
         m.d.comb += matcher.swap.eq(swap)
         token = Cat(valid, last, group)
-        for n in range(_READ_LATENCY + Matcher.latency):
+        for n in range(_READ_LATENCY + self._config.stages):
             later = Signal(len(token), name=f"token{n}")
             m.d.sync += later.eq(token)
             token = later

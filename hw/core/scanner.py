@@ -34,9 +34,6 @@ class Scanner(wiring.Component):
     ``reads``, ``stall_…``: for `RegionCounters`.
     """
 
-    #: Cycles from issuing a read to its outcome.
-    latency = _READ_LATENCY + Matcher.latency + 1
-
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
         position = position_bits(config)
@@ -58,6 +55,11 @@ class Scanner(wiring.Component):
             "reads": Out(1),
             "stall_results": Out(1),
         })
+
+    @property
+    def latency(self) -> int:
+        """Cycles from issuing a read to its outcome."""
+        return _READ_LATENCY + self._config.stages + 1
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -161,11 +163,11 @@ class Scanner(wiring.Component):
             token = delayed
         mask = self._mask(m, task, loads, start, end, swap, token)
 
-        for n in range(Matcher.latency):
+        for n in range(config.stages):
             later = Signal(2, name=f"token_matched{n}")
             m.d.sync += later.eq(token)
             token = later
-        for n in range(Matcher.latency - 1):
+        for n in range(config.stages - 1):
             later_mask = Signal.like(mask, name=f"mask{n}")
             m.d.sync += later_mask.eq(mask)
             mask = later_mask

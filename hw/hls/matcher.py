@@ -32,9 +32,6 @@ class Matcher(wiring.Component):
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
     """
 
-    #: Cycles from keys to match: the codes, the comparators, the Boolean tree.
-    latency = 3
-
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
         super().__init__({
@@ -45,6 +42,11 @@ class Matcher(wiring.Component):
             "swap": In(1),
             "match": Out(config.probes * config.lanes),
         })
+
+    @property
+    def latency(self) -> int:
+        """Cycles from keys to match: the codes, the comparators, the Boolean tree."""
+        return self._config.stages
 
     def elaborate(self, platform) -> Module:
         m = Module()

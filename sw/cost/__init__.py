@@ -2,6 +2,6 @@
 
 from .cells import FAMILIES, Cells
 from .circuit import Circuit, Part, circuit
-from .datapath import STAGES, Datapath, datapath
+from .datapath import Datapath, datapath
 
-__all__ = ["FAMILIES", "STAGES", "Cells", "Circuit", "Datapath", "Part", "circuit", "datapath"]
+__all__ = ["FAMILIES", "Cells", "Circuit", "Datapath", "Part", "circuit", "datapath"]

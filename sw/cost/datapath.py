@@ -8,10 +8,7 @@ from functools import lru_cache
 from ..device.wire import Configuration, Tree
 from .cells import Cells, Family, check_family, combine, comparator, key_code
 
-__all__ = ["STAGES", "Datapath", "datapath"]
-
-#: Cycles from a stored key to whether it matches: its code, the comparators, the Boolean tree.
-STAGES = 3
+__all__ = ["Datapath", "datapath"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath
     known = check_family(family)
     widths = config.keys_r if side == "r" else config.keys_s
     slots = tuple(r if side == "r" else s for r, s in config.tests)
-    return Datapath(*_parts(known, widths, slots, config.tree), config.lanes, config.probes, STAGES)
+    return Datapath(*_parts(known, widths, slots, config.tree), config.lanes, config.probes, config.stages)
 
 
 @lru_cache(maxsize=1024)

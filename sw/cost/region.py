@@ -19,8 +19,6 @@ __all__ = ["region"]
 _STORES = 16
 #: Items between the list of results and the output.
 _ITEMS = 16
-#: Cycles from a read to its outcome, and those of them in which masks wait for the datapath.
-_READ, _MASKS = 5, 2
 #: LUT4 of control.
 _CONTROL = {"storage": 30, "timed storage": 40, "scanner": 20, "emitter": 60}
 
@@ -99,8 +97,8 @@ def _scanner(config: Configuration, family: Family, w: _Widths) -> Cells:
     # The task that waits, the batch that is collected, the pass under way, and what the emitter hears of it.
     base = (2 * w.position + w.live + w.row + 3 + 2 * number + w.row + w.position + 4
             + 3 * w.position + 2 * w.rows + 3 + w.row + max(1, w.lane) + w.probe + 1 + w.live
-            + 2 + 2 * (_READ + 1) + 1 + 2 * w.position + w.group)
-    held = probes * (4 * w.group + 9) + probes * lanes * (_MASKS + 1 + 4)
+            + 2 + 2 * (config.stages + 3) + 1 + 2 * w.position + w.group)
+    held = probes * (4 * w.group + 9) + probes * lanes * (config.stages + 4)
     return Cells(lut=sums + logic, ff=base + held)
 
 

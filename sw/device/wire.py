@@ -163,6 +163,11 @@ class Configuration:
         """Buckets of a region's index, a power of two: as many as tuples, and no fewer than a probe may look up."""
         return max(4, self.capacity)
 
+    @property
+    def stages(self) -> int:
+        """Cycles that the predicate's datapath takes from a stored key to whether it matches."""
+        return 3
+
     def keys(self, side: str) -> Record:
         """The stored part of a tuple of stream ``side``."""
         return Record(tuple((f"key{i}", w) for i, w in enumerate(self.keys_r if side == "r" else self.keys_s)))

@@ -75,8 +75,8 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
             for n in range(probes):
                 await cycle((n, following[0][n]), 0, rows[n * lanes:(n + 1) * lanes])
             await cycle(None, 1, rows[probes * lanes:])
-        for _ in range(Matcher.latency):
+        for _ in range(config.stages):
             await cycle(None, 0)
-        assert seen[Matcher.latency:] == wanted
+        assert seen[config.stages:] == wanted
 
     simulate(Matcher(config, side), body)
