@@ -16,20 +16,24 @@ from splitjoin.device.wire import Configuration
 
 #: (lanes, probes) of the cores.
 CORES = ((1, 4), (1, 8), (4, 4), (4, 8))
+#: (core, tests of its index, capacity) of the cores with an index.
+INDEXED = (("hash", 1, 512), ("hash", 2, 512), ("bucket", 1, 512), ("bucket", 2, 512), ("bucket", 2, 2048))
 HOW = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4"
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too"
 
 
-def bands(**options: int) -> Configuration:
-    """Two 32-bit bands, windows by rows and by time, in all orders."""
-    return Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1), capacity=512,
-                         time_bits=32, **options)
+def bands(*, capacity: int = 512, **options: Any) -> Configuration:
+    """Two tests of 32 bits, windows by rows and by time, in all orders."""
+    return Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1), time_bits=32,
+                         capacity=capacity, **options)
 
 
-def of_core(out: Recorder, lanes: int, probes: int) -> None:
+def of_core(out: Recorder, config: Configuration) -> None:
     """One core by itself, for both families."""
-    config = bands(cores=16, lanes=lanes, probes=probes)
-    what: dict[str, Any] = {"part": "core", "lanes": lanes, "probes": probes}
+    what: dict[str, Any] = {"part": "core", "lanes": config.lanes, "probes": config.probes}
+    if config.core != "scan":
+        what = {"part": "core", "core": config.core, "tests of the index": len(config.index),
+                "capacity": config.capacity}
     cells, predicted = ecp5.cells(core_design(config, "ecp5"))["part"], core(config, "ecp5")
     out.add("lut4", cells.lut4, "LUT4", {**what, "family": "ecp5", "predicted": predicted.lut}, HOW)
     out.add("ff", cells.ff, "FF", {**what, "family": "ecp5", "predicted": predicted.ff}, HOW)
@@ -55,7 +59,9 @@ def main() -> None:
     options = arguments(__doc__ or "")
     out = Recorder("costs", quick=options.quick)
     for lanes, probes in CORES[:1] if options.quick else CORES:
-        of_core(out, lanes, probes)
+        of_core(out, bands(cores=16, lanes=lanes, probes=probes))
+    for kind, tests, capacity in INDEXED[:1] if options.quick else INDEXED:
+        of_core(out, bands(cores=16, core=kind, index=tuple(range(tests)), capacity=capacity))
     for cores, fanin in ((4, 2),) if options.quick else ((4, 2), (12, 4)):
         of_circuit(out, cores, fanin)
     print(out.write())

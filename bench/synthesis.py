@@ -1,12 +1,14 @@
 """What the circuit costs and how fast it runs, by the reports of the synthesis tools.
 
-Run: python bench/synthesis.py, which routes single cores; python bench/synthesis.py --full routes 16 regions and a
-whole device, which takes hours, into a file of its own.
+Run: python bench/synthesis.py, which routes single cores; python bench/synthesis.py --index routes one core of each
+kind of index, beside the other figures; python bench/synthesis.py --full routes 16 regions and a whole device, which
+takes hours, into a file of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from record import Recorder
 from splitjoin.boards.flow import ecp5, ultrascale
@@ -18,9 +20,13 @@ from splitjoin.hw.hls.matcher import Matcher
 CAPACITY = 512
 #: (lanes, probes) of the cores that are mapped, and of those that are routed too.
 MAPPED, ROUTED = ((4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
+#: Kind of index → the tests that it goes by.
+INDEXED = {"hash": (0,), "bucket": (0, 1)}
 #: (cores, lanes, probes) of the whole circuits.
 WHOLE = ((8, 4, 4), (7, 4, 8))
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
+BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, of TRELLIS_FF, "
+           "of DP16KD")
 BY_NEXTPNR = "nextpnr-ecp5, default router, seed 1, LFE5U-85F speed grade 6"
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
 
@@ -62,6 +68,28 @@ def routed_core(out: Recorder, lanes: int, probes: int) -> None:
             "regions × lanes × probes × ecp5_mhz")
 
 
+def indexed(kind: str) -> tuple[Configuration, dict[str, object]]:
+    """The configuration of a core with an index, and what rows call it."""
+    config = replace(band(lanes=1, probes=1), core=kind, index=INDEXED[kind])
+    return config, {**_core(1, 1), "core": kind, "tests of the index": len(config.index)}
+
+
+def indexed_core(out: Recorder, kind: str) -> None:
+    """Cells of one region of a core with an index: half of a core."""
+    config, what = indexed(kind)
+    cells = ecp5.cells(core_design(config, "ecp5"))["part"]
+    out.add("ecp5_index_lut4_per_region", cells.lut4 / 2, "LUT4", what, BY_CORE)
+    out.add("ecp5_index_ff_per_region", cells.ff / 2, "FF", what, BY_CORE)
+    out.add("ecp5_index_block_ram_per_region", cells.block_ram / 2, "of 208", what, BY_CORE)
+
+
+def routed_indexed_core(out: Recorder, kind: str) -> None:
+    """The clock of that core."""
+    config, what = indexed(kind)
+    out.add("ecp5_index_mhz", ecp5.route(core_design(config, "ecp5")).mhz, "MHz", what,
+            f"{BY_NEXTPNR}: clock, core alone")
+
+
 def _core(lanes: int, probes: int) -> dict[str, object]:
     return {"part": "core", "lanes": lanes, "probes": probes}
 
@@ -85,12 +113,19 @@ def main() -> None:
     """All figures, or those that take hours."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="mapping only, of the smallest cores; about a minute")
+    parser.add_argument("--index", action="store_true", help="only route a core of each kind of index")
     parser.add_argument("--full", action="store_true", help="16 regions and a whole device instead of single cores")
     options = parser.parse_args()
     if options.full:
         out = Recorder("synthesis_full", quick=options.quick)
         for cores, lanes, probes in WHOLE[:1] if options.quick else WHOLE:
             whole(out, cores, lanes, probes)
+        print(out.write())
+    elif options.index:
+        out = Recorder("synthesis", quick=options.quick)
+        for kind in INDEXED:
+            routed_indexed_core(out, kind)
+        print(out.write(beside=True))
     else:
         out = Recorder("synthesis", quick=options.quick)
         for lanes, probes in MAPPED[:1] if options.quick else MAPPED:
@@ -98,7 +133,9 @@ def main() -> None:
             core(out, lanes, probes)
         for lanes, probes in () if options.quick else ROUTED:
             routed_core(out, lanes, probes)
-    print(out.write())
+        for kind in () if options.quick else INDEXED:
+            indexed_core(out, kind)
+        print(out.write(beside=True))  # and the figures of --index stay
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ EFFICIENCY = BENCH.parent / "docs" / "scan-efficiency.png"
 CPU_PICTURE = BENCH.parent / "docs" / "cpu-latency.png"
 TITLES = {"circuits": "The circuit, in cycles", "stages": "Latency of a probe, by stage",
           "index": "Cores with an index, in cycles", "synthesis": "The circuit, in cells and MHz",
+          "costs": "Predicted cells and mapped ones",
           "cpu": "The CPU engine", "latency": "The CPU engine, from push to result",
           "soak": "The CPU engine, for an hour"}
 HEAD = """# Benchmarks

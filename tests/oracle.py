@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-__all__ = ["NS_PER_TICK", "oracle"]
+__all__ = ["NS_PER_TICK", "integers", "oracle"]
 
 NS_PER_TICK = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -50,16 +50,25 @@ def _window(probe: str, stored: str, rows: int | None, length: int | None) -> st
     return " AND ".join(parts)
 
 
+def integers(table: pa.Table) -> pa.Table:
+    """The table with dates, timestamps and durations as integers of their units."""
+    def of(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        if pa.types.is_date(column.type):
+            return column.cast(pa.int32())
+        return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type) \
+            else column
+
+    return pa.table({name: of(column) for name, column in zip(table.column_names, table.columns, strict=True)})
+
+
 def _prepared(table: pa.Table, time: str | None, integer_times: bool) -> pa.Table:
     """The table with row ids ``k`` and event times ``t`` in place of the time column."""
     data = {"k": pa.array(range(len(table)), pa.int64()), "t": pa.nulls(len(table), pa.int64())}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        type_ = column.type
-        integers = column.cast(pa.int32()) if pa.types.is_date(type_) else column
-        integers = column.cast(pa.int64()) if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) else integers
+    whole = integers(table)
+    for name, type_ in zip(table.column_names, table.schema.types, strict=True):
         if name == time:
             per = NS_PER_TICK[type_.unit] if pa.types.is_timestamp(type_) else 1
-            data["t"] = pa.array([v * per for v in integers.to_pylist()], pa.int64())
+            data["t"] = pa.array([v * per for v in whole[name].to_pylist()], pa.int64())
         else:
-            data[name] = integers if integer_times else column
+            data[name] = (whole if integer_times else table)[name]
     return pa.table(data)

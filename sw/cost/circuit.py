@@ -7,7 +7,6 @@ from functools import cache, cached_property, lru_cache
 
 from ..device.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
 from ..device.wire import ROW_BITS, Configuration, item_record
-from ..errors import UnsupportedError
 from .cells import Cells, Family, check_family
 from .datapath import Datapath, datapath
 from .elements import adder, counter, equal, fifo, gate, mux
@@ -39,7 +38,7 @@ class Circuit:
     """What a circuit costs, part by part, and what its comparators do.
 
     ``datapaths``: of the regions that store R and S. ``parts``: kind of part → how many, and cells of each; a region's
-    parts are ``datapath``, ``storage``, ``scanner`` and ``emitter``.
+    parts are ``datapath``, ``storage``, ``emitter``, and ``scanner``, or ``index`` and ``prober``.
     """
 
     config: Configuration
@@ -54,7 +53,9 @@ class Circuit:
 
     @property
     def comparisons(self) -> int:
-        """Comparisons a cycle, at most: both regions of every core, each lane with each probe."""
+        """Comparisons a cycle, at most: both regions of every core, each lane with each probe. With an index it is
+        candidates that are compared, one in four cycles, and whole sub-windows only by probes that reach too far.
+        """
         return 2 * self.config.cores * self.config.lanes * self.config.probes
 
     @property
@@ -64,12 +65,8 @@ class Circuit:
 
 
 def circuit(config: Configuration, family: str = "ecp5") -> Circuit:
-    """What the circuit for ``config`` costs. Raises `UnsupportedError` for an unknown family, and for cores that do not
-    scan.
-    """
+    """What the circuit for ``config`` costs. Raises `UnsupportedError` for an unknown family."""
     known = check_family(family)
-    if config.core != "scan":
-        raise UnsupportedError(f"the cost model knows cores that scan, not cores of kind {config.core!r}")
     parts: dict[str, Part] = {}
     for side in "rs":
         for name, cells in region(config, side, known).items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .cells import Cells, Family, inputs
 
-__all__ = ["adder", "counter", "equal", "fifo", "gate", "memory", "mux"]
+__all__ = ["adder", "control", "counter", "equal", "fifo", "gate", "memory", "mux"]
 
 #: Addresses of a block → bits at each, of blocks of 18 Kbit (ECP5 DP16KD, of which 16 Kbit count below 9 bits).
 _BLOCKS = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
@@ -13,6 +13,11 @@ _BLOCKS = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
 def adder(family: Family, *widths: int) -> int:
     """Adders, subtractors or comparisons by size, one of each width: a carry bit a LUT, on ECP5 in cells of two."""
     return sum(2 * -(-width // 2) if family == "ecp5" else width for width in widths)
+
+
+def control(family: Family, luts: int) -> int:
+    """Logic of so many LUT4 that has no arithmetic: a LUT of more inputs does more of it."""
+    return luts * 3 // (inputs(family) - 1)
 
 
 def counter(family: Family, *widths: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ..device.wire import Configuration
 from .cells import Cells, Family, lut_name
@@ -25,11 +24,8 @@ def cells_text(cells: Cells, family: Family) -> str:
 
 
 def cost_lines(config: Configuration, family: str) -> Iterator[str]:
-    """What `explain` says of the circuit for ``config``; of index cores, what it were with cores that scan."""
-    if config.core != "scan":
-        yield f"cost        not known of cores of kind {config.core}; what follows is of cores that scan"
-    made = circuit(replace(config, core="scan", index=()), family)
-    yield from (f"{label:12}{said}" for label, said in _lines(made))
+    """What `explain` says of the circuit for ``config``."""
+    yield from (f"{label:12}{said}" for label, said in _lines(circuit(config, family)))
 
 
 def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
@@ -39,6 +35,11 @@ def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
     total = circuit.total
     yield "cost", (f"on {family_name(circuit.family)} {cells_text(total, circuit.family)}; {total.ram_bits:,} bits of "
                    f"memory")
+    if config.core != "scan":
+        yield "comparing", (f"a candidate in four cycles in each of {2 * config.cores} regions, and a tuple a cycle "
+                            f"with a probe that reaches too far; {total.lut / config.cores:,.0f} {lut} a core, "
+                            f"everything counted")
+        return
     yield "comparing", (f"{circuit.comparisons:,} comparisons a cycle (2 streams × {config.cores} cores × lanes "
                         f"{config.lanes} × probes {config.probes}), {total.lut / circuit.comparisons:,.0f} {lut} each, "
                         f"everything counted")

@@ -11,18 +11,26 @@ __all__ = ["ROUTED", "Clock", "Routed", "clock"]
 
 @dataclass(frozen=True)
 class Routed:
-    """A row ``ecp5_mhz`` of bench/results: ``part`` is a region or core by itself, or a whole circuit of ``cores``."""
+    """A row ``ecp5_mhz`` or ``ecp5_index_mhz`` of bench/results: ``part`` is a core by itself, or a whole circuit of
+    ``cores``; ``kind`` is that of its cores.
+    """
 
     part: str
+    kind: str
     cores: int
     lanes: int
     probes: int
     mhz: float
 
 
-#: Two 32-bit bands, RANGE and ROWS, regions of 512 tuples, LFE5U-85F of speed grade 6, nextpnr-ecp5. The grades 7 and 8
-#: are faster; nothing is promised of them.
-ROUTED: tuple[Routed, ...] = (Routed("core", 1, 1, 4, 155.4),)
+#: Two 32-bit bands, RANGE and ROWS, regions of 512 tuples, LFE5U-85F of speed grade 6, nextpnr-ecp5: a line for each
+#: such row of bench/results/synthesis.json and synthesis_full.json. The grades 7 and 8 are faster; nothing is promised
+#: of them.
+ROUTED: tuple[Routed, ...] = (
+    Routed("core", "scan", 1, 1, 4, 155.4),
+    Routed("core", "hash", 1, 1, 1, 124.1),
+    Routed("core", "bucket", 1, 1, 1, 73.5),
+)
 
 
 @dataclass(frozen=True)
@@ -34,19 +42,22 @@ class Clock:
 
 
 def clock(config: Configuration) -> Clock:
-    """The clock of ``config`` on ECP5: that of the routed circuit most like it, first in how many comparators a region
-    has, then in the number of cores; the lowest of several.
+    """The clock of ``config`` on ECP5: that of the routed circuit most like it, first in the kind of its cores, then in
+    how many comparators a region has, then in the number of cores; the lowest of several.
     """
     size = config.lanes * config.probes
 
-    def far(routed: Routed) -> tuple[float, float]:
-        return (_ratio(routed.lanes * routed.probes, size), _ratio(routed.cores, config.cores))
+    def far(routed: Routed) -> tuple[bool, float, float]:
+        return (routed.kind != config.core, _ratio(routed.lanes * routed.probes, size),
+                _ratio(routed.cores, config.cores))
 
     like = min(ROUTED, key=far)
     least = min(r.mhz for r in ROUTED if far(r) == far(like))
     whole = like.part == "whole circuit"
-    what = f"a {like.part}" + (f" of {like.cores} cores" if whole else " by itself")
-    said = f"routed figure of {what} with lanes {like.lanes}, probes {like.probes}"
+    what = f"{like.cores} cores of kind {like.kind}" if whole else f"a core of kind {like.kind} by itself"
+    if like.kind == "scan":
+        what += f" with lanes {like.lanes}, probes {like.probes}"
+    said = f"routed figure of {what}"
     return Clock(least, said if whole else f"{said}; a whole circuit is slower")
 
 

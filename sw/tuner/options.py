@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Any
 
+from ..device.wire import CORE_KINDS
 from ..errors import DeviceError
 from .boards import BOARDS
 
@@ -23,10 +24,16 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
                                                    "500k")
     group.add_argument("--latency", metavar="L", help="time from a tuple to the end of its results that it must keep, "
                                                       "on a busy circuit: 5us, 0.2ms")
-    group.add_argument("--matches", metavar="M", type=float, default=0.0, help="results of a tuple, on average (0)")
-    group.add_argument("--window-tuples", metavar="N", type=int,
-                       help="tuples of a stream within its RANGE window (what arrives in it "
-                            "at --rate)")
+    group.add_argument("--matches", metavar="M", type=float, help="results of a tuple, on average (those of "
+                                                                  "--selectivity)")
+    group.add_argument("--selectivity", metavar="P", type=float,
+                       help="share of pairs that meet the tests an index goes by, 0 to 1 (what --matches says, or one "
+                            "pair in 250,000)")
+    group.add_argument("--window-tuples", metavar="N",
+                       help="tuples of a stream within its RANGE window, or NR,NS where R's and S's differ (what "
+                            "arrives in it at --rate)")
+    group.add_argument("--core", choices=CORE_KINDS, default="auto",
+                       help="kind of core: scan compares with all tuples, hash and bucket look them up (chosen)")
     group.add_argument("--cores", type=int, metavar="K", help="join cores (chosen)")
     group.add_argument("--lanes", type=int, metavar="L", help="1, 2, 4 or 8 (chosen)")
     group.add_argument("--probes", type=int, metavar="P", help="1 to 16 (chosen)")
@@ -34,10 +41,21 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
 
 def tune_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """What `splitjoin.tune` takes, of parsed options. Raises `DeviceError` for a number that is none."""
-    return {"board": args.board, "matches": args.matches, "window_tuples": args.window_tuples, "cores": args.cores,
-            "lanes": args.lanes, "probes": args.probes,
+    return {"board": args.board, "matches": args.matches, "selectivity": args.selectivity,
+            "window_tuples": _tuples(args.window_tuples), "core": args.core, "cores": args.cores, "lanes": args.lanes,
+            "probes": args.probes,
             "rate": _number("rate", args.rate, _RATES, "500k or 2M"),
             "latency": _number("latency", args.latency, _TIMES, "5us or 0.2ms")}
+
+
+def _tuples(text: str | None) -> int | tuple[int, int] | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d+(,\d+)?", text):
+        raise DeviceError(f"--window-tuples must be a number of tuples, or one for R and one for S such as 1000,50, "
+                          f"not {text!r}")
+    first, _, second = text.partition(",")
+    return (int(first), int(second)) if second else int(first)
 
 
 def _number(name: str, text: str | None, units: dict[str, float], example: str) -> float | None:

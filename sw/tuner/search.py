@@ -1,9 +1,9 @@
-"""The search for a design: all cores, lanes and probes that are worth a look, by the cost and the speed models."""
+"""The search for a design: all kinds, cores, lanes and probes that are worth a look, by the cost and speed models."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from .boards import Device
 from .clock import Clock, clock
 from .speed import Load, cycles_a_tuple, input_cycles, latency_cycles
 
-__all__ = ["FULL", "Design", "Wishes", "nearest"]
+__all__ = ["FULL", "Design", "Found", "Wishes", "search"]
 
 #: Shares of a device's resources that a design may take: with more flip-flops placement does not converge, and with
 #: more LUTs the clock falls.
@@ -21,6 +21,8 @@ FULL = {"lut": 0.85, "ff": 0.85, "block_ram": 1.0, "dsp": 1.0}
 #: Probes that are tried; lanes are tried all.
 _PROBES = (1, 2, 3, 4, 6, 8, 12, 16)
 _LANES = (1, 2, 4, 8)
+#: Of cores with an index, how many times as many tuples as they hold there is room for, and as many buckets.
+_ROOM = (1, 2, 4)
 
 
 @dataclass(frozen=True)
@@ -93,25 +95,42 @@ class Design:
         return {name: factor for name, factor in found.items() if factor > 1}
 
 
-def nearest(base: Configuration, device: Device, load: Load, wishes: Wishes) -> tuple[Design | None, Design | None]:
-    """The best design that fits and meets the wishes; or, if there is none, the one that fits and comes nearest, and
-    the one that meets the wishes and comes nearest to fitting. None where there is none of the kind.
-
-    Best: without a wished rate the fastest, else, and among equals, the one that takes least of its scarcest resource.
+@dataclass(frozen=True)
+class Found:
+    """``best``: the design that fits and meets the wishes; or, if there is none, the one that fits and comes nearest,
+    and then ``wanted``: the one that meets the wishes and comes nearest to fitting. None where there is none of the
+    kind.
     """
-    fitting: list[Design] = []
-    meeting: list[Design] = []
-    for design in _designs(base, device, load, wishes):
-        if design.fits:
-            fitting.append(design)
-        if not design.misses(wishes):
-            meeting.append(design)
-    both = [d for d in fitting if not d.misses(wishes)]
+
+    best: Design | None
+    wanted: Design | None
+
+
+def search(bases: Mapping[str, Configuration], device: Device, load: Load,
+           wishes: Wishes) -> tuple[Found, dict[str, Found]]:
+    """What is found of all kinds of core together, and of each; ``bases``: kind → a configuration of it.
+
+    Best: without a wished rate the fastest, within a percent, else, and among equals, the one that takes least of its
+    scarcest resource.
+    """
+    designs = {kind: list(_designs(base, device, load, wishes)) for kind, base in bases.items()}
+    return (_found([d for some in designs.values() for d in some], wishes),
+            {kind: _found(some, wishes) for kind, some in designs.items()})
+
+
+def _found(designs: list[Design], wishes: Wishes) -> Found:
+    meeting = [d for d in designs if not d.misses(wishes)]
+    both = [d for d in meeting if d.fits]
     if both:
-        return min(both, key=lambda d: (-d.rate if wishes.rate is None else 0, _scarcest(d))), None
-    near = min(fitting, key=lambda d: (sum(map(math.log, d.misses(wishes).values())), -d.rate, _scarcest(d)),
-               default=None)
-    return near, min(meeting, key=_scarcest, default=None)
+        return Found(min(both, key=lambda d: (-_speed(d) if wishes.rate is None else 0, _scarcest(d))), None)
+    near = min((d for d in designs if d.fits), default=None,
+               key=lambda d: (sum(map(math.log, d.misses(wishes).values())), -_speed(d), _scarcest(d)))
+    return Found(near, min(meeting, key=_scarcest, default=None))
+
+
+def _speed(design: Design) -> float:
+    """Its rate in percents that count."""
+    return round(100 * math.log(design.rate))
 
 
 def _scarcest(design: Design) -> float:
@@ -120,13 +139,21 @@ def _scarcest(design: Design) -> float:
 
 def _designs(base: Configuration, device: Device, load: Load, wishes: Wishes) -> Iterator[Design]:
     for cores in _cores(wishes.cores):
-        capacity = 1 << max(1, (-(-load.tuples // cores) - 1).bit_length())
+        least = 1 << max(1, (-(-load.tuples // cores) - 1).bit_length())
+        for capacity, lanes, probes in _regions(base, least, wishes):
+            if capacity <= 65536:
+                yield Design(replace(base, cores=cores, lanes=lanes, probes=probes, capacity=capacity), device, load)
+
+
+def _regions(base: Configuration, least: int, wishes: Wishes) -> Iterator[tuple[int, int, int]]:
+    """Capacity, lanes and probes of regions that hold ``least`` tuples."""
+    if base.core == "scan":
         for lanes in _with(_LANES, wishes.lanes):
-            if max(capacity, 2 * lanes) > 65536:
-                continue
             for probes in _with(_PROBES, wishes.probes):
-                yield Design(replace(base, cores=cores, lanes=lanes, probes=probes,
-                                     capacity=max(capacity, 2 * lanes)), device, load)
+                yield max(least, 2 * lanes), lanes, probes
+    else:
+        for room in _ROOM:
+            yield room * least, 1, 1
 
 
 def _with(choices: tuple[int, ...], wished: int | None) -> list[int]:

@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from ..device.wire import Configuration
+from .candidates import candidates, most
 
 __all__ = ["CONSTANT", "Load", "cycles_a_tuple", "input_cycles", "latency_cycles"]
 
-#: Cycles of a probe besides both trees and the scan, on an idle circuit (`latency_constant_cycles` of
-#: bench/circuits.py).
-CONSTANT = 24
+#: Cycles of a probe besides both trees and the scan or the candidates, on an idle circuit (`latency_constant_cycles` of
+#: bench/circuits.py), with a datapath of so many stages.
+CONSTANT, _STAGES = 24, 3
 #: Cycles in which a core takes a tuple: two, and a share of those in which its regions change from batch to batch.
 _TAKEN = 2.5
 #: Cycles of a pass at least, however little it reads: batches follow each other through the emitter.
 _TURN = 18
 #: Cycles from a tuple that has become too old to the next one that can be seen to be (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
+#: Cycles of an index from candidate to candidate; besides, of a probe with many; and of one with few: for itself, and
+#: for each of its candidates (`splitjoin.hw.core.prober`).
+_CANDIDATE, _MANY = 4, 1
+_PROBE, _FEW = 9, 2
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a circuit has to do. ``tuples``: in each stream's window. ``matches``: results of a probe, on average.
-    ``single``: batches are of one probe, as in order ``inner``.
+    """What a circuit has to do. ``r``, ``s``: tuples in each stream's window. ``matches``: results of a probe, on
+    average. ``single``: batches are of one probe, as in order ``inner``. ``selectivity``: the share of pairs that meet
+    the tests of an index; ``points``: the tests that are equalities.
     """
 
-    tuples: int
+    r: int
+    s: int
     matches: float = 0.0
     single: bool = False
+    selectivity: float = 0.0
+    points: Collection[int] = field(default=frozenset())
+
+    @property
+    def tuples(self) -> int:
+        """Of the longer window: what a core must have room for, and what the busier region does."""
+        return max(self.r, self.s)
+
+    def candidates(self, config: Configuration) -> tuple[float, float]:
+        """Of a probe in each core that stores R, and in each that stores S."""
+        of_r, of_s = (candidates(config, tuples / config.cores, self.selectivity, self.points)
+                      for tuples in (self.r, self.s))
+        return of_r, of_s
 
 
 def input_cycles(config: Configuration, load: Load) -> float:
@@ -36,15 +57,19 @@ def input_cycles(config: Configuration, load: Load) -> float:
     Results and a probe's star leave one in a cycle.
     """
     expiry = _EXPIRY / (2 * config.cores) if config.time_bits else 0.0
-    return max(_TAKEN + expiry, load.matches + 1)
+    taken = _TAKEN + expiry if config.core == "scan" else max(_TAKEN + expiry, _PROBE / 2)
+    return max(taken, load.matches + 1)
 
 
 def cycles_a_tuple(config: Configuration, load: Load) -> float:
     """Cycles from tuple to tuple, input of both streams in turn and never lacking.
 
-    A pass reads the union of its probes' windows, L tuples a cycle, for B probes: half of the tuples probe one region,
-    half the other, at once.
+    Half of the tuples probe one region, half the other, at once. A pass reads the union of its probes' windows, L
+    tuples a cycle, for B probes. With an index it is the candidates' number that counts; as there is room for few
+    records between the regions of a core, they keep step, and the one with more candidates decides.
     """
+    if config.core != "scan":
+        return max(input_cycles(config, load), _probe_cycles(most(load.candidates(config))) / 2)
     probes = 1 if load.single else config.probes
     union = (load.tuples + probes) / config.cores
     return max(input_cycles(config, load), max(union / config.lanes, _TURN) / probes / 2)
@@ -53,11 +78,27 @@ def cycles_a_tuple(config: Configuration, load: Load) -> float:
 def latency_cycles(config: Configuration, load: Load, *, busy: bool = False) -> float:
     """Cycles from a probe to its star: PL = d·T + w·P + g·T (SplitJoin, section 6), T a cycle and P 1 / L of one.
 
+    With an index w·P are the candidates of the core that has most of them, and the buckets that are looked up. Where
+    windows go by time, a tuple that expires comes before. Of windows of different lengths it is the longer one.
     ``busy``: it comes when a pass has just begun, and waits for its end.
     """
-    scan = -(-load.tuples // config.cores) / config.lanes
-    return (_levels(config.cores, config.fanout) + _levels(config.cores, config.fanin) + CONSTANT
-            + load.matches / config.cores + scan * (2 if busy else 1))
+    if config.core == "scan":
+        work = -(-load.tuples // config.cores) / config.lanes
+        wait = work
+    else:
+        chances = most((max(load.candidates(config)),), config.cores)
+        work = _CANDIDATE * sum(n * chance for n, chance in enumerate(chances))
+        if config.core == "bucket":
+            work += 2 ** len(config.index) - 1
+        wait = _probe_cycles(chances)
+    way = _levels(config.cores, config.fanout) + _levels(config.cores, config.fanin) + CONSTANT
+    way += config.stages - _STAGES + (_EXPIRY if config.time_bits else 0)
+    return way + load.matches / config.cores + work + (wait if busy else 0)
+
+
+def _probe_cycles(chances: list[float]) -> float:
+    """Cycles of a probe with an index, by the chance of each number of candidates."""
+    return sum(chance * max(_PROBE + _FEW * n, _CANDIDATE * n + _MANY) for n, chance in enumerate(chances))
 
 
 def _levels(leaves: int, fan: int) -> int:

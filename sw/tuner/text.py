@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from .search import FULL, Design, Wishes
 
-__all__ = ["binding_text", "quantity", "share_lines", "wishes_text"]
+__all__ = ["binding_text", "quantity", "shares_text", "wishes_text"]
 
 _NAMES = {"lut": "LUT4", "ff": "flip-flops", "block_ram": "block RAMs", "dsp": "DSPs"}
 
@@ -19,12 +17,12 @@ def quantity(value: float, unit: str) -> str:
     raise AssertionError
 
 
-def share_lines(design: Design) -> Iterator[str]:
+def shares_text(design: Design) -> str:
     """How much of the device the design takes."""
     total = design.cost.total
     used = [f"{getattr(total, name) / getattr(design.device, name):.0%} of the {_NAMES[name]}"
             for name in ("lut", "ff", "block_ram")]
-    yield f"shares      {', '.join(used)}; up to {FULL['lut']:.0%} of LUT4 and flip-flops place and route well"
+    return f"{', '.join(used)}; up to {FULL['lut']:.0%} of LUT4 and flip-flops place and route well"
 
 
 def wishes_text(wishes: Wishes) -> str:
@@ -43,8 +41,11 @@ def binding_text(wanted: Design | None, wishes: Wishes, best: Design | None = No
         name = max(wanted.shares, key=wanted.shares.__getitem__)
         needs, has = getattr(wanted.cost.total, name), getattr(wanted.device, name)
         config = wanted.config
-        return (f"{_NAMES[name]}: {config.cores} cores with lanes {config.lanes}, probes {config.probes} would need "
-                f"{needs:,}, and {int(FULL[name] * has):,} of the device's {has:,} can be used")
+        what = f"of kind {config.core}"
+        if config.core == "scan":
+            what = f"with lanes {config.lanes}, probes {config.probes}"
+        return (f"{_NAMES[name]}: {config.cores} cores {what} would need {needs:,}, "
+                f"and {int(FULL[name] * has):,} of the device's {has:,} can be used")
     if best is None:
         return "memory: a core holds 65,536 tuples of a stream, and there are 1,024 cores at most"
     if wishes.rate is not None and wishes.rate > best.input_rate:

@@ -3,169 +3,117 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..cost.text import cells_text
 from ..device.circuit import configure, settings
-from ..device.wire import check_parameters
-from ..errors import CapacityError, DeviceError, WindowError
+from ..device.wire import CORE_KINDS, Configuration, check_parameters
+from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
+from ..lang.schema import Side
 from ..lang.types import UNIT_NS
-from .boards import Device, board as find_board
-from .search import Design, Wishes, nearest
+from .boards import board as find_board
+from .proposal import Proposal
+from .search import Wishes, search
 from .speed import Load
-from .text import binding_text, quantity, share_lines, wishes_text
+from .text import binding_text
 
-__all__ = ["Proposal", "tune"]
+__all__ = ["SELECTIVITY", "tune"]
 
-
-@dataclass(frozen=True)
-class Proposal:
-    """A design for a query, and what is predicted of it.
-
-    Attributes:
-        board, device: Where it is to run.
-        kind: Of the cores, "scan": every probe is compared with every stored tuple. ``kind_reason``: why.
-        design: Configuration, cells and shares of the device.
-        tuples: Of each stream's window, that were reckoned with.
-        met: Whether all wishes are met. ``misses``: wish → by what factor it is missed.
-        binding: The resource that stands in the way of the wishes, in words; empty where they are met.
-    """
-
-    board: str
-    device: Device
-    kind: str
-    kind_reason: str
-    design: Design
-    tuples: int
-    wishes: Wishes
-    misses: dict[str, float]
-    binding: str
-
-    @property
-    def met(self) -> bool:
-        """Whether all wishes are met."""
-        return not self.misses
-
-    @property
-    def options(self) -> dict[str, int | str]:
-        """What `splitjoin.device.circuit.CircuitDevice` and the command line take for this design."""
-        config = self.design.config
-        return {"core": config.core, "cores": config.cores, "capacity": config.capacity, "lanes": config.lanes,
-                "probes": config.probes, "fanout": config.fanout, "fanin": config.fanin}
-
-    @property
-    def tuples_per_s(self) -> float:
-        """Predicted, both streams together."""
-        return self.design.rate
-
-    @property
-    def latency_s(self) -> float:
-        """Predicted seconds from a probe to its star, on an idle circuit."""
-        return self.design.latency(busy=False)
-
-    @property
-    def busy_latency_s(self) -> float:
-        """The same where the probe comes when a pass has just begun."""
-        return self.design.latency(busy=True)
-
-    @property
-    def lut(self) -> int:
-        """Predicted LUTs."""
-        return self.design.cost.total.lut
-
-    @property
-    def block_ram(self) -> int:
-        """Predicted block RAMs of 18 Kbit."""
-        return self.design.cost.total.block_ram
-
-    def __str__(self) -> str:
-        design, config = self.design, self.design.config
-        lines = [f"board       {self.board}: {self.device.name}, {self.device.lut:,} LUT4, {self.device.block_ram} "
-                 f"block RAMs of 18 Kbit",
-                 f"cores       {config.cores} of kind {self.kind}: {self.kind_reason}",
-                 f"design      lanes {config.lanes}, probes {config.probes}, {config.capacity} tuples a stream and "
-                 f"core ({self.tuples:,} a window), fan-out {config.fanout}, fan-in {config.fanin}",
-                 f"clock       {design.clock.mhz:.0f} MHz, {design.clock.source}",
-                 f"speed       {quantity(self.tuples_per_s, 'tuples/s')}, {design.cost.comparisons} comparisons a "
-                 f"cycle ({quantity(design.cost.comparisons * design.clock.mhz * 1e6, 'comparisons/s')} at most)",
-                 f"latency     {quantity(self.latency_s, 's')} idle, {quantity(self.busy_latency_s, 's')} behind a "
-                 f"pass",
-                 f"cost        {cells_text(design.cost.total, self.device.family)}",
-                 *share_lines(design)]
-        if self.met:
-            lines.append(f"wishes      {wishes_text(self.wishes) or 'none: the fastest that fits'}"
-                         + (", met" if wishes_text(self.wishes) else ""))
-        else:
-            lines += [f"wishes      {wishes_text(self.wishes)}: not to be had; this comes nearest",
-                      f"binding     {self.binding}"]
-        return "\n".join(lines)
+#: Share of pairs that meet an index's tests, where nothing is known of it: that of the papers' band benchmark.
+SELECTIVITY = 1 / 250_000
 
 
 def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, latency: float | None = None,
-         cores: int | None = None, lanes: int | None = None, probes: int | None = None, matches: float = 0.0,
-         window_tuples: int | None = None) -> Proposal:
+         core: str = "auto", cores: int | None = None, lanes: int | None = None, probes: int | None = None,
+         matches: float | None = None, selectivity: float | None = None,
+         window_tuples: int | tuple[int, int] | None = None) -> Proposal:
     """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the wished ``rate``.
 
     ``rate``: tuples a second, both streams together, in equal shares. ``latency``: seconds from a probe to its star, at
-    most, behind a pass that has just begun. ``cores``, ``lanes``, ``probes``: where one is not to be chosen.
-    ``matches``: results of a probe, on average. ``window_tuples``: how many tuples a stream's RANGE window holds; else
-    it is what arrives in it at ``rate``.
+    most, behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``: where one is not to be chosen.
+    ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests an index goes
+    by. Where only one of the two is known, every pair that meets these tests is a result; where neither is, the
+    selectivity is `SELECTIVITY`. ``window_tuples``: how many tuples a RANGE window holds, of R and S where they differ;
+    else it is what arrives in it at ``rate``.
 
     What cannot be met gives the nearest design that fits, with what binds; no design at all that fits raises
-    `CapacityError`. Clocks are those of routed circuits (`splitjoin.tuner.clock`), latencies SplitJoin's model.
+    `CapacityError`, and a ``core`` that the condition has nothing for `UnsupportedError`. Clocks are those of routed
+    circuits (`splitjoin.tuner.clock`), latencies SplitJoin's model.
     """
     device = find_board(board)
     for name, value in (("rate", rate), ("latency", latency)):
         if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
             raise DeviceError(f"{name} must be a positive number, not {value!r}")
-    if not (isinstance(matches, (int, float)) and 0 <= matches < math.inf):
-        raise DeviceError(f"matches must be a number from 0, not {matches!r}")
+    for name, value, top in (("matches", matches, math.inf), ("selectivity", selectivity, 1)):
+        if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= top and value < math.inf):
+            raise DeviceError(f"{name} must be a number from 0{'' if top == math.inf else f' to {top}'}, not {value!r}")
     plan = make_plan(query.predicate)
-    check_parameters(cores=1 if cores is None else cores, capacity=65536, fanout=2, fanin=2,
+    check_parameters(core=core, cores=1 if cores is None else cores, capacity=65536, fanout=2, fanin=2,
                      lanes=1 if lanes is None else lanes, probes=1 if probes is None else probes)
-    base = configure(query, plan, capacity=65536, core="scan")
-    tuples = _window(query, rate, window_tuples)
-    settings(query, replace(base, cores=1024), verified=plan.residual is not None)  # refuses what no circuit can run
+    windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
+    load = _load(query, plan, windows, matches, selectivity)
+    bases, refused = _bases(query, plan, core)
+    # Refuses what no circuit can run.
+    settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
     wishes = Wishes(rate, latency, cores, lanes, probes)
-    best, wanted = nearest(base, device, Load(tuples, matches, query.order.kind == "inner"), wishes)
-    if best is None:
-        raise CapacityError(f"no circuit for windows of {tuples:,} tuples fits {board}; "
-                            f"{binding_text(wanted, wishes)}; use a smaller window, a larger board or device='cpu'")
-    misses = best.misses(wishes)
-    kind, reason = _kind(plan)
-    return Proposal(board, device, kind, reason, best, tuples, wishes, misses,
-                    binding_text(wanted, wishes, best) if misses else "")
+    found, each = search(bases, device, load, wishes)
+    if found.best is None:
+        raise CapacityError(f"no circuit for windows of {load.tuples:,} tuples fits {board}; "
+                            f"{binding_text(found.wanted, wishes)}; use a smaller window, a larger board or "
+                            f"device='cpu'")
+    misses = found.best.misses(wishes)
+    others = {kind: other.best for kind, other in each.items() if kind != found.best.config.core}
+    return Proposal(board, device, found.best, others, refused, matches is None and selectivity is None, wishes, misses,
+                    binding_text(found.wanted, wishes, found.best) if misses else "")
 
 
-def _kind(plan: Plan) -> tuple[str, str]:
-    """Which cores, and why: the models are of cores that scan."""
-    if plan.main is None or plan.main.kind is None:
-        return "scan", "no test leads to candidates" if plan.main is None else plan.main.reason
-    return "scan", f"index cores, here of kind {plan.main.kind} by T{plan.main.test}, are not in the tuner's models"
+def _bases(query: Query, plan: Plan, core: str) -> tuple[dict[str, Configuration], dict[str, str]]:
+    """Kind → a configuration with such cores, of those that are to be chosen among; and of others why they are not."""
+    bases, refused = {}, {}
+    for kind in CORE_KINDS:
+        if core not in ("auto", kind) or kind == "auto":
+            continue
+        try:
+            bases[kind] = configure(query, plan, capacity=65536, core=kind)
+        except UnsupportedError as error:
+            if core == kind:
+                raise
+            refused[kind] = str(error).partition(";")[0]
+    return bases, refused
 
 
-def _window(query: Query, rate: float | None, window_tuples: int | None) -> int:
-    """Tuples of the longer window."""
-    if window_tuples is not None and not (type(window_tuples) is int and window_tuples >= 1):
-        raise WindowError(f"window_tuples must be a number of tuples from 1, not {window_tuples!r}")
-    sizes = []
-    for side in "rs":
-        extent = query.window(side)
-        held = []
-        if extent.rows is not None:
-            held.append(extent.rows)
-        if extent.length is not None:
-            if window_tuples is not None:
-                held.append(window_tuples)
-            elif rate is not None and query.time is not None and _seconds(query) is not None:
-                held.append(math.ceil((extent.length + 1) * (_seconds(query) or 0.0) * rate / 2))
-        if not held:
-            raise WindowError("a RANGE window holds as many tuples as arrive in it: give window_tuples "
-                              "(--window-tuples)" + ("" if _seconds(query) is None else ", or rate (--rate)"))
-        sizes.append(max(1, min(held)))
-    return max(sizes)
+def _load(query: Query, plan: Plan, windows: tuple[int, int], matches: float | None,
+          selectivity: float | None) -> Load:
+    tuples = max(windows)
+    if selectivity is None:
+        selectivity = SELECTIVITY if matches is None else min(1.0, matches / tuples)
+    if matches is None:
+        matches = selectivity * tuples
+    points = frozenset(j for j, test in enumerate(plan.tests) if test.is_point)
+    return Load(*windows, matches, query.order.kind == "inner", selectivity, points)
+
+
+def _window(query: Query, side: Side, rate: float | None, window_tuples: int | tuple[int, int] | None) -> int:
+    """Tuples in the window of stream ``side``."""
+    given = window_tuples["rs".index(side)] if isinstance(window_tuples, tuple) and len(window_tuples) == 2 \
+        else window_tuples
+    if given is not None and not (type(given) is int and given >= 1):
+        raise WindowError(f"window_tuples must be a number of tuples from 1, or one for R and one for S, not "
+                          f"{window_tuples!r}")
+    extent = query.window(side)
+    held = []
+    if extent.rows is not None:
+        held.append(extent.rows)
+    if extent.length is not None:
+        if given is not None:
+            held.append(given)
+        elif rate is not None and query.time is not None and _seconds(query) is not None:
+            held.append(math.ceil((extent.length + 1) * (_seconds(query) or 0.0) * rate / 2))
+    if not held:
+        raise WindowError("a RANGE window holds as many tuples as arrive in it: give window_tuples "
+                          "(--window-tuples)" + ("" if _seconds(query) is None else ", or rate (--rate)"))
+    return max(1, min(held))
 
 
 def _seconds(query: Query) -> float | None:

@@ -12,8 +12,9 @@ from splitjoin.boards.flow.design import part_design, whole_design
 from splitjoin.cli import main
 from splitjoin.cost import FAMILIES, Cells, circuit, datapath
 from splitjoin.cost.cells import combine
-from splitjoin.cost.text import cost_lines
+from splitjoin.cost.region import region
 from splitjoin.device.wire import Configuration
+from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
 
@@ -37,6 +38,7 @@ def test_committed_predictions_of_cores_and_circuits_are_near_too() -> None:
     rows = json.loads((RESULTS / "costs.json").read_text())["rows"]
     assert {row["config"]["part"] for row in rows} == {"core", "whole circuit"}
     assert {row["config"]["family"] for row in rows} == set(FAMILIES)
+    assert {row["config"].get("core", "scan") for row in rows} == {"scan", "hash", "bucket"}
     for row in rows:
         assert row["config"]["predicted"] == pytest.approx(row["value"], rel=0.2), row
 
@@ -125,10 +127,35 @@ def test_explain_tells_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\ncost        on UltraScale+ " in capsys.readouterr().out
 
 
-def test_other_kinds_of_core_are_not_modelled() -> None:
-    config = replace(SMALL, core="hash", index=(0,))
-    with pytest.raises(UnsupportedError, match="the cost model knows cores that scan, not cores of kind 'hash'"):
-        circuit(config)
-    said, *lines = cost_lines(config, "ecp5")
-    assert said == "cost        not known of cores of kind hash; what follows is of cores that scan"
-    assert lines == list(cost_lines(SMALL, "ecp5"))
+HASH = replace(SMALL, core="hash", index=(0,), keys_r=(16,), keys_s=(16,), capacity=256)
+BUCKETS = Configuration(keys_r=(12, 9), keys_s=(12, 9), tests=((0, 0), (1, 1)), tree=("and", 0, 1), cores=3,
+                        capacity=1024, core="bucket", index=(1, 0))
+
+
+@pytest.mark.parametrize(("config", "side"), [(HASH, "s"), (BUCKETS, "r")])
+def test_a_region_with_an_index_mapped_anew(config: Configuration, side: str) -> None:
+    found = ecp5.cells(part_design(Region(config, side), "ecp5"))["part"]
+    parts = region(config, side, "ecp5")
+    assert set(parts) == {"datapath", "storage", "index", "prober", "emitter"}
+    predicted = sum(parts.values(), Cells())
+    assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
+    assert predicted.ff == pytest.approx(found.ff, rel=0.1)
+    assert predicted.block_ram == found.block_ram
+
+
+def test_wider_indexes_cost_more() -> None:
+    for config, more in ((HASH, {"keys_s": (32,)}), (HASH, {"capacity": 1024}), (BUCKETS, {"capacity": 4096}),
+                         (replace(BUCKETS, index=(0,)), {"index": (0, 1)})):
+        small, large = (sum(region(c, "s", "ecp5").values(), Cells())
+                        for c in (config, replace(config, **more)))  # type: ignore[arg-type]
+        assert large.lut > small.lut, more
+        assert large.ff > small.ff, more
+
+
+def test_explain_tells_what_an_index_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--schema-r", "x:int32", "--schema-s", "a:int32", "--on", "r.x = s.a"]) == 0
+    printed = capsys.readouterr().out
+    whole = circuit(Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, core="hash", index=(0,)))
+    assert f"\ncost        on ECP5 {whole.total.lut:,} LUT4, {whole.total.ff:,} flip-flops, " in printed
+    assert (f"\ncomparing   a candidate in four cycles in each of 8 regions, and a tuple a cycle with a probe that "
+            f"reaches too far; {whole.total.lut / 4:,.0f} LUT4 a core, everything counted\n") in printed

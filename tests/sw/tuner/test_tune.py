@@ -13,36 +13,97 @@ import splitjoin
 from splitjoin import Query, Schema
 from splitjoin.arrival import arrivals
 from splitjoin.cli import main
+from splitjoin.device.wire import Configuration
 from splitjoin.sim.pysim import PysimDevice
 from splitjoin.tuner import BOARDS, DEVICES, Proposal, tune
+from splitjoin.tuner.candidates import most
 from splitjoin.tuner.clock import ROUTED, clock
-from splitjoin.tuner.speed import Load, cycles_a_tuple, latency_cycles
+from splitjoin.tuner.speed import CONSTANT, Load, cycles_a_tuple, latency_cycles
+from splitjoin.tuner.text import quantity
 
 R = Schema.from_arrow("r", pa.schema([("ts", pa.timestamp("ms")), ("n", pa.int64()), ("x", pa.int32())]))
 S = Schema.from_arrow("s", pa.schema([("ts", pa.timestamp("ms")), ("n", pa.int64()), ("a", pa.int32())]))
+RESULTS = Path(__file__).parents[3] / "bench" / "results"
 BAND = "abs(r.x - s.a) <= 10"
 
 
-def query(window: str = "ROWS 4096", on: str = BAND, **options: str) -> Query:
+def query(window: str | dict[str, str] = "ROWS 4096", on: str = BAND, **options: str) -> Query:
     return Query.make(R, S, on=on, window=window, **options)
 
 
 def test_the_fastest_circuit_fits() -> None:
-    found = tune(query())
+    found = tune(query(), core="scan")
     assert found.met
     assert found.design.fits
     assert max(found.design.shares.values()) > 0.8
     assert found.design.config.window_capacity >= 4096
     assert PysimDevice(**found.options).configuration(query()) == found.design.config  # type: ignore[arg-type]
     for wish in ({"cores": 1}, {"lanes": 1}, {"probes": 1}):
-        fixed = tune(query(), **wish)  # type: ignore[arg-type]
+        fixed = tune(query(), core="scan", **wish)  # type: ignore[arg-type]
         assert fixed.met
         assert fixed.options.items() >= wish.items()
         assert fixed.tuples_per_s <= found.tuples_per_s
 
 
+@pytest.mark.parametrize(("kind", "on"), [("hash", "r.x = s.a"), ("bucket", BAND)])
+def test_the_kind_of_core_is_chosen_by_what_it_brings(kind: str, on: str) -> None:
+    r, s = (Schema.from_arrow(side, pa.schema([pa.field(name, pa.int32(), nullable=False)])) for side, name in
+            ("rx", "sa"))
+    large, small, coarse = (Query.make(r, s, on=on, window=f"ROWS {rows}") for rows in (12000, 64, 512))
+    found = tune(large)
+    assert found.met
+    assert found.design.fits
+    assert found.kind == kind
+    assert found.kind_reason == "of all kinds the fastest"
+    assert found.design.config.index == (0,)
+    assert found.options["core"] == kind
+    assert PysimDevice(**found.options).configuration(large) == found.design.config  # type: ignore[arg-type]
+    scan = found.others["scan"]
+    assert scan is not None
+    assert scan.rate < found.tuples_per_s
+    assert f"\ninstead     scan: {quantity(scan.rate, 'tuples/s')}, " in str(found)
+    # A scan takes a tuple in fewer cycles than any index, if only it has few to read; and so it does if half of all are
+    # candidates.
+    assert tune(small).kind == "scan"
+    assert tune(coarse, selectivity=0.5).kind == "scan"
+
+
+def test_a_kind_can_be_asked_for() -> None:
+    for kind in ("scan", "bucket"):
+        found = tune(query(), core=kind)
+        assert found.kind == kind
+        assert found.kind_reason == "it was asked for"
+        assert not found.others
+    with pytest.raises(splitjoin.UnsupportedError, match="core hash needs an equality between the streams"):
+        tune(query(), core="hash")
+    assert "\ninstead     hash: no, core hash needs an equality between the streams" in str(tune(query()))
+    assert tune(query(on="r.x <> s.a")).kind_reason == "the condition has nothing for an index"
+
+
+def test_selectivity_slows_an_index_down() -> None:
+    rates = [tune(query(), core="bucket", cores=2, selectivity=share).tuples_per_s for share in (0, 1e-4, 1e-2, 1)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < rates[0] / 100
+    # What matches are candidates, and nothing else is known.
+    assert (tune(query(), core="bucket", cores=2, matches=40.96).tuples_per_s
+            == pytest.approx(tune(query(), core="bucket", cores=2, selectivity=0.01).tuples_per_s))
+    said = str(tune(query(), core="bucket", selectivity=0.001))
+    assert "where one pair in 1,000 meets its tests (given)" in said
+    assert "where one pair in 250,000 meets its tests (assumed" in str(tune(query(), core="bucket"))
+
+
+def test_wishes_that_an_index_does_not_meet_either() -> None:
+    found = tune(query(), core="bucket", rate=1e8)
+    assert re.match(r"clock: whatever is compared, a circuit of \d+ MHz takes no more than", found.binding)
+    found = tune(query(), core="bucket", cores=64)
+    assert not found.met
+    assert re.match(r"(LUT4|flip-flops|block RAMs): 64 cores of kind bucket would need [\d,]+, and", found.binding)
+    found = tune(query(), core="bucket", latency=1e-7)
+    assert re.match(r"clock: at \d+ MHz no number of cores", found.binding)
+
+
 def test_a_wished_rate_gets_the_smallest_circuit_that_has_it() -> None:
-    small, large = (tune(query(), rate=rate) for rate in (2e5, 4e6))
+    small, large = (tune(query(), rate=rate, core="scan") for rate in (2e5, 4e6))
     assert small.met
     assert large.met
     assert small.tuples_per_s >= 2e5
@@ -51,9 +112,10 @@ def test_a_wished_rate_gets_the_smallest_circuit_that_has_it() -> None:
 
 
 def test_a_wished_latency_is_kept_behind_a_pass() -> None:
-    found = tune(query(), latency=5e-6)
-    assert found.met
-    assert found.latency_s < found.busy_latency_s <= 5e-6
+    for core in ("scan", "bucket"):
+        found = tune(query(), latency=5e-6, core=core)
+        assert found.met
+        assert found.latency_s < found.busy_latency_s <= 5e-6
 
 
 @pytest.mark.parametrize(("wish", "missed", "binding"), [
@@ -66,7 +128,7 @@ def test_a_wished_latency_is_kept_behind_a_pass() -> None:
 ])
 def test_what_cannot_be_had_gets_the_nearest_circuit_and_what_binds(wish: dict[str, float], missed: str,
                                                                      binding: str) -> None:
-    found = tune(query("ROWS 2048"), **wish)  # type: ignore[arg-type]
+    found = tune(query("ROWS 2048"), core="scan", **wish)  # type: ignore[arg-type]
     assert not found.met
     assert found.design.fits
     assert set(found.misses) <= set(missed.split("|"))
@@ -90,8 +152,25 @@ def test_range_windows_hold_what_arrives_in_them() -> None:
         tune(query("RANGE 2 SECONDS", time="ts"))
     with pytest.raises(splitjoin.WindowError, match=r"give window_tuples \(--window-tuples\)$"):
         tune(query("RANGE 500", time="n"), rate=1000.0)
-    with pytest.raises(splitjoin.WindowError, match="window_tuples must be a number of tuples from 1, not 0"):
-        tune(query("RANGE 500", time="n"), window_tuples=0)
+    for wrong in (0, (1, 0), (1, 2, 3), "10"):
+        with pytest.raises(splitjoin.WindowError, match="window_tuples must be a number of tuples from 1, or one for R "
+                                                        "and one for S, not "):
+            tune(query("RANGE 500", time="n"), window_tuples=wrong)  # type: ignore[arg-type]
+
+
+def test_windows_of_different_lengths() -> None:
+    """Cores have room for the longer one; a probe is compared with what the other stream's window holds."""
+    for core in ("scan", "bucket"):
+        both = [tune(query(window), core=core, cores=4) for window in ("ROWS 4096", "ROWS 64")]
+        mixed = [tune(query({side: "ROWS 4096", other: "ROWS 64"}), core=core, cores=4) for side, other in ("rs", "sr")]
+        for found in mixed:
+            assert {found.design.load.r, found.design.load.s} == {64, 4096}
+            assert found.tuples == 4096
+            assert found.design.config.window_capacity >= 4096
+            assert both[0].tuples_per_s <= found.tuples_per_s <= both[1].tuples_per_s
+            assert re.search(r"(4,096 and 64|64 and 4,096) in the windows of R and S\)", str(found))
+    half = tune(query("RANGE 500", time="n"), window_tuples=(300, 20))
+    assert (half.design.load.r, half.design.load.s) == (300, 20)
 
 
 @pytest.mark.parametrize(("options", "said"), [
@@ -99,6 +178,9 @@ def test_range_windows_hold_what_arrives_in_them() -> None:
     ({"rate": -1.0}, "rate must be a positive number, not -1.0"),
     ({"latency": float("nan")}, "latency must be a positive number, not nan"),
     ({"matches": -1}, "matches must be a number from 0, not -1"),
+    ({"selectivity": 1.5}, "selectivity must be a number from 0 to 1, not 1.5"),
+    ({"core": "tree"}, "core must be one of auto, scan, hash, bucket, not 'tree'"),
+    ({"core": "bucket", "lanes": 2}, "lanes of core bucket must be 1, as it reads one candidate at a time, not 2"),
     ({"cores": 0}, "cores must be 1 to 1024, not 0"),
     ({"lanes": 3}, "lanes must be 1, 2, 4 or 8, not 3"),
 ])
@@ -107,20 +189,93 @@ def test_wrong_arguments(options: dict[str, float], said: str) -> None:
         tune(query(), **options)  # type: ignore[arg-type]
 
 
-def test_the_kind_of_core_and_why() -> None:
-    assert tune(query()).kind_reason == ("index cores, here of kind bucket by T0, are not in the tuner's "
-                                         "models")
-    assert "hash" in tune(query(on="r.x = s.a")).kind_reason
-    assert tune(query(on="r.x <> s.a")).kind == "scan"
-
-
 def test_order_inner_takes_no_batches() -> None:
-    assert tune(query(order="inner(4)")).tuples_per_s < tune(query()).tuples_per_s
-    assert tune(query(order="inner(4)")).design.config.probes == 1
+    assert tune(query(order="inner(4)"), core="scan").tuples_per_s < tune(query(), core="scan").tuples_per_s
+    assert tune(query(order="inner(4)"), core="scan").design.config.probes == 1
 
 
 def test_results_bound_the_rate() -> None:
     assert tune(query("ROWS 256"), matches=9).tuples_per_s <= tune(query("ROWS 256")).design.clock.mhz * 1e5
+
+
+def test_cycles_of_an_index_are_those_of_the_bench() -> None:
+    """Windows of 2^15, on the committed results; of scans too."""
+    rows = json.loads((RESULTS / "index.json").read_text())["rows"]
+    assert {row["config"]["core"] for row in rows} == {"scan", "hash", "bucket"}
+    for row in rows:
+        c = row["config"]
+        bands = 2 if c["condition"] == "two bands" else 1
+        config = Configuration(keys_r=(32,) * bands, keys_s=(32,) * bands, tests=tuple((n, n) for n in range(bands)),
+                               tree=("and", 0, 1) if bands > 1 else 0, cores=c["cores"], capacity=c["sub_window"],
+                               core=c["core"], index=() if c["core"] == "scan" else tuple(range(bands)))
+        load = Load(c["window"], c["window"], selectivity=1 / 250_000,
+                    points={0} if c["condition"] == "equality" else ())
+        assert cycles_a_tuple(config, load) == pytest.approx(row["value"], rel=0.2), row
+        if c["core"] != "scan":
+            assert c["cores"] * load.candidates(config)[0] == pytest.approx(c["comparisons a tuple"], rel=0.2), row
+
+
+#: Equal keys are candidates, and the band that is never met keeps them from being results.
+CANDIDATES = "r.x = s.a AND abs(r.y - s.b) <= 3"
+
+
+def with_candidates(window: int, count: int, each: int) -> tuple[Query, pa.Table, pa.Table]:
+    """``window`` + ``count`` tuples of R and S, of which each has ``each`` candidates in the other window, no match."""
+    keys = pa.array([n % (window // each) for n in range(window + count)], pa.int32())
+    r = pa.table({"x": keys, "y": pa.array([0] * len(keys), pa.int32())})
+    s = pa.table({"a": keys, "b": pa.array([1000] * len(keys), pa.int32())})
+    schemas = (Schema.from_table("r", r), Schema.from_table("s", s))
+    return Query.make(*schemas, on=CANDIDATES, window=f"ROWS {window}", order="outer(1)"), r, s
+
+
+def test_cycles_and_latency_by_candidates() -> None:
+    """Each probe has the same number of them, and so many cycles more than one with few."""
+    window, device = 32, PysimDevice(core="hash", cores=1, capacity=32)
+    for each, count in ((1, 32), (8, 16)):
+        asked, r, s = with_candidates(window, count, each)
+        with device.open(asked) as session:
+            session.push(arrivals(asked, r.slice(0, window), s.slice(0, window)))
+            before = session.counters()["cycles"]
+            session.push(arrivals(asked, r.slice(window), s.slice(window)))
+            cycles = session.counters()["cycles"] - before
+        assert cycles / count == pytest.approx(max(9 + 2 * each, 4 * each + 1), abs=1)
+    with PysimDevice(core="hash", cores=1, capacity=32, stall_in=0.99).open(asked) as session:
+        session.push(arrivals(asked, r, s))
+        session.flush()
+        found = session.latencies()
+    assert found is not None
+    assert sorted(found[-16:].tolist())[8] == pytest.approx(CONSTANT + 4 * each, abs=4)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_cycles_of_expiry_by_time(cores: int) -> None:
+    """With so many comparators that nothing else counts; a tuple expires with each that comes."""
+    count, window, lanes = 64, 16 * cores, 4
+    moments = pa.array(range(window + count), pa.int64())
+    r, s = (pa.table({"n": moments, name: pa.array(range(k, k + len(moments)), pa.int32())})
+            for k, name in ((0, "x"), (5000, "a")))
+    schemas = (Schema.from_table("r", r), Schema.from_table("s", s))
+    asked = Query.make(*schemas, on="r.x = s.a", window=f"RANGE {window - 1}", time="n")
+    with PysimDevice(core="scan", cores=cores, capacity=32, lanes=lanes, probes=8).open(asked) as session:
+        session.push(arrivals(asked, r.slice(0, window), s.slice(0, window)))
+        before = session.counters()["cycles"]
+        session.push(arrivals(asked, r.slice(window), s.slice(window)))
+        cycles = session.counters()["cycles"] - before
+        config = session.config  # type: ignore[attr-defined]
+    assert config.time_bits
+    assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window, window)), rel=0.15)
+    assert cycles / (2 * count) > cycles_a_tuple(replace(config, time_bits=0), Load(window, window)) + 0.5
+
+
+def test_chances_of_the_largest() -> None:
+    for means, times in (((0.0,), 1), ((1.5,), 1), ((0.3, 2.0), 1), ((5.0,), 32), ((150.0,), 2)):
+        chances = most(means, times)
+        assert sum(chances) == pytest.approx(1, abs=1e-6)
+        expected = sum(n * chance for n, chance in enumerate(chances))
+        assert expected >= max(means) - 1e-6
+        assert (len(means) * times == 1) == (expected == pytest.approx(max(means), abs=1e-6))
+    below, above = (sum(n * chance for n, chance in enumerate(most((mean,), 8))) for mean in (199.9, 200.1))
+    assert above == pytest.approx(below, rel=0.01)
 
 
 @pytest.mark.parametrize(("cores", "lanes", "probes", "window"), [(1, 1, 1, 32), (2, 1, 4, 64), (1, 2, 2, 32),
@@ -138,7 +293,7 @@ def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, win
         session.push(arrivals(asked, r.slice(window), s.slice(window)))
         cycles = session.counters()["cycles"] - before
         config = session.config  # type: ignore[attr-defined]
-    assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window)), rel=0.2)
+    assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window, window)), rel=0.2)
 
 
 def test_latency_is_that_of_simulation() -> None:
@@ -153,7 +308,7 @@ def test_latency_is_that_of_simulation() -> None:
         built = session.config  # type: ignore[attr-defined]
     assert found is not None
     measured = sorted(found[-12:].tolist())[6]
-    assert measured == pytest.approx(latency_cycles(built, Load(window)), abs=4)
+    assert measured == pytest.approx(latency_cycles(built, Load(window, window)), abs=4)
 
 
 def test_boards_have_the_devices_of_amaranth_boards() -> None:
@@ -171,16 +326,18 @@ def test_boards_have_the_devices_of_amaranth_boards() -> None:
 
 
 def test_clocks_are_committed_figures() -> None:
-    rows = [row for path in (Path(__file__).parents[3] / "bench" / "results").glob("*.json")
-            for row in json.loads(path.read_text())["rows"] if row["metric"] == "ecp5_mhz"]
-    committed = {(r["config"]["part"], r["config"].get("cores", 1), r["config"]["lanes"], r["config"]["probes"],
-                  round(r["value"], 1)) for r in rows}
-    assert {(c.part, c.cores, c.lanes, c.probes, c.mhz) for c in ROUTED} <= committed
-    config = tune(query()).design.config
+    rows = [row for path in RESULTS.glob("*.json") for row in json.loads(path.read_text())["rows"]
+            if row["metric"] in ("ecp5_mhz", "ecp5_index_mhz")]
+    committed = {(c["part"], c.get("core", "scan"), c.get("cores", 1), c["lanes"], c["probes"], round(value, 1))
+                 for c, value in ((row["config"], row["value"]) for row in rows)}
+    assert {(c.part, c.kind, c.cores, c.lanes, c.probes, c.mhz) for c in ROUTED} <= committed
+    assert {c.kind for c in ROUTED} == {"scan", "hash", "bucket"}
     for routed in ROUTED:
+        asked = query(on="r.x = s.a" if routed.kind == "hash" else BAND)
+        config = tune(asked, core=routed.kind).design.config
         like = clock(replace(config, cores=routed.cores, lanes=routed.lanes, probes=routed.probes))
         assert like.mhz == routed.mhz
-        assert like.source.startswith(f"routed figure of a {routed.part}")
+        assert f" of kind {routed.kind} " in like.source
 
 
 COMMAND = ["tune", "--schema-r", "x:int32", "--schema-s", "a:int32", "--on", BAND, "--window", "ROWS 512"]
@@ -194,12 +351,15 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     same = tune(Query.make(r, s, on=BAND, window="ROWS 512"), board="ulx3s_25f", rate=1e5, latency=1e-4, matches=0.5)
     assert isinstance(same, Proposal)
     assert printed == f"{same}\n"
+    assert main([*COMMAND, "--board", "ulx3s_25f", "--selectivity", "0.001", "--core", "bucket"]) == 0
+    assert "meets its tests (given)" in capsys.readouterr().out
     assert "100 ktuples/s, latency 100 µs, met" in printed
 
 
 @pytest.mark.parametrize(("options", "said"), [
     (["--rate", "2X"], "--rate must be a number with a unit of k, M, G or none, such as 500k or 2M, not '2X'"),
     (["--latency", "soon"], "--latency must be a number with a unit of s, ms, us, µs, ns or none, such as 5us"),
+    (["--window-tuples", "1,2,3"], "--window-tuples must be a number of tuples, or one for R and one for S such as"),
     (["--board", "de10"], "there is no board 'de10'"),
 ])
 def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,51 @@
+"""Cost of a region's output side: what a pass found, on its way out (`splitjoin.hw.core.emitter`, ``stack``)."""
+
+from __future__ import annotations
+
+from ..device.wire import ROW_BITS, Configuration
+from .cells import Cells, Family
+from .elements import adder, control, counter, equal, fifo, gate, memory, mux
+from .widths import Widths
+
+__all__ = ["emitter", "stack_emitter"]
+
+#: Items between the list of results and the output.
+_ITEMS = 16
+#: LUT4 of control.
+_CONTROL = {"list": 30, "stack": 55, "express": 30}
+
+
+def emitter(config: Configuration, family: Family, w: Widths) -> Cells:
+    """Of a region that scans: goes through the list of reads once for each probe."""
+    lanes, probes = config.lanes, config.probes
+    # The list's end, the place before it, the way through it, reads; the list's level and whether it has room.
+    sums = counter(family, *[w.pointer] * 3, w.group) + adder(family, w.pointer, w.pointer)
+    logic = mux(family, 2, 2 * w.pointer) + equal(family, *[w.pointer] * 4) + control(family, _CONTROL["list"])
+    # What was found for which probe; of a read the lanes of one probe, turned so that the oldest comes first.
+    logic += gate(family, probes) + probes * (gate(family, lanes) + 1) + mux(family, probes, lanes)
+    ff = 10 * w.pointer + w.group + probes * (4 + lanes) + 3 * w.probe + 27 + w.group + lanes
+    list_ = memory(family, w.group + probes * lanes, 1 << w.pointer - 1)
+    return Cells(lut=sums + logic, ff=ff) + list_ + _express(config, family, w)
+
+
+def stack_emitter(config: Configuration, family: Family, w: Widths) -> Cells:
+    """Of a region with an index: what was found of a probe leaves in the opposite order."""
+    # The list's end, its level and whether it has room, the way through it.
+    sums = counter(family, w.pointer) + adder(family, w.pointer, w.pointer, w.pointer)
+    logic = mux(family, 2, w.pointer) + equal(family, w.pointer) + control(family, _CONTROL["stack"])
+    return (Cells(lut=sums + logic, ff=5 * w.pointer + 10) + memory(family, w.group, 1 << w.pointer - 1)
+            + _express(config, family, w))
+
+
+def _express(config: Configuration, family: Family, w: Widths) -> Cells:
+    """From the list to results and stars."""
+    lanes, offset = config.lanes, w.group + w.lane + 1
+    # Probes, probes since a star; the probe's number on a star, the stored tuple's row; inner stars.
+    sums = counter(family, ROW_BITS, ROW_BITS) + adder(family, ROW_BITS, ROW_BITS, offset, offset, offset)
+    if w.row == ROW_BITS:  # the tuple's place times the number of cores
+        sums += adder(family, *[offset + w.index] * (config.cores.bit_count() - 1))
+    logic = (mux(family, 2, 2 * offset) + equal(family, ROW_BITS) + gate(family, ROW_BITS) + gate(family, w.live)
+             + mux(family, lanes, lanes) + 2 * lanes + control(family, _CONTROL["express"]))
+    batch = w.row + max(1, w.lane) + w.probe + 1 + w.live
+    ff = 4 * ROW_BITS + 3 + 10 + w.group + lanes + 2 * (offset + 1) + 4 + offset
+    return Cells(lut=sums + logic, ff=batch + ff) + fifo(family, 2 + w.group + lanes, _ITEMS)

@@ -1,0 +1,143 @@
+"""What the tuner proposes: a design, and what is predicted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..cost.text import cells_text
+from .boards import Device
+from .search import Design, Wishes
+from .text import quantity, shares_text, wishes_text
+
+__all__ = ["Proposal"]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A design for a query, and what is predicted of it.
+
+    Attributes:
+        board, device: Where it is to run.
+        design: Configuration, cells and shares of the device.
+        others: Other kind of core → the best design with it, or None where none fits. ``refused``: kind → why the
+            condition cannot have it.
+        assumed: Whether neither selectivity nor matches were given.
+        wishes: What was asked for. ``misses``: wish → by what factor it is missed.
+        binding: The resource that stands in the way of the wishes, in words; empty where they are met.
+    """
+
+    board: str
+    device: Device
+    design: Design
+    others: dict[str, Design | None]
+    refused: dict[str, str]
+    assumed: bool
+    wishes: Wishes
+    misses: dict[str, float]
+    binding: str
+
+    @property
+    def kind(self) -> str:
+        """Of the cores: "scan" compares every probe with every stored tuple, "hash" and "bucket" look candidates up."""
+        return self.design.config.core
+
+    @property
+    def kind_reason(self) -> str:
+        """Why."""
+        if not self.others:
+            if len(self.refused) == 2:
+                return "the condition has nothing for an index"
+            return "it was asked for"
+        if not self.met:
+            return "of all kinds it comes nearest"
+        if self.wishes.rate is None:
+            return "of all kinds the fastest"
+        return "of all kinds that meet the wishes the smallest"
+
+    @property
+    def tuples(self) -> int:
+        """Of the longer window, that were reckoned with."""
+        return self.design.load.tuples
+
+    @property
+    def met(self) -> bool:
+        """Whether all wishes are met."""
+        return not self.misses
+
+    @property
+    def options(self) -> dict[str, int | str]:
+        """What `splitjoin.device.circuit.CircuitDevice` and the command line take for this design."""
+        config = self.design.config
+        return {"core": config.core, "cores": config.cores, "capacity": config.capacity, "lanes": config.lanes,
+                "probes": config.probes, "fanout": config.fanout, "fanin": config.fanin}
+
+    @property
+    def tuples_per_s(self) -> float:
+        """Predicted, both streams together."""
+        return self.design.rate
+
+    @property
+    def latency_s(self) -> float:
+        """Predicted seconds from a probe to its star, on an idle circuit."""
+        return self.design.latency(busy=False)
+
+    @property
+    def busy_latency_s(self) -> float:
+        """The same where the probe comes when a pass has just begun."""
+        return self.design.latency(busy=True)
+
+    @property
+    def lut(self) -> int:
+        """Predicted LUTs."""
+        return self.design.cost.total.lut
+
+    @property
+    def block_ram(self) -> int:
+        """Predicted block RAMs of 18 Kbit."""
+        return self.design.cost.total.block_ram
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label:12}{said}" for label, said in self._lines())
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        design, config, load = self.design, self.design.config, self.design.load
+        yield "board", (f"{self.board}: {self.device.name}, {self.device.lut:,} LUT4, {self.device.block_ram} block "
+                        f"RAMs of 18 Kbit")
+        by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
+        yield "cores", f"{config.cores} of kind {self.kind}{by}: {self.kind_reason}"
+        for kind, other in self.others.items():
+            yield "instead", f"{kind}: {_other(other)}"
+        for kind, why in self.refused.items():
+            yield "instead", f"{kind}: no, {why}"
+        window = f"{load.r:,} a window" if load.r == load.s else f"{load.r:,} and {load.s:,} in the windows of R and S"
+        yield "design", (f"lanes {config.lanes}, probes {config.probes}, {config.capacity} tuples a stream and core "
+                         f"({window}), fan-out {config.fanout}, fan-in {config.fanin}")
+        if config.core != "scan":
+            assumed = "assumed where nothing is given" if self.assumed else "given"
+            few = max(load.candidates(config))
+            share = "no pair meets" if not load.selectivity else f"one pair in {1 / load.selectivity:,.0f} meets"
+            yield "index", f"{few:.2g} candidates a probe and core are expected, where {share} its tests ({assumed})"
+        yield "clock", f"{design.clock.mhz:.0f} MHz, {design.clock.source}"
+        most = ""
+        if config.core == "scan":
+            most = (f", {design.cost.comparisons} comparisons a cycle "
+                    f"({quantity(design.cost.comparisons * design.clock.mhz * 1e6, 'comparisons/s')} at most)")
+        yield "speed", quantity(self.tuples_per_s, "tuples/s") + most
+        yield "latency", f"{quantity(self.latency_s, 's')} idle, {quantity(self.busy_latency_s, 's')} behind a pass"
+        yield "cost", cells_text(design.cost.total, self.device.family)
+        yield "shares", shares_text(design)
+        wished = wishes_text(self.wishes)
+        if self.met:
+            yield "wishes", f"{wished}, met" if wished else "none: the fastest that fits"
+        else:
+            yield "wishes", f"{wished}: not to be had; this comes nearest"
+            yield "binding", self.binding
+
+
+def _other(design: Design | None) -> str:
+    if design is None:
+        return "no circuit fits"
+    total = design.cost.total
+    return (f"{quantity(design.rate, 'tuples/s')}, {quantity(design.latency(busy=True), 's')} behind a pass, with "
+            f"{total.lut:,} LUT4, {total.block_ram:,} block RAMs")
