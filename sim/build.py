@@ -22,6 +22,8 @@ from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
 from splitjoin.hw.verilog import TOP, to_verilog
 
+from . import source as source_of_models
+from .source import MODEL, options, wrapper
 from .tools import Verilator, cxx, find_verilator
 
 __all__ = ["library", "library_of"]
@@ -29,8 +31,9 @@ __all__ = ["library", "library_of"]
 _HARNESS = Path(__file__).with_name("harness.cpp")
 _FLAGS = ("-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
           "-DVM_TIMING=0", "-w")
-# One class for all cores: the model of 8 cores compiles in a third of the time, and runs a tenth faster.
-_OPTIONS = f'`verilator_config\nno_inline -module "{TOP}_core"\n'
+# After -O3, which would turn them on again: with tables or the data-flow optimizer, instances of a part differ.
+_VERILATOR = ("--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-fno-table", "-fno-dfg", "-Wno-fatal",
+              "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND")
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 
@@ -48,18 +51,14 @@ def library(config: Configuration) -> Path:
     """The shared library of the circuit for ``config``, built if the cache has none.
 
     The key is a digest of the configuration, the circuits' sources, the harness, the flags and the tools, so a stale
-    model is never used; processes
-    that want the same model wait for each other. Raises `ToolError` with the tool's own words when a build fails.
+    model is never used; processes that want the same model wait for each other. Raises `ToolError` with the tool's own
+    words when a build fails.
     """
     verilator, compiler = find_verilator(), cxx()
-    parts = (f"{config.abi_hash:016x}", repr(config), _design(), _HARNESS.read_text(), " ".join(_FLAGS),
-             repr(_levels()), _OPTIONS, verilator.version, _compiler_version(compiler))
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
-    folder = cache_folder()
-    target = folder / f"model-{digest}.so"
+    target = _target(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler))
     if target.exists():
         return target
-    with locked(folder / f"model-{digest}.lock"):
+    with locked(target.with_suffix(".lock")):
         if not target.exists():
             _build(to_verilog(config), config, verilator, compiler, target)
     return target
@@ -68,12 +67,11 @@ def library(config: Configuration) -> Path:
 def _build(source: str, config: Configuration, verilator: Verilator, compiler: tuple[str, ...], target: Path) -> None:
     with _work_folder(target) as work:
         verilog = work / f"{TOP}.v"
-        verilog.write_text(source)
-        options = work / "options.vlt"
-        options.write_text(_OPTIONS)
-        _run([str(verilator.program), "--cc", str(options), str(verilog), "--top-module", TOP, "--Mdir",
-              str(work / "cc"), "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal",
-              "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND"], verilator)
+        verilog.write_text(source + wrapper(source))
+        chosen = work / "options.vlt"
+        chosen.write_text(options(source))
+        _run([str(verilator.program), "--cc", str(chosen), str(verilog), "--top-module", MODEL, "--prefix", f"V{TOP}",
+              "--Mdir", str(work / "cc"), "-O3", *_VERILATOR], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
         runtime = _runtime(verilator, compiler)
@@ -102,15 +100,24 @@ def library_of(source: str, config: Configuration) -> Path:
     For other forms of the circuit than its own Verilog, such as a mapped netlist. Cached and raises as `library`.
     """
     verilator, compiler = find_verilator(), cxx()
-    parts = (source, repr(config), _HARNESS.read_text(), " ".join(_FLAGS), repr(_levels()), _OPTIONS, verilator.version,
-             _compiler_version(compiler))
-    folder = cache_folder()
-    target = folder / f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
+    target = _target(source, repr(config), *_recipe(verilator, compiler))
     if not target.exists():
         with locked(target.with_suffix(".lock")):
             if not target.exists():
                 _build(source, config, verilator, compiler, target)
     return target
+
+
+def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
+    """All that a model depends on besides its circuit."""
+    parts = (_HARNESS, Path(source_of_models.__file__))
+    return (*(path.read_text() for path in parts), *_VERILATOR, *_FLAGS, repr(_levels()), verilator.version,
+            _compiler_version(compiler))
+
+
+def _target(*parts: str) -> Path:
+    """Where the model made from ``parts`` is kept."""
+    return cache_folder() / f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
 
 
 @contextmanager

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from splitjoin import ToolError, join
 from splitjoin.sim import build
+from splitjoin.sim.device import SimDevice
+from splitjoin.sim.tools import Verilator
 
 R = pa.table({"x": [1, 2]})
 S = pa.table({"a": [2, 3]})
@@ -41,6 +45,29 @@ def test_a_failed_build_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(ToolError, match="it failed"):
         run()
     assert not list(tmp_path.glob("*.work"))
+
+
+def test_parts_are_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """However many cores there are, no function of theirs stands in the model twice, and none of nodes often."""
+    found: Counter[str] = Counter()
+    real = build._run
+
+    def translate(command: list[str], verilator: Verilator) -> None:
+        assert "--cc" in command
+        real(command, verilator)
+        for path in Path(command[command.index("--Mdir") + 1]).glob("*[0-9].cpp"):
+            defined = re.findall(r"^void (Vsplitjoin_splitjoin_\w+___nba_\w+)\(.*\) {$", path.read_text(), re.MULTILINE)
+            for name in defined:
+                found[re.sub(r"Vsplitjoin_splitjoin_(\w+?)___nba_.*__(\d+)$", r"\1 \2", name)] += 1
+        raise ToolError("enough")
+
+    monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
+    monkeypatch.setattr(build, "_run", translate)
+    with pytest.raises(ToolError, match="enough"):
+        join(R, S, on="r.x = s.a", window="ROWS 9", device=SimDevice(cores=8, capacity=2, core="scan"))
+    assert {name.split()[0] for name in found} == {"core", "merger2", "distributor2"}
+    for name, times in found.items():
+        assert times <= (1 if name.startswith("core") else 3), found
 
 
 def test_how_far_the_compiler_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,47 @@
+"""What Verilator is given beside a circuit's Verilog, so that models build quickly and run fast."""
+
+from __future__ import annotations
+
+import re
+
+from splitjoin.hw.verilog import TOP
+
+__all__ = ["MODEL", "options", "wrapper"]
+
+#: The module that a model is made of: the circuit, with its reset in a register.
+MODEL = f"{TOP}_model"
+
+
+def options(source: str) -> str:
+    """Verilator's options for Verilog ``source``: one class, and one set of functions, for all instances of a part.
+
+    Verilator schedules the whole circuit and moves logic and constants across the ports of instances, so that each
+    instance gets code of its own. It leaves signals alone that a user may read.
+    """
+    lines = ["`verilator_config"]
+    for module in re.findall(rf"^module ({TOP}_\w+)\(", source, re.MULTILINE):
+        lines.append(f'no_inline -module "{module}"')
+        lines += [f'public_flat_rd -module "{module}" -var "{name}"' for _, _, name in _ports(source, module)
+                  if name not in ("clk", "rst")]
+    return "\n".join([*lines, ""])
+
+
+def wrapper(source: str) -> str:
+    """Verilog of the module `MODEL` around ``source``'s top module.
+
+    Verilator evaluates whatever depends on an input of the model at every call, three times a cycle; next to every
+    register depends on the reset.
+    """
+    ports = _ports(source, TOP)
+    names = ", ".join(name for _, _, name in ports)
+    wires = ", ".join(f".{name}({'reset' if name == 'rst' else name})" for _, _, name in ports)
+    return "\n".join([f"module {MODEL}({names});", *(f"  {way} {width} {name};" for way, width, name in ports),
+                      "  reg reset = 1;", "  always @(posedge clk) reset <= rst;", f"  {TOP} circuit({wires});",
+                      "endmodule", ""])
+
+
+def _ports(source: str, module: str) -> list[tuple[str, str, str]]:
+    """Direction, range and name of each port of ``module``."""
+    found = re.search(rf"^module {module}\(.*?^endmodule", source, re.MULTILINE | re.DOTALL)
+    assert found is not None, module
+    return re.findall(r"^  (input|output) (\[\d+:0\]|) ?(\w+) ?;$", found[0], re.MULTILINE)
