@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """Regions with an index: the same items as any, and how many tuples and cycles they take for them."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -74,6 +74,27 @@ def test_neighbouring_buckets_are_merged_by_age():
     keys = [5, 6, 6, 5, 9, 5, 6, 9, 9, 5]
     probes = [probe(5, 6), probe(6, 9), probe(3, 8), probe(5, 9)]
     flowing(plain("bucket", 16), [*map(stored, keys), *probes, Operation(Op.FLUSH)], Window(rows=16))
+
+
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize("lows", [(8, 8), (2, 11)])
+def test_a_chain_may_begin_with_tuples_that_came_after_the_probe(before, lows):
+    """The last of four buckets is looked up after the next store: its youngest tuple is none of the probe's window."""
+    config = Configuration(keys_r=(8, 8), keys_s=(8, 8), tests=((0, 0), (1, 1)), tree=("and", 0, 1), cores=1,
+                           capacity=16, core="bucket", index=(0, 1))
+
+    def tuples(*keys):
+        return [Operation(Op.TUPLE, 1, 0, (key, other), ((0, 0), (0, 0))) for key, other in keys]
+
+    # Bounds that begin with the last key of a cell in each test, and end in the next one.
+    highs = [low + 1 for low in lows]
+    every = list(product(*zip(lows, highs, strict=True)))
+    across = Operation(Op.TUPLE, 0, 0, (0, 0), tuple(zip(lows, highs, strict=True)))
+    ops = tuples(*every)
+    for late in every:
+        # Stores between keep the index busy for as long as it takes before the probe's first look.
+        ops += [*tuples(*[(100, 100)] * before), across, *tuples(late, late), across]
+    flowing(config, [*ops, Operation(Op.FLUSH)], Window(rows=16))
 
 
 def star_cycles(config, ops):
