@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin import Schema, SplitJoinError
-from splitjoin.golden import evaluate
+from splitjoin.lang.evaluate import evaluate
 from splitjoin.lang.order import parse_order
 from splitjoin.lang.sql import parse_sql
 from splitjoin.lang.windows import parse_windows

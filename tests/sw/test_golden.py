@@ -9,7 +9,8 @@ from splitjoin import DeviceError, InputError, Query, Schema
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.device.api import PAIR, STAR
 from splitjoin.device.registry import device
-from splitjoin.golden import GoldenDevice, evaluate
+from splitjoin.golden import GoldenDevice
+from splitjoin.lang.evaluate import evaluate
 from splitjoin.lang.ir import Cast, Expr
 from splitjoin.lang.sql import parse_sql
 from splitjoin.lang.types import BOOL, FLOAT32, STRING, Exact

@@ -18,7 +18,8 @@ from splitjoin.cpu.expression_source import Code, NotCompiled, TooWide, compile_
 from splitjoin.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
 from splitjoin.cpu.verified import cut
 from splitjoin.cpu.worker import Batch
-from splitjoin.golden import GoldenDevice, GoldenSession, compile_condition
+from splitjoin.golden import GoldenDevice, GoldenSession
+from splitjoin.lang.evaluate import compile_condition
 from splitjoin.lang.ir import walk
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

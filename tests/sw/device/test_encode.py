@@ -14,7 +14,8 @@ from splitjoin.device.api import pairs
 from splitjoin.device.circuit import configure
 from splitjoin.device.encode import Encoder, decode, pack, unpack
 from splitjoin.device.wire import Configuration, Record, item_record
-from splitjoin.golden import GoldenDevice, GoldenSession, compile_condition
+from splitjoin.golden import GoldenDevice, GoldenSession
+from splitjoin.lang.evaluate import compile_condition
 from splitjoin.lang.keys import UnitKey
 from splitjoin.lang.plan import Plan, make_plan
 from splitjoin.lang.query import Query

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.golden import GoldenSession, compile_condition
+from splitjoin.golden import GoldenSession
+from splitjoin.lang.evaluate import compile_condition
 from splitjoin.lang.ir import Arith, Expr, Isqrt, Lit, columns, denominator, walk
 from splitjoin.lang.nulls import causes, may_be_null
 from splitjoin.lang.query import Query
