@@ -20,10 +20,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import splitjoin
-from datapath import HOW, bands, figures
+from datapath import HOW, LANES, PROBES, bands, figures
 from record import Recorder
 from splitjoin.device.api import PAIR, Items
-from splitjoin.lang.plan import Plan, make_plan
+from splitjoin.device.circuit import plan_for
+from splitjoin.lang.plan import Plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
@@ -39,12 +40,13 @@ on the golden model, DuckDB, the CPU engine, Amaranth's simulator and Verilator;
 order included, is the golden model's. *Verified*: the interval tests let candidates through, which the host then
 verifies; otherwise the tests decide.
 
-*LUT4*: what Yosys maps the datapaths of a core to for ECP5 (two regions of one lane and four probes: eight comparisons
+Circuits decide *sums* of squares, absolute values and differing bits beside interval tests; the CPU engine verifies
+these. *LUT4*: what Yosys maps the datapaths of a core to for ECP5 (two regions of one lane and four probes: eight comparisons
 a cycle), codes of keys and bounds included, the core around them not; *predicted*: what the [cost model](cost.md) says.
-Every datapath is pipelined in {stages} stages.
+*DSP*: multipliers. *Stages*: cycles from a stored key to whether it matches.
 
-| condition | agree | pairs | candidates | LUT4 | predicted | plan |
-|---|---|---|---|---|---|---|
+| condition | agree | pairs | candidates | LUT4 | predicted | DSP | stages | plan |
+|---|---|---|---|---|---|---|---|---|
 """
 BANDS = """
 Two 32-bit bands, on ECP5: {alone:.0f} LUT4 a comparison by itself, its comparators and the Boolean tree. The codes of
@@ -155,7 +157,7 @@ def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bo
         if name != "cpu":
             candidates = result.counters.get("candidates", result.counters["matches"])
     query = case.query()
-    plan = make_plan(query.predicate)
+    plan = plan_for(query, capacity=64, lanes=LANES, probes=PROBES)
     config = {"predicate": case.name, "group": case.group, "on": case.on, "agree": agree, "plan": summary(plan),
               "pairs": len(expected), "candidates": candidates, **figures(query, plan, mapped=mapped)}
     out.add("agree", float(np.mean(list(agree.values()))), "of back ends", config,
@@ -166,7 +168,8 @@ def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bo
 def summary(plan: Plan) -> str:
     """The plan in a line."""
     widths = {side: "+".join(str(slot.key.width) for slot in plan.slots(side)) for side in "rs"}
-    tests = f"{len(plan.tests)} test{'s' if len(plan.tests) > 1 else ''}"
+    tests = " and ".join(f"{n} {name}{'s' if n > 1 else ''}" for n, name in ((len(plan.tests), "test"),
+                                                                             (len(plan.sums), "sum")) if n)
     decided = "" if plan.residual is None else "; verified"
     return f"{tests}, keys of R {widths['r']}, of S {widths['s']} bits{decided}"
 
@@ -182,9 +185,9 @@ def page(data: dict[str, Any]) -> str:
         shown = c["on"].replace("|", "\\|")
         parts.append(f"| `{shown}` | {sum(c['agree'].values())} of {len(c['agree'])} | {c['pairs']} | "
                      f"{'' if c['candidates'] is None else c['candidates']} | {c['lut4']} | {c['lut4_predicted']} | "
-                     f"{c['plan']} |\n")
+                     f"{c.get('dsp', 0)} | {c['stages']} | {c['plan']} |\n")
     (alone,) = (r["value"] for r in of_bands if r["config"]["codes"] == "not counted")
-    parts = [HEAD.format(stages=c["stages"]), *parts, BANDS.format(alone=alone)]
+    parts = [HEAD, *parts, BANDS.format(alone=alone)]
     for row in of_bands:
         c = row["config"]
         if c["codes"] == "included":

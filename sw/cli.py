@@ -11,7 +11,7 @@ from typing import Any
 
 from .cost import FAMILIES
 from .device.api import PAIR, Device
-from .device.circuit import configure, settings
+from .device.circuit import configure, plan_for, settings
 from .device.registers import REGION_COUNTERS
 from .device.registry import DEVICES, device
 from .device.wire import CORE_KINDS, check_parameters
@@ -29,7 +29,6 @@ from .explain import explain
 from .files import check_output, read_table, write_table
 from .join import JoinResult, execute
 from .lang.order import parse_order
-from .lang.plan import make_plan
 from .lang.query import Query
 from .lang.schema import Schema
 from .schema_text import parse_schema
@@ -340,7 +339,7 @@ def _verilog(args: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
-    plan = make_plan(query.predicate)
+    plan = plan_for(query, **options)
     config = configure(query, plan, **options)
     words = settings(query, config, verified=plan.residual is not None)  # refuses what it cannot run
     described = {**sidecar(config), "settings": words,

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from .cost.cells import check_family
 from .cost.text import cost_lines
-from .device.circuit import configure, settings
+from .device.circuit import configure, plan_for, settings
 from .device.core_kind import CoreKind, choose_core
 from .device.wire import Configuration
 from .errors import SplitJoinError
 from .lang.ir import text
 from .lang.leading import is_equality, leading_tests, tests_nothing
 from .lang.passes.pipeline import program, stages
-from .lang.plan import Plan, make_plan
+from .lang.plan import Plan, Sums, make_plan
 from .lang.plan_text import plan_lines
 from .lang.query import Query
 from .lang.schema import Side
@@ -33,11 +33,15 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
              f"order       {query.order}"]
-    plan = make_plan(query.predicate)
+    host = make_plan(query.predicate)
+    try:
+        plan = plan_for(query, cores=cores, capacity=capacity, lanes=lanes, probes=probes, core=core)
+    except SplitJoinError:  # said below, where it is met again
+        plan = make_plan(query.predicate, "instead")
     if passes:
-        lines += _passes(query)
+        lines += _passes(query, plan)
     lines += plan_lines(plan)
-    others = [f"cpu         yes: {_cpu(plan)}", "golden      yes"]
+    others = [f"cpu         yes: {_cpu(host)}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
     try:
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
                            lanes=lanes, probes=probes, core=core)
@@ -48,10 +52,19 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
     return "\n".join([*lines, *_circuit(config, chosen), *cost_lines(config, family), *others])
 
 
-def _passes(query: Query) -> Iterator[str]:
-    """The condition after each pass that changed it; of a plan, the lines that are new."""
-    before = program(query.predicate)
-    for step, now in stages(query.predicate):
+def _own_tests(plan: Plan) -> Iterator[str]:
+    """What the CPU engine tests where circuits have sum tests."""
+    for line in plan_lines(plan):
+        label, said = line.split(maxsplit=1)
+        if label in ("key", "test", "verified"):
+            yield f"  its own   {label} {said}"
+
+
+def _passes(query: Query, plan: Plan) -> Iterator[str]:
+    """The condition after each pass that changed it, on its way to ``plan``; of a plan, the lines that are new."""
+    sums: Sums = "none" if not plan.sums else "instead" if plan == make_plan(query.predicate, "instead") else "beside"
+    before = program(query.predicate, sums)
+    for step, now in stages(query.predicate, sums):
         if str(now) != str(before):
             yield f"pass        {step.name}: {step.what}"
             old = str(before).splitlines() if isinstance(before.whole, Plan) else []
@@ -97,5 +110,7 @@ def _circuit(config: Configuration, chosen: CoreKind) -> Iterator[str]:
            f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
     by = f" by {', '.join(f'T{j}' for j in chosen.index)}" if chosen.index else ""
     yield f"cores       {chosen.kind}{by}; {chosen.reason}"
+    sums = f" and {len(config.sums) * config.lanes * config.probes} sums" if config.sums else ""
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
-           f"{2 * len(config.tests) * config.lanes * config.probes} comparators a region; ABI {config.abi_hash:016x}")
+           f"{2 * len(config.tests) * config.lanes * config.probes} comparators{sums} a region; "
+           f"ABI {config.abi_hash:016x}")

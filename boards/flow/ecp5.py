@@ -33,6 +33,7 @@ class Cells:
     lut4: int
     ff: int
     block_ram: int
+    dsp: int = 0
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,9 @@ def cells(design: Design) -> dict[str, Cells]:
 
     out = {}
     for name in modules:
-        of = total(name, (*_LUT4, "TRELLIS_FF", "DP16KD"))
-        out[name] = Cells(sum(_LUT4[k] * of[k] for k in _LUT4), of["TRELLIS_FF"], of["DP16KD"])
+        of = total(name, (*_LUT4, "TRELLIS_FF", "DP16KD", "MULT18X18D"))
+        out[name] = Cells(sum(_LUT4[k] * of[k] for k in _LUT4), of["TRELLIS_FF"], of["DP16KD"],
+                          of["MULT18X18D"])
     return out
 
 

@@ -19,6 +19,7 @@ __all__ = ["MappedCells", "count", "mapped_cells"]
 _LUT = {"INV": 1, **{f"LUT{n}": 1 for n in range(1, 7)}, "LUT6_2": 1, "SRL16E": 1, "SRLC32E": 1, "RAM32X1D": 2,
         "RAM64X1D": 2, "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8}
 _FF = ("FDRE", "FDSE", "FDCE", "FDPE")
+_DSP = "DSP48E2"
 _BLOCK_RAM = {"RAMB18E2": 1, "RAMB36E2": 2}
 #: Cells that take neither.
 _FREE = ("CARRY4", "CARRY8", "MUXF7", "MUXF8", "MUXF9", "$scopeinfo")
@@ -31,6 +32,7 @@ class MappedCells:
     lut: int
     ff: int
     block_ram: int
+    dsp: int = 0
 
 
 def mapped_cells(design: Design) -> MappedCells:
@@ -53,9 +55,9 @@ def mapped_cells(design: Design) -> MappedCells:
 
 def count(kinds: dict[str, int]) -> MappedCells:
     """``kinds``: cell type → how many. Raises `ToolError` for a cell whose size is not known here."""
-    unknown = set(kinds) - {*_LUT, *_FF, *_BLOCK_RAM, *_FREE}
+    unknown = set(kinds) - {*_LUT, *_FF, *_BLOCK_RAM, _DSP, *_FREE}
     if unknown:
         raise ToolError(f"every mapped cell's size must be known, but Yosys used {', '.join(sorted(unknown))}; is its "
                         f"version another one?")
     return MappedCells(sum(n * _LUT.get(kind, 0) for kind, n in kinds.items()), sum(kinds.get(kind, 0) for kind in _FF),
-                       sum(n * _BLOCK_RAM.get(kind, 0) for kind, n in kinds.items()))
+                       sum(n * _BLOCK_RAM.get(kind, 0) for kind, n in kinds.items()), kinds.get(_DSP, 0))

@@ -1,4 +1,4 @@
-"""The predicate as a datapath: interval tests on integer keys, combined by AND and OR, for many pairs a cycle."""
+"""The predicate as a datapath: interval and sum tests on integer keys, combined by AND and OR, many pairs a cycle."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from operator import and_, or_
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import Configuration, Tree
+from splitjoin.device.wire import SUM_STAGES, Configuration, Tree
 
 from ..layouts import other, struct
 from ..tech.order import Order, order_of
 from ..tech.target import family
+from .delays import Delays
+from .sums import sum_test
 
 __all__ = ["Matcher"]
 
@@ -23,6 +25,9 @@ class Matcher(wiring.Component):
     The bounds of the batch under comparison stand in registers next to their comparators, and so do those of the batch
     that is being collected: a new batch takes over between two cycles. Keys and bounds are held and compared in codes
     of the family that the circuit is built for (`splitjoin.hw.tech.order`).
+
+    What a later stage compares comes later: keys, and with them everything about a batch, are delayed where they are
+    one for many pairs, so that only outcomes are registered for each pair.
 
     Ports:
         ``keys``: the stored tuples of stream ``side``, one a lane.
@@ -45,60 +50,97 @@ class Matcher(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from keys to match: the codes, the comparators, the Boolean tree."""
+        """Cycles from keys to match: the codes, the tests, the Boolean tree."""
         return self._config.stages
 
     def elaborate(self, platform) -> Module:
         m = Module()
         config, built_for = self._config, family(platform)
-        slots = [r if self._side == "r" else s for r, s in config.tests]  # of each test, the key that it is about
+        n = "rs".index(self._side)
+        slots = [test[n] for test in config.tests]  # of each test, the key that it is about
         widths = dict(config.keys(self._side).fields)
         orders = [order_of(built_for, widths[f"key{slot}"]) for slot in slots]
 
         # Everything arrives coded, a cycle later; registers of data need no reset.
-        swap = Signal()
-        m.d.sync += swap.eq(self.swap)
-        coded = []
+        swaps, loads = (Delays(m, value, name, reset_less=False)
+                        for value, name in ((self.swap, "swap"), (self.load, "load")))
+        coded: dict[str, Delays] = {}
         for j, order in enumerate(orders):
             for end in ("lo", "hi"):
-                code = Signal(order.bits, name=f"{end}{j}", reset_less=True)
-                with m.If(~self.hold):
-                    m.d.sync += code.eq(order.bound(self.bounds[f"{end}{j}"]))
-                coded.append(code)
-        lanes: list[list[Signal]] = []
+                coded[f"{end}{j}"] = self._taken(m, f"{end}{j}", order.bound(self.bounds[f"{end}{j}"]))
+        for j, sum_ in enumerate(config.sums):
+            for name in [f"at{j}_{axis}" for axis in range(len(sum_.axes))] + [f"limit{j}"] * sum_.limited:
+                coded[name] = self._taken(m, name, self.bounds[name])
+        lanes: list[dict[str, Delays]] = []
         for lane, keys in enumerate(self.keys):
-            codes: dict[int, Signal] = {}
+            codes: dict[str, Delays] = {}
             for slot, order in zip(slots, orders, strict=True):
-                if slot not in codes:
-                    codes[slot] = Signal(order.bits, name=f"key{slot}_{lane}", reset_less=True)
-                    m.d.sync += codes[slot].eq(order.key(keys[f"key{slot}"]))
-            lanes.append([codes[slot] for slot in slots])
+                if f"code{slot}" not in codes:
+                    codes[f"code{slot}"] = Delays(m, order.key(keys[f"key{slot}"]), f"code{slot}_{lane}")
+            for sum_ in config.sums:
+                for key in [(axis.r, axis.s)[n] for axis in sum_.axes] + [sum_.rest[n]]:
+                    if key is not None and f"key{key}" not in codes:
+                        codes[f"key{key}"] = Delays(m, keys[f"key{key}"], f"key{key}_{lane}")
+            lanes.append(codes)
 
         for probe in range(config.probes):
-            bounds = []
-            for code in coded:
-                collected = Signal.like(code, name=f"collected{probe}_{code.name}")
-                held = Signal.like(code, name=f"held{probe}_{code.name}")
-                with m.If(self.load[probe]):
-                    m.d.sync += collected.eq(code)
-                with m.If(swap):
-                    m.d.sync += held.eq(collected)
-                bounds.append(held)
-            for lane, keys in enumerate(lanes):
-                tests = _compare(m, f"{probe}_{lane}", orders, keys, bounds)
+            held = _Held(m, probe, coded, loads, swaps)
+            for lane, codes in enumerate(lanes):
+                name = f"{probe}_{lane}"
+                tests = _compare(m, name, config, slots, orders, codes, held)
+                tests += [self._sum(m, f"sum{j}_{name}", j, codes, held) for j in range(len(config.sums))]
                 m.d.sync += self.match[probe * config.lanes + lane].eq(_combine(config.tree, tests))
         return m
 
+    def _taken(self, m: Module, name: str, value: Value) -> Delays:
+        taken = Signal(len(value), name=name, reset_less=True)
+        with m.If(~self.hold):
+            m.d.sync += taken.eq(value)
+        return Delays(m, taken, name)
 
-def _compare(m: Module, name: str, orders: list[Order], keys: list[Signal], bounds: list[Signal]) -> list[Value]:
-    """The tests of one pair, a cycle later."""
-    tests = []
-    for j, (order, key) in enumerate(zip(orders, keys, strict=True)):
-        low, high = bounds[2 * j:2 * j + 2]
+    def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held) -> Value:
+        sum_, n = self._config.sums[j], "rs".index(self._side)
+        rest = sum_.rest[n]
+        return sum_test(
+            m, name, sum_, [codes[f"key{(axis.r, axis.s)[n]}"].at(1) for axis in sum_.axes],
+            [held.at(f"at{j}_{axis}", 1) for axis in range(len(sum_.axes))],
+            None if rest is None else codes[f"key{rest}"].at(SUM_STAGES),
+            held.at(f"limit{j}", SUM_STAGES) if sum_.limited else None)
+
+
+class _Held:
+    """What a probe of the batch under comparison brought, for keys that are so many cycles old."""
+
+    def __init__(self, m: Module, probe: int, coded: dict[str, Delays], loads: Delays, swaps: Delays):
+        self._m, self._probe, self._coded, self._loads, self._swaps = m, probe, coded, loads, swaps
+        self._held: dict[tuple[str, int], Signal] = {}
+
+    def at(self, name: str, age: int) -> Value:
+        """The field ``name`` for keys of ``age`` cycles ago."""
+        if (name, age) not in self._held:
+            m = self._m
+            code = self._coded[name].at(age - 1)
+            shown = f"{name}_{age}" if age > 1 else name
+            collected = Signal(len(code), name=f"collected{self._probe}_{shown}", reset_less=True)
+            held = Signal(len(code), name=f"held{self._probe}_{shown}", reset_less=True)
+            with m.If(self._loads.at(age - 1)[self._probe]):
+                m.d.sync += collected.eq(code)
+            with m.If(self._swaps.at(age)):
+                m.d.sync += held.eq(collected)
+            self._held[name, age] = held
+        return self._held[name, age]
+
+
+def _compare(m: Module, name: str, config: Configuration, slots: list[int], orders: list[Order],
+             codes: dict[str, Delays], held: _Held) -> list[Value]:
+    """The interval tests of one pair, when the sum tests are there."""
+    tests: list[Value] = []
+    for j, (order, slot) in enumerate(zip(orders, slots, strict=True)):
+        key = codes[f"code{slot}"].at(1)
         above, below = Signal(name=f"above{j}_{name}"), Signal(name=f"below{j}_{name}")
-        m.d.sync += [above.eq(order.above(m, f"ge{j}_{name}", key, low)),
-                     below.eq(order.below(m, f"le{j}_{name}", key, high))]
-        tests.append(above & below)
+        m.d.sync += [above.eq(order.above(m, f"ge{j}_{name}", key, held.at(f"lo{j}", 1))),
+                     below.eq(order.below(m, f"le{j}_{name}", key, held.at(f"hi{j}", 1)))]
+        tests.append(Delays(m, above & below, f"within{j}_{name}").at(config.stages - 3))
     return tests
 
 

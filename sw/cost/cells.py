@@ -84,25 +84,27 @@ def comparator(family: Family, width: int) -> int:
     return 2 * -(-halves // 2)
 
 
-def combine(family: Family, tree: object) -> int:
-    """LUTs of a Boolean ``tree`` over tests, each of which is the AND of two signals.
+def combine(family: Family, tree: object, inputs: int = 2) -> int:
+    """LUTs of a Boolean ``tree`` over tests, each of which is the AND of so many ``inputs``.
 
     Nodes are packed into LUTs as Chortle-crf does it (Francis, Rose, Vranesic: Chortle-crf, DAC 1991): the inputs of a
     gate by first fit, the fullest LUT first, each handing its one output on to the next that has room.
     """
-    luts, _ = _cover(tree, _INPUTS[family])
+    if isinstance(tree, int) and inputs == 1:
+        return 0
+    luts, _ = _cover(tree, _INPUTS[family], inputs)
     return luts + 1
 
 
-def _cover(tree: object, room: int) -> tuple[int, int]:
+def _cover(tree: object, room: int, inputs: int) -> tuple[int, int]:
     """LUTs below the LUT at the root of ``tree``, and how many inputs that one uses."""
     if isinstance(tree, int):
-        return 0, 2
+        return 0, inputs
     assert isinstance(tree, tuple)
-    parts = [_cover(part, room) for part in _operands(tree)]
+    parts = [_cover(part, room, inputs) for part in _operands(tree)]
     luts = sum(below for below, _ in parts)
     bins: list[int] = []
-    for used in sorted((inputs for _, inputs in parts), reverse=True):
+    for used in sorted((used for _, used in parts), reverse=True):
         _place(bins, used, room)
     while len(bins) > 1:
         bins.remove(max(bins))

@@ -20,9 +20,9 @@ from .core_kind import choose_core
 from .encode import Encoder, Words, decode, pack
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
 from .verify import Verifier
-from .wire import ROW_BITS, Configuration, ItemKind, Op, OrderMode, check_parameters
+from .wire import ROW_BITS, Axis, Configuration, ItemKind, Op, OrderMode, Sum, check_parameters
 
-__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "configure", "settings"]
+__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "configure", "plan_for", "settings"]
 
 
 #: What order none runs as where the host verifies the pairs; it drops the stars.
@@ -94,7 +94,7 @@ class CircuitDevice(Device):
 
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
-        plan = make_plan(query.predicate)
+        plan = self.plan(query)
         config = self.configuration(query, plan)
         words = settings(query, config, verified=plan.residual is not None)
         transport = self._connect(config)
@@ -106,9 +106,14 @@ class CircuitDevice(Device):
             transport.close()
             raise
 
+    def plan(self, query: Query) -> Plan:
+        """What tests its circuits make for ``query``."""
+        return plan_for(query, cores=self.cores, capacity=self.capacity, lanes=self.lanes, probes=self.probes,
+                        core=self.core)
+
     def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
         """The configuration that ``query`` needs on this device."""
-        return configure(query, plan or make_plan(query.predicate), cores=self.cores, capacity=self.capacity,
+        return configure(query, plan or self.plan(query), cores=self.cores, capacity=self.capacity,
                          fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes,
                          core=self.core, region_counters=self.region_counters)
 
@@ -122,20 +127,45 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
               ) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``."""
     _check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes, core=core)
-    windows = (query.window_r, query.window_s)
-    if capacity is None:
-        # A power of two from 64 on, so that few circuits serve all windows.
-        need = max(1024 if w.rows is None else -(-w.rows // cores) for w in windows)
-        capacity = 64
-        while capacity < min(need, 65536):
-            capacity *= 2
+    capacity = _capacity(query, cores, capacity)
     longest = _longest(query)
     chosen = choose_core(plan, core, capacity=capacity, lanes=lanes, probes=probes)
     return Configuration(
         keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
         fanin=fanin, lanes=lanes, probes=probes, core=chosen.kind, index=chosen.index, region_counters=region_counters,
-        time_bits=0 if longest is None else _time_bits(longest))
+        sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest))
+
+
+def plan_for(query: Query, *, cores: int = 4, capacity: int | None = None, lanes: int = 1, probes: int = 1,
+             core: str = "auto", **_: object) -> Plan:
+    """The plan of ``query`` for a circuit with these of its parameters: with sum tests, and with the interval tests
+    that they imply only where an index finds candidates by one.
+    """
+    _check_options(cores=cores, capacity=capacity, fanout=2, fanin=2, lanes=lanes, probes=probes, core=core)
+    plan = make_plan(query.predicate, "beside")
+    if not plan.sums:
+        return plan
+    chosen = choose_core(plan, core, capacity=_capacity(query, cores, capacity), lanes=lanes, probes=probes)
+    return plan if chosen.index else make_plan(query.predicate, "instead")
+
+
+def _capacity(query: Query, cores: int, capacity: int | None) -> int:
+    """``capacity``, or what the windows need: a power of two from 64 on, so that few circuits serve all windows."""
+    if capacity is not None:
+        return capacity
+    need = max(1024 if w.rows is None else -(-w.rows // cores) for w in (query.window_r, query.window_s))
+    found = 64
+    while found < min(need, 65536):
+        found *= 2
+    return found
+
+
+def _sums(plan: Plan) -> tuple[Sum, ...]:
+    return tuple(Sum(tuple(Axis(a.kind, r, s, a.bits, a.shift)
+                           for a, r, s in zip(t.relation.axes, t.r, t.s, strict=True)),
+                     max(t.relation.most, -1) if t.rest_r is not None or t.rest_s is not None else t.relation.limit,
+                     t.relation.above, (t.rest_r, t.rest_s)) for t in plan.sums)
 
 
 def _check_options(*, capacity: int | None, **others: object) -> None:

@@ -98,6 +98,9 @@ class Encoder:
             fields |= {f"key{i}": key for i, key in enumerate(codes.keys)}
             for j, (low, high) in enumerate(zip(codes.lows, codes.highs, strict=True)):
                 fields |= {f"lo{j}": low, f"hi{j}": high}
+            for j, (places, limits) in enumerate(zip(codes.places, codes.limits, strict=True)):
+                fields |= {f"at{j}_{n}": place for n, place in enumerate(places)}
+                fields |= {} if limits is None else {f"limit{j}": limits}
             fields |= self._cells.fields(side, codes)
             out[rows] = pack(whole, fields, n, config.input_record.words)
         return out

@@ -17,14 +17,17 @@ from typing import Any, Union
 from ..errors import UnsupportedError
 from .registers import REGISTERS
 
-__all__ = ["CORE_KINDS", "ROW_BITS", "WORD_BITS", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Span",
-           "Tree", "check_parameters", "item_record"]
+__all__ = ["CORE_KINDS", "ROW_BITS", "SUM_STAGES", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op",
+           "OrderMode", "Record", "Span", "Sum", "Tree", "check_parameters", "item_record"]
 
 WORD_BITS = 32
 #: Width of row ids on the wire.
 ROW_BITS = 32
 #: Raised whenever the meaning of a record or register changes without its layout doing so.
 ABI_VERSION = 2
+
+#: Cycles from keys to the outcome of a sum test: differences, what the axes add, the comparison.
+SUM_STAGES = 3
 
 #: What a device can be told to build cores as; ``auto`` leaves it to the query and the sub-window's size.
 CORE_KINDS = ("auto", "scan", "hash", "bucket")
@@ -98,6 +101,47 @@ class Record:
         return out
 
 
+@dataclass(frozen=True)
+class Axis:
+    """What one key of each stream adds to a sum: 2^shift times the square or the absolute value of their difference, or
+    the number of bits in which they differ.
+
+    ``r``, ``s``: indices into ``keys_r`` and ``keys_s``. ``bits``: of the difference in two's complement, 2 to 64: a
+    probe brings a place of so many bits, and key less place is the difference. Of kind ``differing``, the width of
+    both keys and of the place.
+    """
+
+    kind: str
+    r: int
+    s: int
+    bits: int
+    shift: int = 0
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum test: whether all ``axes`` together come to at most ``limit``, or with ``above`` to more.
+
+    ``rest``: of R and S, the key that is added if the tuple is stored, or None. With one in either stream a probe
+    brings its limit, plus 1, so that 0 is none at all; ``limit`` is then the greatest that may come.
+    """
+
+    axes: tuple[Axis, ...]
+    limit: int
+    above: bool = False
+    rest: tuple[int | None, int | None] = (None, None)
+
+    @property
+    def limited(self) -> bool:
+        """Whether probes bring limits of their own."""
+        return self.rest != (None, None)
+
+    @property
+    def limit_bits(self) -> int:
+        """Width of a limit that a probe brings."""
+        return (self.limit + 1).bit_length()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
     """Everything a circuit is built for; two circuits with equal configurations are the same circuit.
@@ -106,7 +150,8 @@ class Configuration:
         keys_r, keys_s: Widths in bits (1 to 64) of the comparison keys that R's and S's tuples are stored with.
         tests: Per interval test the index into ``keys_r`` and into ``keys_s``: an R probe brings bounds for the S key,
             an S probe brings bounds for the R key.
-        tree: How the tests combine.
+        sums: Sum tests: per axis a probe brings its place, among the other stream's keys.
+        tree: How the tests combine; the sum tests are numbered on from the interval tests.
         cores: Join cores, 1 to 1024.
         capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536.
         fanout: Children of a distribution-tree node (b), 2 to 16.
@@ -135,6 +180,7 @@ class Configuration:
     index: tuple[int, ...] = ()
     region_counters: bool = False
     time_bits: int = 0
+    sums: tuple[Sum, ...] = ()
 
     def __post_init__(self) -> None:
         check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
@@ -152,6 +198,23 @@ class Configuration:
         for a, b in self.tests:
             _check("a test", (a, b), _within(a, 0, len(self.keys_r) - 1) and _within(b, 0, len(self.keys_s) - 1),
                    "indices into the keys")
+        for sum_ in self.sums:
+            self._check_sum(sum_)
+
+    def _check_sum(self, sum_: Sum) -> None:
+        _check("axes of a sum", len(sum_.axes), len(sum_.axes) > 0, "one or more")
+        _check("the limit of a sum", sum_.limit, _within(sum_.limit, -1 if sum_.limited else 0, 2**63 - 2),
+               "0 to 2^63 - 2")
+        for axis in sum_.axes:
+            _check("the kind of an axis", axis.kind, axis.kind in ("square", "absolute", "differing"),
+                   "square, absolute or differing")
+            _check("the bits of an axis", axis.bits, _within(axis.bits, 1 if axis.kind == "differing" else 2, 64),
+                   "2 to 64")
+            _check("the shift of an axis", axis.shift, _within(axis.shift, 0, 63), "0 to 63")
+        for keys, used in ((self.keys_r, [a.r for a in sum_.axes] + [sum_.rest[0]]),
+                           (self.keys_s, [a.s for a in sum_.axes] + [sum_.rest[1]])):
+            _check("the keys of a sum", used, all(n is None or _within(n, 0, len(keys) - 1) for n in used),
+                   "indices into the keys")
 
     @property
     def window_capacity(self) -> int:
@@ -166,19 +229,24 @@ class Configuration:
     @property
     def stages(self) -> int:
         """Cycles that the predicate's datapath takes from a stored key to whether it matches."""
-        return 3
+        return 2 + SUM_STAGES if self.sums else 3
 
     def keys(self, side: str) -> Record:
         """The stored part of a tuple of stream ``side``."""
         return Record(tuple((f"key{i}", w) for i, w in enumerate(self.keys_r if side == "r" else self.keys_s)))
 
     def bounds(self, side: str) -> Record:
-        """What a *probe of* stream ``side`` brings: per test the closed interval for the other stream's key."""
+        """What a *probe of* stream ``side`` brings: per test the closed interval for the other stream's key; per sum
+        its place on each axis, and its limit where the sum has none of its own.
+        """
         other = self.keys_s if side == "r" else self.keys_r
         fields: list[tuple[str, int]] = []
         for j, (a, b) in enumerate(self.tests):
             width = other[b if side == "r" else a]
             fields += [(f"lo{j}", width), (f"hi{j}", width)]
+        for j, sum_ in enumerate(self.sums):
+            fields += [(f"at{j}_{n}", axis.bits) for n, axis in enumerate(sum_.axes)]
+            fields += [(f"limit{j}", sum_.limit_bits)] if sum_.limited else []
         return Record(tuple(fields))
 
     @property

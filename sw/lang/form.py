@@ -15,11 +15,12 @@ from .bounds import Relation
 from .ir import Cmp, Expr, sides, text
 from .keys import Key
 from .nulls import causes
-from .plan_text import key_text, relation_text
+from .plan_text import key_text, relation_text, sum_text
 from .schema import Side
+from .sums import SumRelation
 
-__all__ = ["FALSE", "TRUE", "Both", "Compared", "Form", "Junction", "OneSided", "Value", "form_text", "junction",
-           "present"]
+__all__ = ["FALSE", "TRUE", "Both", "Compared", "Form", "Junction", "Measured", "OneSided", "Value", "form_text",
+           "junction", "present"]
 
 Value = Literal["true", "false", "null"]
 
@@ -54,6 +55,13 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A comparison as a sum test, for circuits."""
+
+    relation: SumRelation
+
+
+@dataclass(frozen=True)
 class Junction:
     """Conjunction or disjunction; without operands, the constant true ("and") or false ("or")."""
 
@@ -61,7 +69,7 @@ class Junction:
     args: tuple[Form, ...]
 
 
-Form = Union[OneSided, Both, Compared, Junction]
+Form = Union[OneSided, Both, Compared, Measured, Junction]
 TRUE, FALSE = Junction("and", ()), Junction("or", ())
 
 
@@ -95,6 +103,8 @@ def form_text(form: Form) -> str:
         case Compared():
             said = " and ".join(relation_text(x, "R", "S") for x in form.relations)
             return f"<{said}; R = {key_text(form.r)}; S = {key_text(form.s)}>"
+        case Measured():
+            return f"<{sum_text(form.relation)}>"
         case Junction(args=()):
             return "TRUE" if form.op == "and" else "FALSE"
         case Junction():

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from .ir import Expr
 from .passes.pipeline import compiled
-from .planned import Main, Plan, Slot, Test
+from .passes.strength import Sums
+from .planned import Main, Plan, Slot, SumTest, Test
 
-__all__ = ["Main", "Plan", "Slot", "Test", "make_plan"]
+__all__ = ["Main", "Plan", "Slot", "SumTest", "Sums", "Test", "make_plan"]
 
 
-def make_plan(predicate: Expr) -> Plan:
-    """Plan ``predicate``, whatever it is: what tests cannot decide is in the residual."""
-    return compiled(predicate)
+def make_plan(predicate: Expr, sums: Sums = "none") -> Plan:
+    """Plan ``predicate``, whatever it is: what tests cannot decide is in the residual.
+
+    ``sums``: for circuits, which compute what no interval test says: "instead" of the interval tests that it implies,
+    or "beside" them, for an index to find candidates by.
+    """
+    return compiled(predicate, sums)

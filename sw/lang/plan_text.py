@@ -9,11 +9,12 @@ from .bounds import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrd
 from .ir import text
 from .keys import ExactKey, FloatKey, Key, PrefixKey, TextKey, WideKey
 from .linear import ExactRelation, Term
+from .sums import Axis, SumRelation
 
 if TYPE_CHECKING:
-    from .planned import Plan, Slot, Test
+    from .planned import Plan, Slot, SumTest, Test
 
-__all__ = ["key_text", "plan_lines", "relation_text", "tree_text"]
+__all__ = ["key_text", "plan_lines", "relation_text", "sum_text", "tree_text"]
 
 
 def key_text(key: Key) -> str:
@@ -57,6 +58,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
             yield f"key         {side.upper()}{n}: {_slot(slot)}, {slot.key.width} bits"
     for n, test in enumerate(plan.tests):
         yield f"test        T{n}: {_test(test)}"
+    for n, sum_ in enumerate(plan.sums, len(plan.tests)):
+        yield f"test        T{n}: {_sum_test(sum_)}"
     yield f"combined    {tree_text(plan.tree)}"
     if plan.residual is not None:
         yield f"verified    on the host, of the pairs that the tests let through: {text(plan.residual)}"
@@ -73,6 +76,30 @@ def tree_text(tree: object) -> str:
     assert isinstance(tree, tuple)
     op, *args = tree
     return "(" + f" {str(op).upper()} ".join(map(tree_text, args)) + ")"
+
+
+def sum_text(relation: SumRelation) -> str:
+    """``relation`` with its keys written out."""
+    axes = [_axis(a, f"({_terms(a.r.terms)})", f"({_terms(a.s.terms)})") for a in relation.axes]
+    rest = [_terms(key.terms) for key in (relation.r, relation.s) if key is not None]
+    return f"{' + '.join(axes + rest)} {'>' if relation.above else '<='} {relation.limit}"
+
+
+def _sum_test(test: SumTest) -> str:
+    relation = test.relation
+    axes = [_axis(a, f"R{r}", f"S{s}") for a, r, s in zip(relation.axes, test.r, test.s, strict=True)]
+    rest = [f"{side}{n}" for side, n in (("R", test.rest_r), ("S", test.rest_s)) if n is not None]
+    limit = f"; the limit less its own {' or '.join(rest)}" if rest else ""
+    return (f"{' + '.join(axes + rest)} {'>' if relation.above else '<='} {relation.limit}, added up in the circuit; "
+            f"a probe brings its own place on each axis{limit}")
+
+
+def _axis(axis: Axis, r: str, s: str) -> str:
+    times = f"{2**axis.shift}·" if axis.shift else ""
+    if axis.kind == "differing":
+        return f"{times}bit_count({r} ^ {s})"
+    difference = f"{r} - {s}" + (f" {'+' if axis.c > 0 else '-'} {abs(axis.c)}" if axis.c else "")
+    return times + (f"({difference})²" if axis.kind == "square" else f"|{difference}|")
 
 
 def _slot(slot: Slot) -> str:

@@ -17,8 +17,9 @@ from .form import OneSided
 from .ir import Expr
 from .keys import Key
 from .linear import ExactRelation
+from .sums import SumRelation
 
-__all__ = ["Main", "Plan", "Slot", "Test", "Tree"]
+__all__ = ["Main", "Plan", "Slot", "SumTest", "Test", "Tree"]
 
 #: A positive Boolean combination of tests, as `splitjoin.device.wire.Tree`.
 Tree = int | tuple[object, ...]
@@ -53,6 +54,17 @@ class Test:
 
 
 @dataclass(frozen=True)
+class SumTest:
+    """One sum test: of each axis the slots of its keys, and those of the keys beside them; None where there is none."""
+
+    relation: SumRelation
+    r: tuple[int, ...]
+    s: tuple[int, ...]
+    rest_r: int | None = None
+    rest_s: int | None = None
+
+
+@dataclass(frozen=True)
 class Main:
     """The test that an index core finds candidates by.
 
@@ -73,7 +85,8 @@ class Main:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a predicate maps onto interval tests.
+    """How a predicate maps onto interval tests, and for circuits onto sum tests beside them. In ``tree`` the sum tests
+    follow the interval tests.
 
     ``residual``: None where the tests decide. Else the tests are necessary only, and a pair for which they hold is a
     result exactly if this condition is true as well. ``reasons`` says, for every comparison that the tests do not
@@ -88,6 +101,7 @@ class Plan:
     residual: Expr | None = None
     reasons: tuple[str, ...] = ()
     main: Main | None = None
+    sums: tuple[SumTest, ...] = ()
 
     def slots(self, side: str) -> tuple[Slot, ...]:
         """The keys that stream ``side`` is stored with."""
@@ -95,6 +109,6 @@ class Plan:
 
     @property
     def required(self) -> tuple[int, ...]:
-        """The tests that must hold for every match: those that stand in the outermost AND, or alone."""
+        """The interval tests that must hold for every match: those that stand in the outermost AND, or alone."""
         args = self.tree[1:] if isinstance(self.tree, tuple) and self.tree[0] == "and" else (self.tree,)
-        return tuple(j for j in args if isinstance(j, int))
+        return tuple(j for j in args if isinstance(j, int) and j < len(self.tests))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from .. import build
-from ..form import FALSE, TRUE, Both, Compared, Form, Junction, OneSided, Value, junction
+from ..form import FALSE, TRUE, Both, Compared, Form, Junction, Measured, OneSided, Value, junction
 from ..ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or, sides
 from ..nulls import causes, may_be_null
 from ..types import BOOL, EXACT, Bool, Float
@@ -137,5 +137,5 @@ def _complement(form: Form) -> Form:
             return junction("or", (_null(cmp.a), _null(cmp.b), Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
         case Junction():
             return junction("or" if form.op == "and" else "and", (_complement(a) for a in form.args))
-        case Compared():
-            raise AssertionError("comparisons are interval tests only when nothing is negated any more")
+        case Compared() | Measured():
+            raise AssertionError("comparisons are tests only when nothing is negated any more")

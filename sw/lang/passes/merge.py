@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..bounds import Relation, Unit
-from ..form import Compared, Form, Junction, OneSided, form_text
+from ..form import Compared, Form, Junction, Measured, OneSided, form_text
 from ..ir import Lit
 from ..keys import ExactKey, Key, UnitKey
-from ..plan_text import key_text, relation_text
+from ..plan_text import key_text, relation_text, sum_text
+from ..sums import SumRelation
 from ..types import BOOL
 from .split import Split
 
-__all__ = ["Leaf", "Node", "merge", "node_text"]
+__all__ = ["Leaf", "Node", "SumLeaf", "merge", "node_text"]
 
 
 @dataclass
@@ -28,8 +29,15 @@ class Leaf:
     guards: dict[str, list[OneSided]] = field(default_factory=lambda: {"r": [], "s": []})
 
 
+@dataclass(frozen=True)
+class SumLeaf:
+    """A sum test."""
+
+    relation: SumRelation
+
+
 #: A leaf, or ("and" | "or", nodes…).
-Node = Leaf | tuple[object, ...]
+Node = Leaf | SumLeaf | tuple[object, ...]
 
 
 def merge(terms: Split) -> Node:
@@ -46,6 +54,8 @@ def node_text(node: Node) -> str:
         guards = "; ".join(form_text(g) for side in ("r", "s") for g in node.guards[side])
         return (f"<{said}; R = {key_text(node.keys['r'])}; S = {key_text(node.keys['s'])}"
                 f"{'; if ' + guards if guards else ''}>")
+    if isinstance(node, SumLeaf):
+        return f"<{sum_text(node.relation)}>"
     op, *args = node
     inner = "\n".join(node_text(a) for a in args)  # type: ignore[arg-type]  # a tuple is ("and" | "or", nodes…)
     return f"{op}\n" + "\n".join("  " + line for line in inner.splitlines())
@@ -55,6 +65,8 @@ def _node(form: Form) -> Node:
     match form:
         case Compared():
             return Leaf({"r": form.r, "s": form.s}, list(form.relations))
+        case Measured():
+            return SumLeaf(form.relation)
         case OneSided():
             return _guarded(_unit(), [form])
         case Junction(op="and"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ..form import TRUE, Both, Compared, Form, Junction, OneSided, form_text, junction
+from ..form import TRUE, Both, Compared, Form, Junction, Measured, OneSided, form_text, junction
 from ..ir import And, Expr, text
 from ..plan_text import plan_lines
 from ..planned import Plan
@@ -23,7 +23,7 @@ from .merge import Node, merge, node_text
 from .narrow import narrow
 from .share import share
 from .split import Split, split
-from .strength import reduced
+from .strength import Sums, reduced
 
 __all__ = ["PASSES", "Pass", "Program", "compiled", "program", "stages"]
 
@@ -46,6 +46,8 @@ class Program:
 
     parts: tuple[Part, ...]
     whole: Split | Node | Plan | None = None
+    #: What becomes of comparisons that are sum tests (see `.strength`).
+    sums: Sums = "none"
 
     def __str__(self) -> str:
         """The stable text form."""
@@ -68,22 +70,23 @@ class Pass:
     run: Callable[[Program], Program]
 
 
-def program(predicate: Expr) -> Program:
+def program(predicate: Expr, sums: Sums = "none") -> Program:
     """Condition ``predicate`` as no pass has seen it yet."""
-    return Program(tuple(Part(p, p) for p in (predicate.args if isinstance(predicate, And) else (predicate,))))
+    parts = predicate.args if isinstance(predicate, And) else (predicate,)
+    return Program(tuple(Part(p, p) for p in parts), sums=sums)
 
 
-def stages(predicate: Expr) -> Iterator[tuple[Pass, Program]]:
+def stages(predicate: Expr, sums: Sums = "none") -> Iterator[tuple[Pass, Program]]:
     """Every pass and the program as it leaves it."""
-    now = program(predicate)
+    now = program(predicate, sums)
     for step in PASSES:
         now = step.run(now)
         yield step, now
 
 
-def compiled(predicate: Expr) -> Plan:
+def compiled(predicate: Expr, sums: Sums = "none") -> Plan:
     """The plan of condition ``predicate``, whatever it is: what tests cannot decide is in its residual."""
-    now = program(predicate)
+    now = program(predicate, sums)
     for step in PASSES:
         now = step.run(now)
     assert isinstance(now.whole, Plan)
@@ -98,14 +101,14 @@ def _expressions(function: Callable[[Expr], Expr]) -> Callable[[Program], Progra
     return run
 
 
-def _forms(function: Callable[[Form, list[str]], Form]) -> Callable[[Program], Program]:
-    def of(part: Part) -> Part:
-        assert isinstance(part.now, (OneSided, Both, Compared, Junction))
+def _forms(function: Callable[[Form, list[str], Sums], Form]) -> Callable[[Program], Program]:
+    def of(part: Part, sums: Sums) -> Part:
+        assert isinstance(part.now, (OneSided, Both, Compared, Measured, Junction))
         undecided = list(part.undecided)
-        made = function(part.now, undecided)
+        made = function(part.now, undecided, sums)
         return replace(part, now=made, undecided=tuple(dict.fromkeys(undecided)))
 
-    return lambda now: replace(now, parts=tuple(map(of, now.parts)))
+    return lambda now: replace(now, parts=tuple(of(p, now.sums) for p in now.parts))
 
 
 def _narrow(now: Program) -> Program:
@@ -158,7 +161,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("lift", "CASE, least and greatest are lifted out of comparisons", _lift),
     Pass("logic", "three-valued logic becomes two-valued", _logic),
     Pass("strength", "comparisons become simpler ones", _forms(reduced)),
-    Pass("bounds", "comparisons become interval tests", _forms(bounded)),
+    Pass("bounds", "comparisons become interval tests", _forms(lambda form, undecided, sums: bounded(form, undecided))),
     Pass("split", "terms of one stream become selections at ingress", _split),
     Pass("merge", "tests of one pair of keys become one", _merge),
     Pass("share", "equal keys and tests become one", _share),

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import cast
 
 from ..keys import ExactKey, Key
-from ..planned import Plan, Slot, Test, Tree
+from ..planned import Plan, Slot, SumTest, Test, Tree
 from ..schema import Side
-from .merge import Leaf, Node
+from ..sums import SumRelation
+from .merge import Leaf, Node, SumLeaf
 
 __all__ = ["share"]
 
@@ -21,8 +22,11 @@ __all__ = ["share"]
 def share(node: Node) -> Plan:
     """The plan of tests ``node``, without a residual."""
     leaves: dict[tuple[Slot, Slot, frozenset[object]], tuple[int, Leaf]] = {}
+    sums: dict[SumRelation, int] = {}  # numbered from −1 down until it is known how many leaves there are
 
     def number(inner: Node) -> Tree:
+        if isinstance(inner, SumLeaf):
+            return sums.setdefault(inner.relation, -1 - len(sums))
         if not isinstance(inner, Leaf):
             op, *args = inner
             return _combined(str(op), [number(cast(Node, a)) for a in args])
@@ -40,7 +44,22 @@ def share(node: Node) -> Plan:
             order[j] = len(tests)
             tests.append(Test(slots_r.setdefault(r, len(slots_r)), slots_s.setdefault(s, len(slots_s)),
                               tuple(leaf.relations)))
-    return Plan(tuple(slots_r), tuple(slots_s), tuple(tests), _renumbered(tree, order))
+    sum_tests: list[SumTest] = []
+    for relation, j in sums.items():
+        if j in used:
+            order[j] = len(tests) + len(sum_tests)
+            sum_tests.append(_sum_test(relation, slots_r, slots_s))
+    return Plan(tuple(slots_r), tuple(slots_s), tuple(tests), _renumbered(tree, order), sums=tuple(sum_tests))
+
+
+def _sum_test(relation: SumRelation, slots_r: dict[Slot, int], slots_s: dict[Slot, int]) -> SumTest:
+    """``relation`` with its keys among the slots, to which they are added."""
+    def place(key: Key | None, slots: dict[Slot, int]) -> int | None:
+        return None if key is None else slots.setdefault(Slot(key), len(slots))
+
+    axes = [(cast(int, place(a.r, slots_r)), cast(int, place(a.s, slots_s))) for a in relation.axes]
+    return SumTest(relation, tuple(r for r, _ in axes), tuple(s for _, s in axes),
+                   place(relation.r, slots_r), place(relation.s, slots_s))
 
 
 def _combined(op: str, args: list[Tree]) -> Tree:

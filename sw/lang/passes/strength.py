@@ -6,7 +6,9 @@ decide nothing at all; for what is none of these, what it implies takes its plac
 
 from __future__ import annotations
 
-from ..form import FALSE, TRUE, Both, Form, Junction, OneSided, junction, present
+from typing import Literal
+
+from ..form import FALSE, TRUE, Both, Form, Junction, Measured, OneSided, junction, present
 from ..ir import Cmp, Lit, sides
 from ..linear import Total
 from ..nulls import causes
@@ -14,26 +16,32 @@ from ..types import BOOL, Float, is_text
 from ..vector import constant
 from .bounds import NoInterval, direct
 from .float_strength import simpler_float
+from .measure import NoSum, sum_relation
 from .nonlinear import simpler
 
-__all__ = ["reduced"]
+__all__ = ["Sums", "reduced"]
 
 
-def reduced(form: Form, undecided: list[str]) -> Form:
-    """``form`` with simpler comparisons, until each is an interval test or implies one (see `.bounds.bounded`).
+#: Sum tests: none; in the place of what they decide; or with the interval tests that those imply beside them.
+Sums = Literal["none", "instead", "beside"]
+
+
+def reduced(form: Form, undecided: list[str], sums: Sums = "none") -> Form:
+    """``form`` with simpler comparisons, until each is an interval test or implies one (see `.bounds.bounded`), or is a
+    sum test.
 
     It is true for every pair for which ``form`` is, and for no other unless something is added to ``undecided``.
     """
     match form:
         case Both():
-            made = _comparison(form, undecided)
-            return form if made is None else reduced(made, undecided)
+            made = _comparison(form, undecided, sums)
+            return form if made is None else reduced(made, undecided, sums)
         case Junction():
-            return junction(form.op, [reduced(a, undecided) for a in form.args])
+            return junction(form.op, [reduced(a, undecided, sums) for a in form.args])
     return form
 
 
-def _comparison(part: Both, undecided: list[str]) -> Form | None:
+def _comparison(part: Both, undecided: list[str], sums: Sums) -> Form | None:
     """``part`` as simpler comparisons; None if it stays."""
     cmp = part.cmp
     if any(isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
@@ -52,7 +60,7 @@ def _comparison(part: Both, undecided: list[str]) -> Form | None:
             return FALSE
         present_ = () if made.args else present(cmp)
         return junction(made.op, (*(_halves(c, part) for c in made.args), *present_))
-    return _exact(part, undecided)
+    return _exact(part, undecided, sums)
 
 
 def _halves(parts: Cmp | tuple[Cmp, ...], of: Both) -> Form:
@@ -60,7 +68,7 @@ def _halves(parts: Cmp | tuple[Cmp, ...], of: Both) -> Form:
     return _part(parts, of) if isinstance(parts, Cmp) else junction("or", (_part(c, of) for c in parts))
 
 
-def _exact(part: Both, undecided: list[str]) -> Form | None:
+def _exact(part: Both, undecided: list[str], sums: Sums) -> Form | None:
     total, op = Total.compared(part.cmp)
     low, high = total.range
     if op == "<=" and high <= 0:
@@ -75,6 +83,15 @@ def _exact(part: Both, undecided: list[str]) -> Form | None:
     if not total.mixed:  # the columns of a stream cancel out
         return _part(total.cmp(op), part)
     made = simpler(total, op)
+    if sums != "none" and (made is None or made.why is not None):
+        try:
+            measured = junction("and", (Measured(sum_relation(total, op)), *present(part.cmp)))
+        except NoSum as error:
+            if str(error):
+                _beyond(part, str(error), undecided)
+        else:
+            bands = () if made is None or sums == "instead" else made.args
+            return junction("and", (measured, *(_part(cmp, part) for cmp in bands)))
     if made is None:
         _beyond(part, f"'{total.mixed[0]}' over both streams gives no interval", undecided)
         return junction("and", present(part.cmp))

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration
+from splitjoin.device.wire import Axis, Configuration, Sum
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.sim.bench.models import holds, pack
 from splitjoin.sim.bench.on_amaranth import simulate
@@ -19,18 +19,65 @@ def predicates(draw):
     return Configuration(keys_r=keys_r, keys_s=keys_s, tests=tuple(tests), tree=tree)
 
 
-@given(st.data(), predicates(), st.sampled_from("rs"), st.sampled_from([1, 2, 4]), st.sampled_from([1, 3, 8]))
-@settings(max_examples=30)
+@st.composite
+def sums(draw):
+    """A configuration with a sum test or two, most beside interval tests; limits of every size."""
+    width = st.sampled_from([1, 2, 5, 9, 17, 33, 64])
+    keys = tuple(draw(st.lists(width, min_size=2, max_size=3)))
+    found = []
+    for _ in range(draw(st.integers(1, 2))):
+        axes, most = [], 0
+        for _ in range(draw(st.integers(1, 3))):
+            kind, slot = draw(st.sampled_from(["square", "absolute", "differing"])), draw(st.integers(0, len(keys) - 1))
+            bits = keys[slot] if kind == "differing" else draw(st.integers(2, min(64, keys[slot] + 2)))
+            axes.append(Axis(kind, slot, slot, bits, draw(st.sampled_from([0, 0, 1, 3]))))
+            most += {"square": 4**bits, "absolute": 2**bits, "differing": bits}[kind]
+        rest = (draw(st.sampled_from([None, 0])), draw(st.sampled_from([None, 1])))
+        # No more than a squarer takes.
+        limit = draw(st.one_of(st.integers(0, 9), st.integers(0, 2**draw(st.integers(0, 60)))))
+        found.append(Sum(tuple(axes), limit, draw(st.booleans()), rest))
+    tests = draw(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=2))
+    leaves = st.integers(0, len(tests) + len(found) - 1)
+    tree = draw(st.recursive(leaves, lambda inner: st.tuples(st.sampled_from(["and", "or"]), inner, inner)))
+    return Configuration(keys_r=keys, keys_s=keys, tests=tuple(tests), tree=tree, sums=tuple(found))
+
+
+def sum_holds(sum_, side, key, bound):
+    """A sum test by the definition of its parts."""
+    n, j = "rs".index(side), bound["sum"]
+    total = 0
+    for number, axis in enumerate(sum_.axes):
+        stored, place = key[(axis.r, axis.s)[n]], bound[f"at{j}_{number}"]
+        difference = (stored - place) % 2**axis.bits
+        if difference >= 2**(axis.bits - 1):
+            difference -= 2**axis.bits
+        total += {"square": difference**2, "absolute": abs(difference),
+                  "differing": (stored ^ place).bit_count()}[axis.kind] << axis.shift
+    if sum_.rest[n] is not None:
+        total += key[sum_.rest[n]]
+    limit = bound[f"limit{j}"] - 1 if sum_.limited else sum_.limit
+    return total > limit if sum_.above else (total <= limit)
+
+
+@given(st.data(), st.one_of(predicates(), sums()), st.sampled_from("rs"), st.sampled_from([1, 2, 4]),
+       st.sampled_from([1, 3, 8]))
+@settings(max_examples=60)
 def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lanes, probes):
     """Batch by batch: the bounds are loaded while the keys of the batch before are compared."""
     config = replace(config, lanes=lanes, probes=probes)
     keys, bounds = config.keys(side), config.bounds("s" if side == "r" else "r")
 
     def values(width):
-        return st.one_of(st.sampled_from([0, 1, 2**width - 2, 2**width - 1]), st.integers(0, 2**width - 1))
+        near = st.integers(max(0, 2**(width - 1) - 5), min(2**width - 1, 2**(width - 1) + 5))
+        return st.one_of(st.sampled_from([0, 1, 2**width - 2, 2**width - 1]), st.integers(0, 2**width - 1), near)
+
+    limits = {f"limit{j}": sum_.limit + 1 for j, sum_ in enumerate(config.sums)}
 
     def records(record, count):
-        return st.lists(st.tuples(*(values(w) for _, w in record.fields)), min_size=count, max_size=count)
+        # A limit that a probe brings is the sum's own plus 1 at most.
+        fields = [st.one_of(st.integers(0, most), st.just(most)) if (most := limits.get(name)) is not None
+                  else values(w) for name, w in record.fields]
+        return st.lists(st.tuples(*fields), min_size=count, max_size=count)
 
     batches = data.draw(st.lists(st.tuples(records(bounds, probes), records(keys, lanes * (probes + 1))), min_size=1,
                                  max_size=3))
@@ -42,6 +89,8 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
                 for lane, key in enumerate(read):
                     tests = [bound[2 * j] <= key[r if side == "r" else s] <= bound[2 * j + 1]
                              for j, (r, s) in enumerate(config.tests)]
+                    named = dict(zip((name for name, _ in bounds.fields), bound, strict=True))
+                    tests += [sum_holds(sum_, side, key, named | {"sum": j}) for j, sum_ in enumerate(config.sums)]
                     word |= holds(config.tree, tests) << p * lanes + lane
             wanted.append(word)
 

@@ -12,9 +12,14 @@ from splitjoin.boards.flow.design import part_design, whole_design
 from splitjoin.cli import main
 from splitjoin.cost import FAMILIES, Cells, circuit, datapath
 from splitjoin.cost.cells import combine
+<<<<<<< HEAD
 from splitjoin.cost.region import region
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.core.region import Region
+=======
+from splitjoin.cost.text import cost_lines
+from splitjoin.device.wire import Axis, Configuration, Sum
+>>>>>>> 953044d (compiler, hls: squared, Manhattan and Hamming distances are added up in the circuit, exactly)
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
 
@@ -31,7 +36,7 @@ def test_committed_predictions_are_near_what_synthesis_reported() -> None:
     for row in rows:
         c = row["config"]
         assert c["lut4_predicted"] == pytest.approx(c["lut4"], rel=0.2), c
-        assert c["stages"] == 3
+        assert c["stages"] >= 3
 
 
 def test_committed_predictions_of_cores_and_circuits_are_near_too() -> None:
@@ -64,6 +69,25 @@ def test_a_datapath_mapped_anew(config: Configuration, side: str) -> None:
     assert predicted.total.ff == found.ff
     assert (predicted.total.block_ram, predicted.total.dsp) == (found.block_ram, 0)
     assert predicted.stages == config.stages
+
+
+SUMS = Configuration(
+    keys_r=(32, 16, 9), keys_s=(32, 16, 24), tests=((2, 2),), tree=("or", ("and", 0, 1), 2), lanes=2, probes=2,
+    sums=(Sum((Axis("square", 0, 0, 33), Axis("square", 1, 1, 17)), 2**31), Sum((
+        Axis("differing", 0, 0, 32), Axis("absolute", 1, 1, 17, 1)), 900, True, (2, None))))
+
+
+def test_a_datapath_with_sums() -> None:
+    side = "r"
+    mapped = ecp5.cells(part_design(Matcher(SUMS, side), "ecp5"))["part"]
+    cells = ultrascale.mapped_cells(part_design(Matcher(SUMS, side), "ultrascale"))
+    for family, lut, ff, dsp in (("ecp5", mapped.lut4, mapped.ff, mapped.dsp),
+                                 ("ultrascale", cells.lut, cells.ff, cells.dsp)):
+        predicted = datapath(SUMS, side, family)
+        assert predicted.total.lut == pytest.approx(lut, rel=0.2)
+        assert predicted.total.ff == pytest.approx(ff, rel=0.05)
+        assert predicted.total.dsp == dsp == 4 * 2
+        assert predicted.stages == SUMS.stages == 5
 
 
 def test_a_datapath_for_ultrascale() -> None:

@@ -1,6 +1,7 @@
 """Golden files of the compiler's passes, one each: conditions, and their text forms before and after the pass.
 
-A file lists conditions as ``on …`` lines. After a change that is meant, or with new such lines, write them again:
+A file lists conditions as ``on …`` lines, those for circuits as ``on instead: …`` or ``on beside: …`` (what becomes
+of the interval tests that sum tests imply). After a change that is meant, or with new such lines, write them again:
 python -m tests.sw.lang.passes.golden
 """
 
@@ -50,7 +51,8 @@ def written(path: Path) -> str:
     before = _FORMS[:_FORMS.index(name)] if name in _FORMS else ()
     parts = [f"# {name}: {step.what}\n"]
     for on in conditions(path):
-        now = program(predicate(on, R, S))
+        sums, _, condition = on.rpartition(": ")
+        now = program(predicate(condition, R, S), sums or "none")  # type: ignore[arg-type]  # one of Sums
         for p in PASSES:
             if p.name in before:
                 now = p.run(now)

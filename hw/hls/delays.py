@@ -1,0 +1,23 @@
+"""A value and what it was before, so far back as it is asked for."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal, Value
+
+__all__ = ["Delays"]
+
+
+class Delays:
+    """``value`` of so many cycles ago; registers are made when they are first asked for."""
+
+    def __init__(self, m: Module, value: Value, name: str, *, reset_less: bool = True):
+        self._m, self._name, self._reset_less = m, name, reset_less
+        self._values: list[Value] = [value]
+
+    def at(self, age: int) -> Value:
+        """The value of ``age`` cycles ago."""
+        while len(self._values) <= age:
+            later = Signal(len(self._values[0]), name=f"{self._name}_{len(self._values)}", reset_less=self._reset_less)
+            self._m.d.sync += later.eq(self._values[-1])
+            self._values.append(later)
+        return self._values[age]

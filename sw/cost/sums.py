@@ -1,0 +1,65 @@
+"""Cost of sum tests: differences, squares, absolute values, counts of bits, the sum and its comparison."""
+
+from __future__ import annotations
+
+from ..device.wire import Axis, Sum
+from ..lang.sums import axis_value_bits, kept_bits
+from .cells import Cells, Family
+from .elements import adder, gate
+
+__all__ = ["sum_pair"]
+
+#: LUTs that count the ones among eight differences of two bits, with what makes those of pairs.
+_COUNT = {"ecp5": 18, "ultrascale": 17}
+#: Widest factors of one multiplier, and of two: MULT18X18D, DSP48E2 (27 × 18 bits).
+_FACTORS = {"ecp5": (18, 18), "ultrascale": (18, 27)}
+
+
+def sum_pair(family: Family, test: Sum, rest: int | None) -> Cells:
+    """What ``test`` takes for a pair of stored tuple and probe, up to the register of its outcome.
+
+    ``rest``: the width of the stored key that is added, None for none.
+    """
+    total, widths, fits = Cells(lut=1, ff=1), [], 0
+    for axis in test.axes:
+        kept = kept_bits(axis.kind, axis.bits, axis.shift, test.limit)
+        total += _axis(family, axis, kept)
+        fits += axis.kind != "differing" and kept < axis.bits
+        widths.append(axis_value_bits(axis.kind, kept, axis.shift))
+    widths += [] if rest is None else [rest]
+    added, width = _added(family, widths)
+    compared = adder(family, max(width, test.limit_bits)) if test.limited else _constant(family, width)
+    return total + Cells(lut=added + compared + gate(family, fits + 1))
+
+
+def _axis(family: Family, axis: Axis, kept: int) -> Cells:
+    if axis.kind == "differing":
+        counts = [min(8, axis.bits - at) for at in range(0, axis.bits, 8)]
+        widths = [n.bit_length() for n in counts]
+        return Cells(lut=len(counts) * _COUNT[family] + _added(family, widths)[0],
+                     ff=sum(widths) + axis.bits.bit_length())
+    fits = kept < axis.bits
+    upper = axis.bits - kept + 1
+    cells = Cells(lut=adder(family, axis.bits) + (2 * gate(family, upper) + 1 if fits else 0), ff=kept + 2 * fits)
+    if axis.kind == "absolute":
+        # The negative, and the choice between both.
+        return cells + Cells(lut=adder(family, kept) + (kept * 3 // 2 if family == "ecp5" else kept * 2 // 3), ff=kept)
+    # Of wider factors two or four partial products are added up.
+    one, two = _FACTORS[family]
+    parts = 1 if kept <= one else 2 if kept <= two else 4
+    return cells + Cells(lut=(parts - 1) * adder(family, kept + 5), ff=2 * kept - 1, dsp=parts)
+
+
+def _added(family: Family, widths: list[int]) -> tuple[int, int]:
+    """Numbers of ``widths`` added up in pairs: LUTs, and the sum's width."""
+    luts = 0
+    while len(widths) > 1:
+        pairs = [max(widths[n:n + 2]) + 1 for n in range(0, len(widths) - 1, 2)]
+        luts += adder(family, *pairs)
+        widths = pairs + widths[2 * len(pairs):]
+    return luts, widths[0]
+
+
+def _constant(family: Family, width: int) -> int:
+    """A comparison with a constant: a carry bit a LUT4; three bits a LUT6."""
+    return adder(family, width) if family == "ecp5" else -(-width // 3)
