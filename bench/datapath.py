@@ -29,7 +29,8 @@ def figures(query: Query, plan: Plan, *, mapped: bool) -> dict[str, Any]:
     """
     config = configure(query, plan, capacity=64, lanes=LANES, probes=PROBES)
     found = sum(lut4(config, side) for side in "rs") if mapped else None
-    return {"lut4": found, "dsp": sum(datapath(config, side).total.dsp for side in "rs"), "lut4_predicted": sum(datapath(config, side).total.lut for side in "rs"),
+    return {"lut4": found, "dsp": sum(datapath(config, side).total.dsp for side in "rs"),
+            "lut4_predicted": sum(datapath(config, side).total.lut for side in "rs"),
             "lut4_per_comparison": None if found is None else found / (2 * LANES * PROBES),
             "stages": config.stages, "lanes": LANES, "probes": PROBES}
 

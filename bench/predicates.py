@@ -1,4 +1,4 @@
-"""Forty-four conditions on every engine: who agrees with the golden model, what plan each gets, and what it costs.
+"""Forty-six conditions on every engine: who agrees with the golden model, what plan each gets, and what it costs.
 
 Conditions, columns and data are described in bench/predicates/*.toml. Run: python bench/predicates.py
 """
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import splitjoin
 from datapath import HOW, LANES, PROBES, bands, figures
-from record import Recorder
+from record import RESULTS, Recorder
 from splitjoin.device.api import PAIR, Items
 from splitjoin.device.circuit import plan_for
 from splitjoin.lang.plan import Plan
@@ -41,9 +41,9 @@ order included, is the golden model's. *Verified*: the interval tests let candid
 verifies; otherwise the tests decide.
 
 Circuits decide *sums* of squares, absolute values and differing bits beside interval tests; the CPU engine verifies
-these. *LUT4*: what Yosys maps the datapaths of a core to for ECP5 (two regions of one lane and four probes: eight comparisons
-a cycle), codes of keys and bounds included, the core around them not; *predicted*: what the [cost model](cost.md) says.
-*DSP*: multipliers. *Stages*: cycles from a stored key to whether it matches.
+these. *LUT4*: what Yosys maps the datapaths of a core to for ECP5 (two regions of one lane and four probes: eight
+comparisons a cycle), codes of keys and bounds included, the core around them not; *predicted*: what the [cost
+model](cost.md) says. *DSP*: multipliers. *Stages*: cycles from a stored key to whether it matches.
 
 | condition | agree | pairs | candidates | LUT4 | predicted | DSP | stages | plan |
 |---|---|---|---|---|---|---|---|---|
@@ -168,8 +168,8 @@ def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bo
 def summary(plan: Plan) -> str:
     """The plan in a line."""
     widths = {side: "+".join(str(slot.key.width) for slot in plan.slots(side)) for side in "rs"}
-    tests = " and ".join(f"{n} {name}{'s' if n > 1 else ''}" for n, name in ((len(plan.tests), "test"),
-                                                                             (len(plan.sums), "sum")) if n)
+    counts = ((len(plan.tests), "test"), (len(plan.sums), "sum"))
+    tests = " and ".join(f"{n} {name}{'s' if n > 1 else ''}" for n, name in counts if n)
     decided = "" if plan.residual is None else "; verified"
     return f"{tests}, keys of R {widths['r']}, of S {widths['s']} bits{decided}"
 
@@ -196,13 +196,36 @@ def page(data: dict[str, Any]) -> str:
     return "".join(parts)
 
 
+def _some(out: Recorder, names: list[str], back_ends: tuple[str, ...], *, mapped: bool) -> None:
+    """Rows of conditions ``names`` in the place of those of the last run, in the files' order."""
+    path = RESULTS / "predicates.json"
+    data = json.loads(path.read_text())
+    for case in cases():
+        if case.name in names:
+            measure(out, case, back_ends, mapped=mapped)
+    kept = [row for row in data["rows"] if row["config"].get("predicate") not in names] + out.rows
+    order = [case.name for case in cases()]
+    kept.sort(key=lambda row: order.index(row["config"]["predicate"]) if "predicate" in row["config"] else len(order))
+    if mapped:
+        path.write_text(json.dumps(data | {"rows": kept}, indent=1) + "\n")
+        PAGE.write_text(page(data | {"rows": kept}))
+
+
 def main() -> None:
     """Run all, write the results and the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="DuckDB and the CPU engine only, and no synthesis of "
                         "their datapaths; a minute")
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=[], help="these conditions alone; the rows "
+                        "of others stay as they were")
     args = parser.parse_args()
+    unknown = set(args.only) - {case.name for case in cases()}
+    if unknown:
+        parser.error(f"no condition is called {', '.join(sorted(unknown))}")
     out = Recorder("predicates", quick=args.quick)
+    if args.only:
+        _some(out, args.only, BACK_ENDS[:2] if args.quick else BACK_ENDS, mapped=not args.quick)
+        return
     for case in cases():
         measure(out, case, BACK_ENDS[:2] if args.quick else BACK_ENDS, mapped=not args.quick)
     bands(out)

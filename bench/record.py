@@ -26,6 +26,11 @@ class Recorder:
         shown = ", ".join(f"{k} {v}" for k, v in config.items())
         print(f"{metric:28} {value:>12,.4g} {unit:18} {shown}", flush=True)
 
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """All figures so far."""
+        return list(self._rows)
+
     def write(self, *, beside: bool = False) -> Path:
         """Write the file, whole or not at all. With ``beside`` its rows of other metrics than these stay."""
         mine = {row["metric"] for row in self._rows}

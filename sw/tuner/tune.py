@@ -5,18 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-<<<<<<< HEAD
-from ..device.circuit import configure, settings
+from ..device.circuit import configure, plan_for, settings
 from ..device.wire import CORE_KINDS, Configuration, check_parameters
 from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError
 from ..lang.plan import Plan, make_plan
-=======
-from ..cost.text import cells_text
-from ..device.circuit import configure, plan_for, settings
-from ..device.wire import check_parameters
-from ..errors import CapacityError, DeviceError, WindowError
-from ..lang.plan import Plan
->>>>>>> 953044d (compiler, hls: squared, Manhattan and Hamming distances are added up in the circuit, exactly)
 from ..lang.query import Query
 from ..lang.schema import Side
 from ..lang.types import UNIT_NS
@@ -53,22 +45,15 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     for name, value in (("rate", rate), ("latency", latency)):
         if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
             raise DeviceError(f"{name} must be a positive number, not {value!r}")
-<<<<<<< HEAD
     for name, value, top in (("matches", matches, math.inf), ("selectivity", selectivity, 1)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= top and value < math.inf):
             raise DeviceError(f"{name} must be a number from 0{'' if top == math.inf else f' to {top}'}, not {value!r}")
-    plan = make_plan(query.predicate)
+    plan = make_plan(query.predicate, "beside")
     check_parameters(core=core, cores=1 if cores is None else cores, capacity=65536, fanout=2, fanin=2,
-=======
-    if not (isinstance(matches, (int, float)) and 0 <= matches < math.inf):
-        raise DeviceError(f"matches must be a number from 0, not {matches!r}")
-    plan = plan_for(query, core="scan")
-    check_parameters(cores=1 if cores is None else cores, capacity=65536, fanout=2, fanin=2,
->>>>>>> 953044d (compiler, hls: squared, Manhattan and Hamming distances are added up in the circuit, exactly)
                      lanes=1 if lanes is None else lanes, probes=1 if probes is None else probes)
     windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
     load = _load(query, plan, windows, matches, selectivity)
-    bases, refused = _bases(query, plan, core)
+    bases, refused = _bases(query, core)
     # Refuses what no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
     wishes = Wishes(rate, latency, cores, lanes, probes)
@@ -83,14 +68,14 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
                     binding_text(found.wanted, wishes, found.best) if misses else "")
 
 
-def _bases(query: Query, plan: Plan, core: str) -> tuple[dict[str, Configuration], dict[str, str]]:
+def _bases(query: Query, core: str) -> tuple[dict[str, Configuration], dict[str, str]]:
     """Kind → a configuration with such cores, of those that are to be chosen among; and of others why they are not."""
     bases, refused = {}, {}
     for kind in CORE_KINDS:
         if core not in ("auto", kind) or kind == "auto":
             continue
         try:
-            bases[kind] = configure(query, plan, capacity=65536, core=kind)
+            bases[kind] = configure(query, plan_for(query, capacity=65536, core=kind), capacity=65536, core=kind)
         except UnsupportedError as error:
             if core == kind:
                 raise

@@ -12,14 +12,9 @@ from splitjoin.boards.flow.design import part_design, whole_design
 from splitjoin.cli import main
 from splitjoin.cost import FAMILIES, Cells, circuit, datapath
 from splitjoin.cost.cells import combine
-<<<<<<< HEAD
 from splitjoin.cost.region import region
-from splitjoin.device.wire import Configuration
-from splitjoin.hw.core.region import Region
-=======
-from splitjoin.cost.text import cost_lines
 from splitjoin.device.wire import Axis, Configuration, Sum
->>>>>>> 953044d (compiler, hls: squared, Manhattan and Hamming distances are added up in the circuit, exactly)
+from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
 
