@@ -1,7 +1,9 @@
 """The circuit in cycles: how well the scan uses its comparators, how long a probe takes, and seconds to build it.
 
-Run: python bench/circuits.py; with SPLITJOIN_BENCH_CORES=16 latency is measured for up to so many cores only, as models
-of more take minutes to build.
+Prints all figures of the circuit as tables, those of bench/index.py and bench/synthesis.py too, and draws each against
+the number of cores.
+
+Run: python bench/circuits.py; with SPLITJOIN_BENCH_CORES=16 latency is measured for up to so many cores only.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import splitjoin
+from against import draw, tables
 from band import ON, streams
 from record import Recorder, options_of
 from splitjoin.arrival import Arrivals, arrivals
@@ -126,14 +129,14 @@ def verilog(out: Recorder, cores: int, lanes: int = 1, probes: int = 1) -> None:
 
 def build(out: Recorder, cores: int, lanes: int = 1, probes: int = 1) -> None:
     """Seconds from Verilog to a compiled model."""
-    small, large = (_configuration(cores=k, lanes=lanes, probes=probes) for k in (1, cores))
+    other, measured = (_configuration(cores=k, lanes=lanes, probes=probes) for k in (3 - min(cores, 2), cores))
     with tempfile.TemporaryDirectory() as folder:
         cache, os.environ["SPLITJOIN_CACHE"] = os.environ.get("SPLITJOIN_CACHE"), folder
         try:
-            library(small)
-            to_verilog(large)
+            library(other)  # for Verilator's own library
+            to_verilog(measured)
             start = _cpu_seconds()
-            library(large)
+            library(measured)
             seconds = _cpu_seconds() - start
         finally:
             del os.environ["SPLITJOIN_CACHE"]
@@ -171,30 +174,31 @@ def texts(out: Recorder) -> None:
 
 
 def builds(out: Recorder) -> None:
-    """A model of many cores."""
-    build(out, 64)
-
-
-def quick(out: Recorder) -> None:
-    """A little of everything."""
-    scan_efficiency(out, 4, 128, "total", 2, 4)
-    latency(out, 4, 64)
-    verilog(out, 8)
-    build(out, 8)
+    """Models of few and of many cores."""
+    for cores in CORES:
+        build(out, cores)
+    build(out, 16, 2, 4)
 
 
 PARTS = {"scan": scans, "latency": latencies, "verilog": texts, "build": builds}
+#: A little of everything.
+QUICK: dict[str, Callable[[Recorder], None]] = {
+    "scan": lambda out: scan_efficiency(out, 4, 128, "total", 2, 4), "latency": lambda out: latency(out, 4, 64),
+    "verilog": lambda out: verilog(out, 8), "build": lambda out: build(out, 8)}
 
 
 def main() -> None:
     """All figures, or those of one part."""
     parser = options_of(__doc__ or "")
     parser.add_argument("--part", choices=PARTS, help="these figures only; the others in the file stay")
+    parser.add_argument("--tables", action="store_true", help="measure nothing: the tables and the picture only")
     options = parser.parse_args()
-    out = Recorder("circuits", quick=options.quick)
-    for part in [quick] if options.quick else [PARTS[options.part]] if options.part else PARTS.values():
-        part(out)
-    print(out.write(beside=options.part is not None))
+    for part in [] if options.tables else [options.part] if options.part else PARTS:
+        out = Recorder("circuits", quick=options.quick, part=part)
+        (QUICK if options.quick else PARTS)[part](out)
+        print(out.write())
+    print(tables())
+    print(draw())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Cores with an index: cycles per tuple in windows of 2^15, against a scan of the same.
 
-Run: python bench/index.py
+Run: python bench/index.py, which replaces these rows of bench/results/circuits.json
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def cycles_per_tuple(out: Recorder, condition: str, core: str, cores: int, windo
 def main() -> None:
     """All figures."""
     options = arguments(__doc__ or "")
-    out = Recorder("index", quick=options.quick)
+    out = Recorder("circuits", quick=options.quick, part="index")
     window = 2**10 if options.quick else 2**15
     for condition, core in (("equality", "hash"), ("one band", "bucket"), ("two bands", "bucket")):
         cycles_per_tuple(out, condition, core, 1, window, 500 if options.quick else 8000)

@@ -13,36 +13,48 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Recorder:
-    """Collects rows, prints each as it comes, and writes them when done."""
+    """Collects rows, prints each as it comes, and writes them when done.
 
-    def __init__(self, name: str, *, quick: bool):
+    Scripts that share a file have a ``part`` of it each: a run replaces the rows of its part, and the others' stay.
+    """
+
+    def __init__(self, name: str, *, quick: bool, part: str | None = None):
         self._path = RESULTS / f"{name}.json"
-        self._quick = quick
+        self._quick, self._part = quick, part
         self._rows: list[dict[str, Any]] = []
 
     def add(self, metric: str, value: float, unit: str, config: dict[str, Any], how: str) -> None:
         """One figure."""
-        self._rows.append({"metric": metric, "value": value, "unit": unit, "config": config, "how": how})
-        shown = ", ".join(f"{k} {v}" for k, v in config.items())
-        print(f"{metric:28} {value:>12,.4g} {unit:18} {shown}", flush=True)
+        row: dict[str, Any] = {"metric": metric, "value": value, "unit": unit, "config": config, "how": how}
+        if self._part is not None:
+            row |= {"part": self._part, "quick": self._quick}
+        self._rows.append(row)
+        print(f"{metric:28} {value:>12,.4g} {unit:18} {configuration(row)}", flush=True)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """All figures so far."""
         return list(self._rows)
 
-    def write(self, *, beside: bool = False) -> Path:
-        """Write the file, whole or not at all. With ``beside`` its rows of other metrics than these stay."""
-        mine = {row["metric"] for row in self._rows}
-        others = json.loads(self._path.read_text())["rows"] if beside and self._path.exists() else []
-        rows = [*(row for row in others if row["metric"] not in mine), *self._rows]
+    def write(self) -> Path:
+        """Write the file, whole or not at all."""
+        rows = self._rows
+        if self._part is not None and self._path.exists():
+            others = json.loads(self._path.read_text())["rows"]
+            rows = [*(row for row in others if row["part"] != self._part), *rows]
+        quick = self._quick if self._part is None else any(row["quick"] for row in rows)
         machine = {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count(),
                    "python": platform.python_version()}
         RESULTS.mkdir(exist_ok=True)
         part = self._path.with_suffix(".part")
-        part.write_text(json.dumps({"quick": self._quick, "machine": machine, "rows": rows}, indent=1) + "\n")
+        part.write_text(json.dumps({"quick": quick, "machine": machine, "rows": rows}, indent=1) + "\n")
         part.replace(self._path)
         return self._path
+
+
+def configuration(row: dict[str, Any]) -> str:
+    """A row's configuration in a line."""
+    return ", ".join(f"{k} {v}" for k, v in row["config"].items())
 
 
 def options_of(description: str) -> argparse.ArgumentParser:

@@ -1,8 +1,8 @@
 """What the circuit costs and how fast it runs, by the reports of the synthesis tools.
 
 Run: python bench/synthesis.py, which routes single cores; python bench/synthesis.py --index routes one core of each
-kind of index, beside the other figures; python bench/synthesis.py --full routes 16 regions and a whole device, which
-takes hours, into a file of its own.
+kind of index; python bench/synthesis.py --full routes 16 regions and a whole device, which takes hours. Each replaces
+its own rows of bench/results/circuits.json.
 """
 
 from __future__ import annotations
@@ -117,17 +117,15 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="16 regions and a whole device instead of single cores")
     options = parser.parse_args()
     if options.full:
-        out = Recorder("synthesis_full", quick=options.quick)
+        out = Recorder("circuits", quick=options.quick, part="whole circuits")
         for cores, lanes, probes in WHOLE[:1] if options.quick else WHOLE:
             whole(out, cores, lanes, probes)
-        print(out.write())
     elif options.index:
-        out = Recorder("synthesis", quick=options.quick)
+        out = Recorder("circuits", quick=options.quick, part="routed index cores")
         for kind in INDEXED:
             routed_indexed_core(out, kind)
-        print(out.write(beside=True))
     else:
-        out = Recorder("synthesis", quick=options.quick)
+        out = Recorder("circuits", quick=options.quick, part="synthesis")
         for lanes, probes in MAPPED[:1] if options.quick else MAPPED:
             matcher(out, lanes, probes)
             core(out, lanes, probes)
@@ -135,7 +133,7 @@ def main() -> None:
             routed_core(out, lanes, probes)
         for kind in () if options.quick else INDEXED:
             indexed_core(out, kind)
-        print(out.write(beside=True))  # and the figures of --index stay
+    print(out.write())
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("record", "against"):
+        load(name, monkeypatch)
     tables = load("tables", monkeypatch)
     assert tables.page(tables.results()) == tables.PAGE.read_text()
 
@@ -35,7 +37,15 @@ def test_committed_results_are_full_runs_with_sound_rows() -> None:
         data = json.loads(path.read_text())
         assert data["quick"] is False, path
         for row in data["rows"]:
-            assert set(row) == {"metric", "value", "unit", "config", "how"}
+            assert set(row) - {"part", "quick"} == {"metric", "value", "unit", "config", "how"}
+
+
+def test_the_circuits_results_hold_every_metric() -> None:
+    rows = json.loads((BENCH / "results" / "circuits.json").read_text())["rows"]
+    assert {row["metric"] for row in rows} >= {
+        "scan_efficiency", "latency_constant_cycles", "ecp5_lut4_per_comparison", "ecp5_mhz", "ecp5_peak_gcmps",
+        "xcup_lut_per_comparison", "index_cycles_per_tuple", "verilog_seconds", "verilator_build_seconds"}
+    assert all(row["config"] for row in rows)
 
 
 def test_recorder_writes_what_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -48,6 +58,17 @@ def test_recorder_writes_what_it_was_given(tmp_path: Path, monkeypatch: pytest.M
     data = json.loads((tmp_path / "some.json").read_text())
     assert data["rows"] == [{"metric": "speed", "value": 1.5, "unit": "m/s", "config": {"wind": 3}, "how": "by eye"}]
     assert "speed" in capsys.readouterr().out
+
+
+def test_recorder_replaces_its_own_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = load("record", monkeypatch)
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    for part, quick, value in (("a", True, 1), ("b", False, 2), ("a", False, 3)):
+        out = record.Recorder("some", quick=quick, part=part)
+        out.add("speed", value, "m/s", {"wind": 3}, "by eye")
+        data = json.loads(out.write().read_text())
+        assert data["quick"] is (value < 3), "one of the rows is of a quick run"
+    assert [(row["part"], row["value"]) for row in data["rows"]] == [("b", 2), ("a", 3)]
 
 
 def test_cpu_bench_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
