@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Buffer"]
 
+#: Payload bits that one register chooses the slot for. A single one would have to reach all of a wide payload.
+_SHARE = 64
+
 
 class Buffer(wiring.Component):
     """Cuts every combinational path of a stream at full rate, at the cost of two payload registers.
 
-    Ports: ``i``, ``o``: streams of ``shape``. Latency 1 cycle, throughput 1 item a cycle.
+    Ports: ``i``, ``o``: streams of ``shape``. Latency 1 cycle, throughput 1 item a cycle. ``o.valid`` and ``i.ready``
+    are registers, and what follows from ``i.valid`` and ``o.ready`` takes one LUT4 to the next register.
     """
 
     def __init__(self, shape):
@@ -26,22 +30,26 @@ class Buffer(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        slots = [Signal(self._shape, name=f"slot{n}") for n in range(2)]
-        level = Signal(range(3))
-        head = Signal()
-        push, pop = Signal(), Signal()
-        m.d.comb += [
-            self.i.ready.eq(level != 2),
-            self.o.valid.eq(level != 0),
-            self.o.payload.eq(Array(slots)[head]),
-            push.eq(self.i.valid & self.i.ready),
-            pop.eq(self.o.valid & self.o.ready),
+        width = Shape.cast(self._shape).width
+        slots = [Signal(width, name=f"slot{n}") for n in range(2)]
+        some = Signal()
+        full = Signal()
+        m.d.comb += [self.o.valid.eq(some), self.i.ready.eq(~full)]
+        m.d.sync += [
+            some.eq(self.i.valid | full | (some & ~self.o.ready)),
+            full.eq(~self.o.ready & (full | (some & self.i.valid))),
         ]
-        m.d.sync += [level.eq(level + push - pop), head.eq(head ^ pop)]
-        tail = Signal()
-        m.d.sync += tail.eq(tail ^ push)
-        with m.If(push):
-            for n, slot in enumerate(slots):
-                with m.If(tail == n):
-                    m.d.sync += slot.eq(self.i.payload)
+        # Which slot is offered: a register for each share of the payload, as equal ones would be merged otherwise.
+        heads = [Signal(name=f"head{n}", attrs={"keep": 1}) for n in range(max(1, -(-width // _SHARE)))]
+        payload = []
+        for n, head in enumerate(heads):
+            m.d.sync += head.eq(head ^ self.o.ready)  # an empty buffer may begin with either
+            first, second = (slot[n * _SHARE:(n + 1) * _SHARE] for slot in slots)
+            payload.append(Mux(head, second, first))
+        m.d.comb += Cat(self.o.payload).eq(Cat(payload))
+        # A slot that holds nothing takes in whatever is at the input: that depends on registers alone, and it is only
+        # when the offer is taken that the slot counts.
+        for n, slot in enumerate(slots):
+            with m.If(~(full | (some & (heads[0] == n)))):
+                m.d.sync += slot.eq(Cat(self.i.payload))
         return m

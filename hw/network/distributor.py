@@ -45,17 +45,16 @@ class Distributor(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = Buffer(self._shape)
         wiring.connect(m, wiring.flipped(self.i), buffer.i)
-        served = Signal(self._children)  # children that have the head item already
-        taking = Signal(self._children)
+        waits = Signal(self._children)  # children that do not have the head item yet; none without one
+        ready = Cat(child.ready for child in self.o)
+        free = Signal()  # the next item may become the head
+        comes = Signal()  # and there is one: a second in the buffer, or at the input
         for n, child in enumerate(self.o):
-            m.d.comb += [
-                child.payload.eq(buffer.o.payload),
-                child.valid.eq(buffer.o.valid & ~served[n]),
-                taking[n].eq(child.valid & child.ready),
-            ]
-        done = Signal()
-        m.d.comb += [done.eq(Cat(served | taking).all() & buffer.o.valid), buffer.o.ready.eq(done)]
-        m.d.sync += served.eq(served | taking)
-        with m.If(done):
-            m.d.sync += served.eq(0)
+            m.d.comb += [child.payload.eq(buffer.o.payload), child.valid.eq(waits[n])]
+        m.d.comb += [
+            free.eq((~waits | ready).all()),
+            comes.eq(~buffer.i.ready | self.i.valid),
+            buffer.o.ready.eq(free),
+        ]
+        m.d.sync += waits.eq((waits & ~ready) | (free & comes).replicate(self._children))
         return m

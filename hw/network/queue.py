@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Shape
-from amaranth.lib import fifo, stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal
+from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Queue"]
@@ -12,7 +12,8 @@ __all__ = ["Queue"]
 class Queue(wiring.Component):
     """Holds up to ``depth`` items; ``level`` tells how many it holds.
 
-    ``depth`` from 2: `SyncFIFO` of depth 1 runs at half rate. A multiple of 16 fills LUT RAM without waste.
+    ``depth`` from 2. A multiple of 16 fills LUT RAM without waste. ``o.valid`` and ``i.ready`` are registers; an item
+    is offered in the cycle after it came.
     """
 
     def __init__(self, shape, depth: int):
@@ -37,14 +38,27 @@ class Queue(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.fifo = queue = fifo.SyncFIFO(width=Shape.cast(self._shape).width, depth=self._depth)
+        depth, level = self._depth, self.level
+        m.submodules.items = items = memory.Memory(shape=Shape.cast(self._shape).width, depth=depth, init=[])
+        write, read = items.write_port(), items.read_port(domain="comb")
+        some = Signal()
+        full = Signal()
+        head = Signal(range(depth))
+        tail = Signal(range(depth))
+        push, pop = Signal(), Signal()
         m.d.comb += [
-            queue.w_data.eq(Cat(self.i.payload)),
-            queue.w_en.eq(self.i.valid),
-            self.i.ready.eq(queue.w_rdy),
-            Cat(self.o.payload).eq(queue.r_data),
-            self.o.valid.eq(queue.r_rdy),
-            queue.r_en.eq(self.o.ready),
-            self.level.eq(queue.level),
+            self.i.ready.eq(~full), self.o.valid.eq(some),
+            push.eq(self.i.valid & ~full), pop.eq(self.o.ready & some),
+            # Nobody reads the place at the tail before an item is there, so it may be written in any cycle.
+            write.en.eq(~full), write.addr.eq(tail), write.data.eq(Cat(self.i.payload)),
+            read.addr.eq(head), Cat(self.o.payload).eq(read.data),
         ]
+        m.d.sync += [
+            level.eq(level + push - pop),
+            some.eq(push | (some & ~(pop & (level == 1)))),
+            full.eq(~pop & (full | (push & (level == depth - 1)))),
+        ]
+        for go, place in ((push, tail), (pop, head)):
+            with m.If(go):
+                m.d.sync += place.eq(place + 1 if depth.bit_count() == 1 else Mux(place == depth - 1, 0, place + 1))
         return m

@@ -13,7 +13,7 @@ from splitjoin.hw.network.buffer import Buffer
 
 from .harness import Harness
 from .monitors import Follower, assume_offers_stand, follow, offers_stand
-from .network import buffered
+from .network import BUFFER_FAULTS, buffered
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
@@ -26,7 +26,7 @@ def _taken(port: Any) -> Value:
 def _selected(h: Harness, f: Follower, port: Any) -> None:
     """What is behind the selection is a `Buffer`: its invariants."""
     level, holds, sound = buffered(h, "buffer")
-    h.prove("its buffer holds two at most, between its ends", sound)
+    h.prove("its buffer is never full and empty, and its shares agree", sound)
     h.prove("what is inside is counted, and offered", (f.inside == level) & (port.valid == (level != 0)))
     h.prove("the item picked is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
 
@@ -60,7 +60,7 @@ def merger(inputs: int) -> Harness:
     h.prove("one pair at most is taken in a cycle",
             sum(taken_pairs[n] for n in range(inputs)) <= 1)
     h.prove("without total, pairs do not wait for other inputs",
-            dut.total | ~Cat(pair).any() | ~(h.inner("buffer.level") != 2) | taken_pairs.any())
+            dut.total | ~Cat(pair).any() | h.inner("buffer.full") | taken_pairs.any())
     h.prove("with total, pairs wait until all inputs show something",
             ~dut.total | ~taken_pairs.any() | Cat(i.valid for i in dut.i).all())
 
@@ -176,7 +176,7 @@ def combiner() -> Harness:
                                                      Value.cast(dut.o.payload)))
     follow(h, f)
     level, holds, sound = buffered(h, "buffer")
-    h.prove("its buffer holds two at most, between its ends", sound)
+    h.prove("its buffer is never full and empty, and its shares agree", sound)
     kept = Value.cast(holds(f.ahead))
     h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
     h.prove("the item picked is in its slot",
@@ -193,17 +193,8 @@ def combiner() -> Harness:
     return h
 
 
-_FOLLOWED = (
-    Fault("its buffer holds two at most, between its ends", Buffer, "level != 2", "level != 3"),
-    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(level != 0)", "self.o.valid.eq(1)"),
-    Fault("what is picked is inside", Buffer, "pop.eq(self.o.valid & self.o.ready)", "pop.eq(self.o.ready)"),
-    Fault("offers at o stand", Buffer, "self.o.payload.eq(Array(slots)[head])",
-          "self.o.payload.eq(Array(slots)[head ^ push])"),
-    Fault("the item picked is in its slot", Buffer, "tail == n", "head == n"),
-)
-
 _MERGER_FAULTS = (
-    *_FOLLOWED,
+    *BUFFER_FAULTS,
     Fault("items leave whole and in order", Merger, "payloads[chosen].as_value()", "payloads[served].as_value()"),
     Fault("what is inside is counted, and offered", Merger, "buffer.i.valid.eq(barrier | take)",
           "buffer.i.valid.eq(barrier | take | pair.any())"),
@@ -227,8 +218,7 @@ _SORTED_FAULTS = (
 )
 
 _TREE_FAULTS = (
-    Fault("offers at o stand", Buffer, "self.o.payload.eq(Array(slots)[head])",
-          "self.o.payload.eq(Array(slots)[head ^ push])"),
+    Fault("offers at o stand", Buffer, "full | (some & (heads[0] == n))", "full"),
     Fault("each pair leaves in its group", Merger, "valid.all() & ~pair.any()", "valid.any() & ~pair.any()"),
     Fault("a group is whole when its barrier leaves", Merger, "buffer.i.valid.eq(barrier | take)",
           "buffer.i.valid.eq(barrier | (take & ~chosen))"),
@@ -237,7 +227,7 @@ _TREE_FAULTS = (
 )
 
 _COMBINER_FAULTS = (
-    *_FOLLOWED,
+    *BUFFER_FAULTS,
     Fault("items leave whole and in order", Combiner, "item.r.eq(Mux(right, right_item.stored, left.probe))",
           "item.r.eq(Mux(right, right_item.probe, left.probe))"),
     Fault("what is inside is counted, and offered", Combiner, "buffer.i.valid.eq(take | end)",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Const, Mux
-from amaranth.lib.fifo import SyncFIFO
+from splitjoin.hw import network
 from splitjoin.hw.network.buffer import Buffer
 from splitjoin.hw.network.distributor import Distributor
 from splitjoin.hw.network.queue import Queue
@@ -15,23 +16,26 @@ from .harness import Harness
 from .monitors import Follower, follow, offers_stand
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS", "buffered"]
+__all__ = ["BUFFER_FAULTS", "PROOFS", "buffered"]
 
 
 def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
     """Of the `Buffer` at ``path``: its level, what it holds at a position, and whether its invariant holds."""
     at = f"{path}." if path else ""
-    level, head, tail = (h.inner(f"{at}{signal}") for signal in ("level", "head", "tail"))
+    some, full = h.inner(f"{at}some"), h.inner(f"{at}full")
     slots = Array([h.inner(f"{at}slot0"), h.inner(f"{at}slot1")])
-    return level, lambda position: slots[(head + position)[0]], (level <= 2) & (tail == head ^ level[0])
+    head, *others = (h.inner(f"{at}head{n}") for n in range(-(-len(slots[0]) // network.buffer._SHARE)))
+    sound = (some | ~full) & Cat(other == head for other in others).all()
+    return some + full, lambda position: slots[(head + position)[0]], sound
 
 
 def buffer() -> Harness:
     dut = Buffer(2)
-    h = Harness(dut)
+    with patch.object(network.buffer, "_SHARE", 1):
+        h = Harness(dut)
+        level, holds, sound = buffered(h, "")
     offers_stand(h, "o", dut.o)
-    level, holds, sound = buffered(h, "")
-    h.prove("its buffer holds two at most, between its ends", sound)
+    h.prove("its buffer is never full and empty, and its shares agree", sound)
     f = Follower(h, "item", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=dut.o, capacity=2)
     follow(h, f)
     h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
@@ -45,20 +49,18 @@ def queue(depth: int) -> Harness:
     offers_stand(h, "o", dut.o)
     f = Follower(h, "item", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=dut.o, capacity=depth)
     follow(h, f)
-    produce, consume = h.inner("fifo.produce"), h.inner("fifo.consume")
+    head, tail = h.inner("head"), h.inner("tail")
 
     def after(position: Any, steps: Any) -> Any:
         """``position`` moved on by ``steps``, at most ``depth``."""
         there = position + steps
-        return Mux(there >= depth, there - depth, there)[:len(produce)]
+        return Mux(there >= depth, there - depth, there)[:len(head)]
 
     h.prove("the level is that of what is inside, and offered",
             (dut.level == f.inside) & (f.inside <= depth) & (dut.o.valid == (f.inside != 0))
             & (dut.i.ready == (f.inside != depth)))
-    h.prove("the ends are a level apart",
-            (produce < depth) & (consume < depth) & (produce == after(consume, dut.level)))
-    h.prove("the item picked is in its place",
-            ~f.picked | (h.look("fifo.storage", after(consume, f.ahead)) == f.token))
+    h.prove("the ends are a level apart", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
+    h.prove("the item picked is in its place", ~f.picked | (h.look("items", after(head, f.ahead)) == f.token))
     return h
 
 
@@ -68,21 +70,25 @@ class _Node:
     def __init__(self, h: Harness, path: str):
         at = f"{path}." if path else ""
         self.level, self._holds, sound = buffered(h, f"{at}buffer")
-        self._served = h.inner(f"{at}served")
-        # An empty node has served nobody.
-        self.sound = sound & ~self._served.all() & ((self.level != 0) | (self._served == 0))
+        self._waits = h.inner(f"{at}waits")
+        # While there is a head somebody waits for it, and nobody else.
+        self.sound = sound & (self._waits.any() == (self.level != 0))
 
     def lacks(self, child: int) -> Any:
         """How many items ``child`` does not have yet."""
-        return self.level - self._served[child]
+        return self.level - self._has(child)
 
     def offers(self, child: int) -> Any:
         """Whether ``child`` is offered an item."""
-        return (self.level != 0) & ~self._served[child]
+        return self._waits[child]
 
     def item(self, child: int, position: Any) -> Any:
         """Which one comes to ``child`` after ``position`` others."""
-        return self._holds(position + self._served[child])
+        return self._holds(position + self._has(child))
+
+    def _has(self, child: int) -> Any:
+        """Whether ``child`` has the head already."""
+        return (self.level != 0) & ~self._waits[child]
 
 
 def _broadcast(h: Harness, ways: list[list[tuple[_Node, int]]]) -> None:
@@ -136,44 +142,43 @@ def tree(leaves: int, fanout: int) -> Harness:
     return h
 
 
-_BUFFER_FAULTS = (
-    Fault("offers at o stand", Buffer, "self.o.valid.eq(level != 0)", "self.o.valid.eq((level != 0) & self.i.valid)"),
-    Fault("its buffer holds two at most, between its ends", Buffer, "level != 2", "level != 3"),
-    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(level != 0)", "self.o.valid.eq(1)"),
-    Fault("items leave whole and in order", Buffer, "tail ^ push", "tail ^ pop"),
-    Fault("what is picked is inside", Buffer, "pop.eq(self.o.valid & self.o.ready)", "pop.eq(self.o.ready)"),
-    Fault("what is inside is counted, and offered", Buffer, "push - pop", "push - (pop & ~push)"),
-    Fault("the item picked is in its slot", Buffer, "tail == n", "head == n"),
+BUFFER_FAULTS = (
+    Fault("offers at o stand", Buffer, "full | (some & (heads[0] == n))", "full"),
+    Fault("its buffer is never full and empty, and its shares agree", Buffer,
+          "self.i.valid | full | (some & ~self.o.ready)", "self.i.valid"),
+    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
+    Fault("items leave whole and in order", Buffer, "head.eq(head ^ self.o.ready)", "head.eq(head)"),
+    Fault("what is picked is inside", Buffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
+    Fault("what is inside is counted, and offered", Buffer, "self.i.valid | full |", "self.i.valid |"),
+    Fault("the item picked is in its slot", Buffer, "heads[0] == n", "heads[0] != n"),
 )
 
 _QUEUE_FAULTS = (
-    Fault("offers at o stand", Queue, "self.o.valid.eq(queue.r_rdy)", "self.o.valid.eq(queue.r_rdy & self.i.valid)"),
-    Fault("nothing leaves that did not enter", Queue, "self.o.valid.eq(queue.r_rdy)", "self.o.valid.eq(1)"),
-    Fault("items leave whole and in order", SyncFIFO, "w_port.addr.eq(produce)", "w_port.addr.eq(consume)"),
-    Fault("what is picked is inside", Queue, "queue.w_en.eq(self.i.valid)", "queue.w_en.eq(1)"),
-    Fault("the level is that of what is inside, and offered", Queue, "queue.w_en.eq(self.i.valid)",
-          "queue.w_en.eq(self.i.valid & (queue.level != 1))"),
-    Fault("the ends are a level apart", SyncFIFO, "m.d.sync += produce.eq(_incr(produce, self.depth))",
-          "m.d.sync += produce.eq(_incr(produce, self.depth + 1))"),
-    Fault("the item picked is in its place", SyncFIFO, "w_port.en.eq(self.w_en & self.w_rdy)",
-          "w_port.en.eq(self.w_en & self.w_rdy & ~self.r_en)"),
+    Fault("offers at o stand", Queue, "self.o.valid.eq(some)", "self.o.valid.eq(some & self.i.valid)"),
+    Fault("nothing leaves that did not enter", Queue, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
+    Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
+    Fault("what is picked is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
+    Fault("the level is that of what is inside, and offered", Queue, "push & (level == depth - 1)", "push"),
+    Fault("the ends are a level apart", Queue, "Mux(place == depth - 1, 0, place + 1)", "place + 1"),
+    Fault("the item picked is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )
 
 _BROADCAST_FAULTS = (
-    Fault("offers at o stand", Distributor, "child.valid.eq(buffer.o.valid & ~served[n])",
-          "child.valid.eq(buffer.o.valid & ~served[n] & ~self.o[n - 1].ready)"),
-    Fault("nothing leaves that did not enter", Distributor, "child.valid.eq(buffer.o.valid & ~served[n])",
+    Fault("offers at o stand", Distributor, "child.valid.eq(waits[n])",
+          "child.valid.eq(waits[n] & ~self.o[n - 1].ready)"),
+    Fault("nothing leaves that did not enter", Distributor, "child.valid.eq(waits[n])",
           "child.valid.eq(buffer.o.valid)"),
-    Fault("items leave whole and in order", Distributor, "Cat(served | taking).all()", "Cat(served | taking).any()"),
-    Fault("what is picked is inside", Distributor, "served.eq(served | taking)", "served.eq(served)"),
-    Fault("what each leaf lacks is counted, and offered", Distributor, "served.eq(0)", "served.eq(1)"),
-    Fault("the item picked is in its slot", Distributor, "Cat(served | taking).all()", "Cat(served | taking).any()"),
-    Fault("who has the head of each node is known, and its buffer is sound", Distributor, "with m.If(done):",
-          "with m.If(done & self.i.valid):"),
+    Fault("items leave whole and in order", Distributor, "(~waits | ready).all()", "(~waits | ready).any()"),
+    Fault("what is picked is inside", Distributor, "(waits & ~ready)", "waits"),
+    Fault("what each leaf lacks is counted, and offered", Distributor, "~buffer.i.ready | self.i.valid",
+          "~buffer.i.ready"),
+    Fault("the item picked is in its slot", Distributor, "(~waits | ready).all()", "(~waits | ready).any()"),
+    Fault("who has the head of each node is known, and its buffer is sound", Distributor, "buffer.o.ready.eq(free)",
+          "buffer.o.ready.eq(free & self.i.valid)"),
 )
 
 PROOFS = (
-    Proof("buffer", buffer, 2, faults=_BUFFER_FAULTS),
+    Proof("buffer", buffer, 2, faults=BUFFER_FAULTS),
     *(Proof(f"queue of {depth}", lambda depth=depth: queue(depth), 2, faults=_QUEUE_FAULTS if depth == 3 else ())
       for depth in (2, 3, 4, 16)),
     *(Proof(f"distributor to {n}", lambda n=n: distributor(n), 2,
