@@ -22,13 +22,13 @@ class Index(wiring.Component):
     another tuple. With every store one bucket is looked at in turn, and emptied if that is so; positions go on for
     long enough that each is looked at before it could be mistaken.
 
-    A store takes seven cycles. After reset all buckets are emptied, one a cycle.
+    A store takes six cycles. After reset all buckets are emptied, one a cycle.
 
     Ports:
         ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be.
         ``known``: the position up to which, exclusive, tuples are in the index.
-        ``look``, ``bucket``, ``granted``: a bucket is looked up if granted. ``head``, ``live``: two cycles later, the
-        position of its youngest tuple, if there is one.
+        ``look``, ``bucket``, ``granted``: a bucket is looked up if granted. ``head``: two cycles later, the position of
+        its youngest tuple; ``live``: three cycles later, whether there is one.
         ``row``, ``distance``: the tuple in a row of the ring, and two cycles later how many positions before it the
         next one in its bucket is; 0 for none.
     """
@@ -58,41 +58,47 @@ class Index(wiring.Component):
         m.submodules.heads = heads = Ram(head, config.buckets)
         m.submodules.links = links = Ram(range(config.capacity + STORES + 1), ring_rows(config))
 
-        # A store's way: cells; bucket; its head is read; and that of the bucket to be looked at; known; both written.
-        step = Signal(6)
+        # A store's way: cells; bucket; its head is read, and that of the bucket to be looked at; what was read; how old
+        # it is, and the new head is written; the link is; that bucket is emptied.
+        step = Signal(7)
         position = Signal(position_bits(config))
         cells = Signal(cells_layout(config, self._side))
         bucket, sweep = Signal(range(config.buckets)), Signal(range(config.buckets))
         clearing = Signal(init=1)
+        cleared = Signal()
+        hold = Signal(init=1)
+        blocked = Signal(init=1)  # the memory of heads is a store's, in this cycle
         m.d.sync += [step.eq(Cat(self.store, step)),
-                     bucket.eq(address(config, [cells[name] for name, _ in cells.shape()]))]
-        m.d.comb += self.hold.eq(clearing | step.any())
+                     bucket.eq(address(config, [cells[name] for name, _ in cells.shape()])),
+                     blocked.eq(clearing | step[0] | step[1] | step[3] | step[5])]
+        m.d.comb += self.hold.eq(hold)
         with m.If(self.store):
-            m.d.sync += [position.eq(self.position), cells.eq(self.cells)]
+            m.d.sync += [position.eq(self.position), cells.eq(self.cells), hold.eq(1)]
+        with m.Elif(step[4] | cleared):
+            m.d.sync += hold.eq(0)
 
-        # What is read is of the ring's last tuples, or of none. Whoever needs a tuple keeps it there.
+        # What is read is of the ring's last tuples, or of none. Whoever needs a tuple keeps it there. How old it is
+        # is known a cycle later.
         age = Signal(position_bits(config))
-        there, gone = Signal(), Signal()
+        valid, there, apart, gone = Signal(), Signal(), Signal(), Signal()
         link = Signal(links.w_data.shape())
+        m.d.sync += [age.eq(self.known - heads.r_data.position), valid.eq(heads.r_data.valid),
+                     apart.eq(sweep != bucket), gone.eq(~there & apart), link.eq(Mux(there, age, 0))]
         m.d.comb += [
-            age.eq(self.known - heads.r_data.position),
-            there.eq(heads.r_data.valid & (age <= config.capacity + STORES)),
+            there.eq(valid & (age <= config.capacity + STORES)),
             self.head.eq(heads.r_data.position), self.live.eq(there),
-            self.granted.eq(self.look & ~(clearing | step[1] | step[2] | step[4] | step[5])),
+            self.granted.eq(self.look & ~blocked),
             heads.r_addr.eq(Mux(step[1], bucket, Mux(step[2], sweep, self.bucket))),
-        ]
-        m.d.sync += [link.eq(Mux(there, age, 0)), gone.eq(~there & (sweep != bucket))]
-
-        m.d.comb += [
-            links.w_en.eq(step[4]), links.w_addr.eq(position[:len(links.w_addr)]), links.w_data.eq(link),
+            links.w_en.eq(step[5]), links.w_addr.eq(position[:len(links.w_addr)]), links.w_data.eq(link),
             links.r_addr.eq(self.row), self.distance.eq(links.r_data),
-            heads.w_en.eq(clearing | step[4] | (step[5] & gone)),
+            heads.w_en.eq(clearing | step[4] | (step[6] & gone)),
             heads.w_addr.eq(Mux(step[4], bucket, sweep)),
             heads.w_data.valid.eq(step[4]), heads.w_data.position.eq(position),
         ]
-        with m.If(clearing | step[5]):
+        with m.If(clearing | step[6]):
             m.d.sync += sweep.eq(sweep + 1)
-        with m.If(clearing & (sweep == config.buckets - 1)):
+        m.d.comb += cleared.eq(clearing & (sweep == config.buckets - 1))
+        with m.If(cleared):
             m.d.sync += clearing.eq(0)
         with m.If(step[4]):
             m.d.sync += self.known.eq(position + 1)

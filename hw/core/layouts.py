@@ -8,10 +8,13 @@ from splitjoin.device.wire import ROW_BITS, Configuration
 
 from ..layouts import other, struct
 
-__all__ = ["STORES", "batch_layout", "found_layout", "groups_bits", "position_bits", "ring_rows", "task_layout"]
+__all__ = ["PASSES", "STORES", "batch_layout", "found_layout", "groups_bits", "position_bits", "ring_rows",
+           "task_layout"]
 
 #: Tuples that can be stored before what expired for them is read for the last time.
 STORES = 16
+#: Of a region with an index, how many passes may have begun whose probes' results do not leave yet.
+PASSES = 4
 
 
 def position_bits(config: Configuration) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -9,14 +11,17 @@ from splitjoin.device.wire import Configuration, Span
 
 from ..hls.matcher import Matcher
 from ..layouts import struct
+from ..network.queue import Queue
 from ..tech.ram import Ram
 from .buckets import address, ways
-from .layouts import STORES, batch_layout, found_layout, position_bits, ring_rows, task_layout
+from .layouts import PASSES, STORES, batch_layout, found_layout, position_bits, ring_rows, task_layout
 
 __all__ = ["Prober"]
 
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
+#: Cycles from a look-up to what it found: its offset in the window takes one, and whether others are younger another.
+_LOOK_LATENCY = Ram.latency + 2
 
 
 class Prober(wiring.Component):
@@ -69,154 +74,173 @@ class Prober(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        take, taken = Signal(), Signal()  # the probe that waits is the one whose chains are followed
-        m.d.sync += taken.eq(take)
+        take = Signal()  # the probe that waits is the one whose chains are followed
         m.submodules.matcher = matcher = Matcher(self._config, self._side)
-        held = Signal(batch_layout(self._config))  # what the emitter has to know of the probe that waits
-        ready, cursors, whole = self._lookup(m, matcher, held, take, taken)
-        self._follow(m, matcher, held, take, taken, ready, cursors, whole)
+        m.submodules.batches = batches = Queue(batch_layout(self._config), PASSES)
+        wiring.connect(m, batches.o, wiring.flipped(self.batch))
+        ready, firsts, whole = self._lookup(m, matcher, batches, take)
+        self._follow(m, matcher, batches, take, ready, firsts, whole)
         return m
 
-    def _lookup(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal) -> tuple[Value, list, Value]:
+    def _lookup(self, m: Module, matcher: Matcher, batches: Queue, take: Signal) -> tuple[Signal, list, Signal]:
         """The probe that waits: whether all is known of it, where its chains begin, and whether it reads everything."""
-        config, task = self._config, self.task.payload
-        accept, none, wide = Signal(), Signal(), Signal()
+        config, task, held = self._config, self.task.payload, batches.i.payload
+        accept, step, reached, stop = Signal(), Signal(), Signal(), Signal()
+        none, wide, ready = Signal(), Signal(), Signal()
+        end, top, youngest = (Signal(position_bits(config), name=name) for name in ("end", "top", "youngest"))
         m.d.comb += [
-            # For the bounds of the probe before to reach their comparators, which lag behind.
-            self.task.ready.eq(~self.waiting & ~taken),
-            accept.eq(self.task.valid & self.task.ready),
-            matcher.bounds.eq(task.bounds),
+            self.task.ready.eq(~self.waiting), accept.eq(self.task.valid & self.task.ready),
+            # The bounds stand for a cycle, in which those of the probe before reach their comparators.
+            matcher.bounds.eq(task.bounds), matcher.hold.eq(step), matcher.load.eq(reached),
         ]
-        m.d.sync += matcher.load.eq(accept)
-        end = Signal(position_bits(config))
+        m.d.sync += [step.eq(accept), reached.eq(step), top.eq(end - 1), youngest.eq(held.count - 1)]
         with m.If(accept):
             m.d.sync += [self.waiting.eq(1), self.first.eq(task.start), end.eq(task.end),
                          held.row.eq(task.row), held.flush.eq(task.flush),
                          held.count.eq(task.count), none.eq(task.masked | (task.count == 0))]
-        with m.Elif(take):
-            m.d.sync += self.waiting.eq(0)
-        # Its first cells, whether it reaches the next ones, and whether it reaches none, or too many.
-        step = Signal()
-        m.d.sync += step.eq(accept)
-        if config.core == "hash":
-            edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
-            cells = [Signal(low.shape(), name=f"low{n}") for n, (low, _) in enumerate(edges)]
-            tops = [Signal(high.shape(), name=f"high{n}") for n, (_, high) in enumerate(edges)]
-            above: list[Value] = [Const(0)] * len(cells)
-            with m.If(accept):
-                m.d.sync += [cell.eq(low) for cell, (low, _) in zip(cells, edges, strict=True)]
-                m.d.sync += [top.eq(high) for top, (_, high) in zip(tops, edges, strict=True)]
-            with m.If(step):
-                pairs = list(zip(cells, tops, strict=True))
-                m.d.sync += [none.eq(none | Cat(low > high for low, high in pairs).any()),
-                             wide.eq(Cat(low != high for low, high in pairs).any())]
-        else:
-            reach = [(task.reach[f"first{n}"], task.reach[f"span{n}"]) for n in range(len(config.index))]
-            cells = [Signal(first.shape(), name=f"cell{n}") for n, (first, _) in enumerate(reach)]
-            spans = [Signal(2, name=f"span{n}") for n in range(len(reach))]
-            above = [span == Span.TWO for span in spans]
-            with m.If(accept):
-                m.d.sync += [cell.eq(first) for cell, (first, _) in zip(cells, reach, strict=True)]
-                m.d.sync += [held_.eq(span) for held_, (_, span) in zip(spans, reach, strict=True)]
-            with m.If(step):
-                m.d.sync += [none.eq(none | Cat(span == Span.NONE for span in spans).any()),
-                             wide.eq(Cat(span == Span.MANY for span in spans).any())]
+        with m.If(take):
+            m.d.sync += [self.waiting.eq(0), ready.eq(0)]
+        cells, unmet, far, due = self._reach(m, accept, step)
+        with m.If(step):
+            m.d.sync += [stop.eq(none | unmet | far), wide.eq(~none & ~unmet & far)]
 
         # One bucket after the other, when all earlier tuples are in the index.
         most = ways(config)
-        looking, nth = Signal(), Signal(range(max(2, most)))
-        due, there, forward = Signal(), Signal(), Signal()
-        with m.Switch(nth):
-            for n in range(most):
-                reached = Cat(Const(1), *(above[d] for d in range(len(cells)) if n >> d & 1)).all()
-                with m.Case(n):
-                    m.d.comb += [self.bucket.eq(address(config, cells, n)), there.eq(reached)]
+        nth = Signal(range(max(2, most)))
+        looking, final, indexed = Signal(), Signal(), Signal()
+        m.d.sync += indexed.eq(~(self.known - end)[-1])
         m.d.comb += [
-            due.eq(looking & ~none & ~wide & there),
-            self.look.eq(due & ~(self.known - end)[-1]),
-            forward.eq(looking & (~due | self.granted)),
+            nth.eq(_lowest(due)),
+            self.bucket.eq(Cat(Mux(nth[n], above, here) for n, (here, above) in enumerate(cells))),
+            self.look.eq(looking & indexed & ~stop),
+            final.eq(~(due & (due - 1)).any()),
         ]
         with m.If(step):
-            m.d.sync += [looking.eq(1), nth.eq(0)]
-        with m.Elif(forward):
-            m.d.sync += [nth.eq(nth + 1), looking.eq(~none & ~wide & (nth != most - 1))]
-        token = Cat(self.granted, nth)
-        under_way = []
-        for n in range(_READ_LATENCY):
-            delayed = Signal(len(token), name=f"looked_up{n}")
-            m.d.sync += delayed.eq(token)
-            token = delayed
-            under_way.append(token[0])
-        cursors = [Signal(self._cursor, name=f"first{n}") for n in range(most)]
-        offset = Signal(position_bits(config))
-        m.d.comb += offset.eq(self.head - self.first)
-        for n, cursor in enumerate(cursors):
-            with m.If(accept):
-                m.d.sync += cursor.valid.eq(0)
-            with m.If(token[0] & (token[1:] == n)):
-                m.d.sync += [cursor.valid.eq(self.live & ~offset[-1]), cursor.at.eq(self.head),
-                             cursor.offset.eq(offset)]
-        ready = self.waiting & ~step & ~looking & ~Cat(under_way).any()
-        return ready, cursors, wide & ~none
+            m.d.sync += looking.eq(1)
+        with m.Elif(stop | (self.granted & final)):
+            m.d.sync += looking.eq(0)
+        with m.If(self.granted):
+            m.d.sync += due.eq(due & (due - 1))
+        with m.If(reached & stop):
+            m.d.sync += ready.eq(1)
 
-    def _follow(self, m: Module, matcher: Matcher, held, take: Signal, taken: Signal, ready: Value, firsts: list,
-                whole: Value) -> None:
+        # What is found is put where it belongs by age: before those that are older, as was found a cycle earlier.
+        token = Cat(self.granted, self.granted & final)
+        for n in range(_LOOK_LATENCY):
+            last_token, token = token, Signal(2, name=f"looked_up{n}")
+            m.d.sync += token.eq(last_token)
+        firsts = [Signal(self._cursor, name=f"first{n}") for n in range(most)]
+        found = Signal(self._cursor)
+        at, offset = Signal(position_bits(config)), Signal(position_bits(config))
+        before = Signal(most)
+        m.d.sync += [at.eq(self.head), offset.eq(self.head - self.first), found.at.eq(at), found.offset.eq(offset),
+                     found.valid.eq(last_token[0] & self.live & ~offset[-1])]
+        older = [~first.valid | (offset > first.offset) for first in firsts]
+        with m.If(found.valid):
+            m.d.sync += [first.eq(new) for first, new in zip(firsts, _inserted(found, before, firsts), strict=True)]
+            m.d.sync += before.eq(Cat(_inserted(offset > found.offset, before, older)))
+        with m.Else():
+            m.d.sync += before.eq(Cat(older))
+        with m.If(token[1]):
+            m.d.sync += ready.eq(1)
+        # A chain of all tuples begins with the last one.
+        with m.If(reached):
+            m.d.sync += [first.valid.eq(0) for first in firsts]
+            m.d.sync += firsts[0].valid.eq(wide)
+            with m.If(wide):
+                m.d.sync += [firsts[0].at.eq(top), firsts[0].offset.eq(youngest)]
+        return ready, firsts, wide
+
+    def _reach(self, m: Module, accept: Signal, step: Signal) -> tuple[list, Value, Value, Signal]:
+        """Of the probe just accepted: per part of a bucket's number the first that its bounds reach and the one above;
+        in the cycle ``step``, whether they reach none, and more than are looked up; and then which are to be.
+        """
+        config, task = self._config, self.task.payload
+        due = Signal(ways(config))
+        if config.core == "hash":
+            edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
+            lows = [Signal(low.shape(), name=f"low{n}") for n, (low, _) in enumerate(edges)]
+            tops = [Signal(high.shape(), name=f"high{n}") for n, (_, high) in enumerate(edges)]
+            with m.If(accept):
+                m.d.sync += [cell.eq(low) for cell, (low, _) in zip(lows, edges, strict=True)]
+                m.d.sync += [top.eq(high) for top, (_, high) in zip(tops, edges, strict=True)]
+            place = Signal(range(config.buckets))
+            with m.If(step):
+                m.d.sync += [place.eq(address(config, lows)), due.eq(1)]
+            pairs = list(zip(lows, tops, strict=True))
+            return ([(place, place)], Cat(low > high for low, high in pairs).any(),
+                    Cat(low != high for low, high in pairs).any(), due)
+        reach = [(task.reach[f"first{n}"], task.reach[f"span{n}"]) for n in range(len(config.index))]
+        cells = [Signal(first.shape(), name=f"cell{n}") for n, (first, _) in enumerate(reach)]
+        nexts = [Signal(first.shape(), name=f"above{n}") for n, (first, _) in enumerate(reach)]
+        spans = [Signal(2, name=f"span{n}") for n in range(len(reach))]
+        with m.If(accept):
+            m.d.sync += [cell.eq(first) for cell, (first, _) in zip(cells, reach, strict=True)]
+            m.d.sync += [held.eq(span) for held, (_, span) in zip(spans, reach, strict=True)]
+        with m.If(step):
+            m.d.sync += [above.eq(cell + 1) for above, cell in zip(nexts, cells, strict=True)]
+            m.d.sync += due.eq(Cat(Cat(Const(1), *(spans[d] == Span.TWO for d in range(len(spans)) if n >> d & 1)).all()
+                                   for n in range(len(due))))
+        return (list(zip(cells, nexts, strict=True)), Cat(span == Span.NONE for span in spans).any(),
+                Cat(span == Span.MANY for span in spans).any(), due)
+
+    def _follow(self, m: Module, matcher: Matcher, batches: Queue, take: Signal, ready: Signal, firsts: list,
+                whole: Signal) -> None:
         """The probe under way."""
-        config = self._config
-        cursors = [Signal(self._cursor, name=f"cursor{n}") for n in range(len(firsts))]
-        at_hand, best = Signal(self._cursor), Signal(self._cursor)  # the youngest tuple to come: chosen, and to be so
-        chain, best_chain = (Signal(len(firsts), name=name) for name in ("chain", "best_chain"))
+        config, batch = self._config, batches.i.payload
+        # The youngest tuple to come is at hand; chains that go on behind it, youngest first; and the next tuple of the
+        # chain that the last one at hand was of, which may be younger than they or not.
+        at_hand, older = Signal(self._cursor), Signal(self._cursor)
+        others = [Signal(self._cursor, name=f"other{n}") for n in range(len(firsts) - 1)]
         choosing, reading, straight = Signal(), Signal(), Signal()
         waited, linked = Signal(), Signal()
         count = Signal(config.capacity.bit_length())
-        issue, inside, last = Signal(), Signal(), Signal()
-
-        chosen, which = _youngest(cursors)
+        before = Signal(len(others))
+        some = Signal()  # there is a tuple to come
+        issue, inside, last, compared = Signal(), Signal(), Signal(), Signal()
+        m.d.sync += compared.eq(issue & inside)
         m.d.comb += [
-            best.eq(chosen), best_chain.eq(which),
-            last.eq(choosing & ~best.valid & self.room),
+            last.eq(choosing & ~some & self.room),
             inside.eq(at_hand.offset < count),
             issue.eq(reading & self.room),
-            take.eq(ready & (~self.scanning | last) & ~self.batch.valid),
+            take.eq(ready & (~self.scanning | last) & batches.i.ready),
             self.rows[0].eq(at_hand.at[:len(self.rows[0])]), matcher.keys[0].eq(self.keys[0]),
-            self.compared.eq(issue & inside), self.reads.eq(issue), self.spills.eq(take & whole),
+            self.compared.eq(compared), self.reads.eq(issue), self.spills.eq(take & whole),
             self.stall_results.eq(Mux(self.scanning, (choosing | reading) & ~self.room, ready & ~take)),
+            batches.i.valid.eq(take),
         ]
-        with m.If(self.batch.ready):
-            m.d.sync += self.batch.valid.eq(0)
         with m.If(last):
             m.d.sync += [self.scanning.eq(0), choosing.eq(0)]
-        with m.If(choosing & best.valid):
-            m.d.sync += [choosing.eq(0), reading.eq(1), at_hand.eq(best), chain.eq(best_chain)]
-        older = Signal(self._cursor)
-        step = Mux(straight, 1, self.distance)
-        m.d.comb += [older.at.eq(at_hand.at - step), older.offset.eq(at_hand.offset - step),
-                     older.valid.eq((step != 0) & ~older.offset[-1])]
+        with m.If(choosing & some):
+            best, *rest = _inserted(older, before & older.valid.replicate(len(before)), [*others, older])
+            m.d.sync += [choosing.eq(0), reading.eq(1), older.valid.eq(0), at_hand.eq(best)]
+            m.d.sync += [other.eq(new) for other, new in zip(others, rest, strict=True)]
         m.d.sync += [waited.eq(issue & ~straight), linked.eq(waited)]
         with m.If(issue):
+            m.d.sync += [reading.eq(straight & (at_hand.offset != 0)), some.eq(0)]
             with m.If(straight):
-                m.d.sync += [at_hand.eq(older), reading.eq(older.valid), choosing.eq(~older.valid)]
-            with m.Else():
-                m.d.sync += reading.eq(0)
+                m.d.sync += [at_hand.at.eq(at_hand.at - 1), at_hand.offset.eq(at_hand.offset - 1),
+                             choosing.eq(at_hand.offset == 0)]
+        offset, there = Signal(position_bits(config)), Signal()
+        m.d.comb += [offset.eq(at_hand.offset - self.distance), there.eq((self.distance != 0) & ~offset[-1])]
+        # How much younger than they the tuple at hand is tells whether so is the next one of its chain.
+        younger = [Signal(position_bits(config), name=f"younger{n}") for n in range(len(others))]
+        m.d.sync += [by.eq(at_hand.offset - other.offset) for by, other in zip(younger, others, strict=True)]
         with m.If(linked):
-            m.d.sync += choosing.eq(1)
-            for n, cursor in enumerate(cursors):
-                with m.If(chain[n]):
-                    m.d.sync += cursor.eq(older)
+            m.d.sync += [choosing.eq(1), older.at.eq(at_hand.at - self.distance), older.offset.eq(offset),
+                         older.valid.eq(there), some.eq(there | Cat(other.valid for other in others[:1]).any()),
+                         before.eq(Cat(~other.valid | (by > self.distance)
+                                       for by, other in zip(younger, others, strict=True)))]
         with m.If(take):
-            m.d.sync += [self.scanning.eq(1), self.position.eq(self.first), self.batch.valid.eq(1),
-                         self.batch.payload.eq(held), straight.eq(whole), count.eq(held.count),
-                         choosing.eq(~whole), reading.eq(whole)]
-            m.d.sync += [cursor.eq(first) for cursor, first in zip(cursors, firsts, strict=True)]
-            with m.If(whole):
-                m.d.sync += [at_hand.at.eq(self.first + held.count - 1), at_hand.offset.eq(held.count - 1)]
-                m.d.sync += [cursor.valid.eq(0) for cursor in cursors]
-        self._compare(m, matcher, taken, issue & inside, last, at_hand.offset)
+            m.d.sync += [self.scanning.eq(1), self.position.eq(self.first), straight.eq(whole), count.eq(batch.count),
+                         choosing.eq(1), older.eq(firsts[0]), some.eq(firsts[0].valid), before.eq(-1)]
+            m.d.sync += [other.eq(first) for other, first in zip(others, firsts[1:], strict=True)]
+        self._compare(m, matcher, take, issue & inside, last, at_hand.offset)
 
-    def _compare(self, m: Module, matcher: Matcher, taken: Signal, valid: Value, last: Value, group: Value) -> None:
+    def _compare(self, m: Module, matcher: Matcher, take: Signal, valid: Value, last: Value, group: Value) -> None:
         """From reads to their outcomes."""
-        swap = taken
-        for n in range(_READ_LATENCY - 1):
+        swap = take
+        for n in range(_READ_LATENCY):
             delayed = Signal(name=f"swap{n}")
             m.d.sync += delayed.eq(swap)
             swap = delayed
@@ -230,12 +254,20 @@ class Prober(wiring.Component):
                      self.found.group.eq(token[2:]), self.found.hits.eq(matcher.match & token[0])]
 
 
-def _youngest(cursors: list) -> tuple[data.View, Value]:
-    """The cursor that has come least far back, and its number, one bit each."""
-    rank = [(cursor, Const(1 << n, len(cursors))) for n, cursor in enumerate(cursors)]
-    while len(rank) > 1:
-        (a, which_a), (b, which_b) = rank[:2]
-        second = b.valid & (~a.valid | (b.offset > a.offset))
-        better = data.View(a.shape(), Mux(second, b.as_value(), a.as_value()))
-        rank = [*rank[2:], (better, Mux(second, which_b, which_a))]
-    return rank[0]
+def _lowest(bits: Signal) -> Value:
+    """The number of the lowest bit that is set, of up to four."""
+    number: Value = Const(0, 2)
+    for n in reversed(range(len(bits))):
+        number = Mux(bits[n], n, number)
+    return number
+
+
+def _inserted(new: Any, before: Value, items: list) -> list[Value]:
+    """``items`` with ``new`` before those that ``before`` has ones for, which are the last ones, and without the last
+    item.
+    """
+    out: list[Value] = []
+    for n, item in enumerate(Value.cast(item) for item in items):
+        here = Mux(before[n], Value.cast(new), item) if n < len(before) else item
+        out.append(Mux(before[n - 1], Value.cast(items[n - 1]), here) if n else here)
+    return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..device.wire import ROW_BITS, Configuration
 from .cells import Cells, Family
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
-from .widths import Widths
+from .widths import PASSES, Widths
 
 __all__ = ["emitter", "stack_emitter"]
 
@@ -30,11 +30,11 @@ def emitter(config: Configuration, family: Family, w: Widths) -> Cells:
 
 def stack_emitter(config: Configuration, family: Family, w: Widths) -> Cells:
     """Of a region with an index: what was found of a probe leaves in the opposite order."""
-    # The list's end, its level and whether it has room, the way through it.
+    # The list's end, its level and whether it has room, the way through it; the ends of passes.
     sums = counter(family, w.pointer) + adder(family, w.pointer, w.pointer, w.pointer)
     logic = mux(family, 2, w.pointer) + equal(family, w.pointer) + control(family, _CONTROL["stack"])
-    return (Cells(lut=sums + logic, ff=5 * w.pointer + 10) + memory(family, w.group, 1 << w.pointer - 1)
-            + _express(config, family, w))
+    return (Cells(lut=sums + logic, ff=6 * w.pointer + 18) + memory(family, w.group, 1 << w.pointer - 1)
+            + fifo(family, w.pointer + 1, PASSES) + _express(config, family, w))
 
 
 def _express(config: Configuration, family: Family, w: Widths) -> Cells:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..device.wire import Configuration
 from .cells import Cells, Family
-from .elements import adder, control, counter, equal, gate, memory, mux
-from .widths import STORES, Widths
+from .elements import adder, control, counter, equal, fifo, gate, memory, mux
+from .widths import PASSES, STORES, Widths
 
 __all__ = ["index", "prober"]
 
@@ -20,7 +20,7 @@ def index(config: Configuration, side: str, family: Family, w: Widths) -> Cells:
     sums = adder(family, w.position) + counter(family, w.position, bits)
     logic = (mux(family, 3, bits) + mux(family, 2, bits + distance) + equal(family, bits) + gate(family, w.position)
              + _address(config, side, family) + control(family, _CONTROL["index"]))
-    ff = 9 + 2 * w.position + sum(_stored(config, side)) + 2 * bits + distance
+    ff = 14 + 3 * w.position + sum(_stored(config, side)) + 2 * bits + distance
     return (Cells(lut=sums + logic, ff=ff) + memory(family, 1 + w.position, config.buckets)
             + memory(family, distance, 1 << w.rows))
 
@@ -30,14 +30,13 @@ def prober(config: Configuration, side: str, family: Family, w: Widths) -> Cells
     p, widths = w.position, _stored(config, side)
     ways = 1 if config.core == "hash" else 1 << len(config.index)
     cursor = 1 + 2 * p
-    # Whether all is in the index, the offset of a bucket's youngest tuple; the next older tuple and its offset, whether
-    # it is in the window, and where a scan begins; which chain has come less far.
-    sums = adder(family, *[p] * (7 + ways - 1))
-    # Each chain goes on from where it was, or with the probe that waits; the youngest of them is at hand, or a scan.
-    logic = mux(family, 2, ways * cursor + (ways - 1) * cursor) + mux(family, 3, 2 * p) + control(family,
-                                                                                                  _CONTROL["prober"])
-    if ways > 1 and family == "ecp5":  # for a choice of so many Yosys takes eight LUT4 a bit more
-        logic += mux(family, 16, 2 * p)
+    # Whether all is in the index, where a scan begins, the offset of a bucket's youngest tuple, and which of those
+    # found before are older; the next older tuple and its offset, of a chain and of a scan, and whether it is in the
+    # window; by how much other chains are older, and whether more than that.
+    sums = adder(family, *[p] * (4 + ways), *[p] * 5, *[p] * (2 * ways - 2))
+    # Each first tuple moves on for a younger one, each other chain too, or goes on with the probe that waits.
+    logic = (mux(family, 2, (ways - 1) * cursor) + mux(family, 4, (ways - 1) * cursor) + mux(family, 3, 4 * p)
+             + control(family, _CONTROL["prober"]))
     # The tests of the index: what a probe's bounds reach.
     if config.core == "hash":
         sums += adder(family, *widths)
@@ -47,10 +46,11 @@ def prober(config: Configuration, side: str, family: Family, w: Widths) -> Cells
         sums += adder(family, *widths)
         logic += mux(family, 2, sum(widths)) + 4 * len(widths)
         ff = sum(widths) + 2 * len(widths)
-    number = (ways - 1).bit_length()
-    ff += (2 * (p + w.row + w.live) + 22 + 3 * number + ways  # the probe that waits, and what of it is under way
-           + (2 * ways + 1) * cursor + w.live + p + (config.stages + 3) * (2 + p))
-    return Cells(lut=sums + logic, ff=ff)
+    batch = w.row + w.live + 1
+    ff += (4 * p + batch + 22 + 2 * ways  # the probe that waits
+           + (2 * ways + 2) * cursor + 2 * p + (ways - 1) * p  # chains, of that probe and of the one under way
+           + w.live + p + 11 + (config.stages + 3) * (2 + p))
+    return Cells(lut=sums + logic, ff=ff) + fifo(family, batch, PASSES)
 
 
 def _stored(config: Configuration, side: str) -> tuple[int, ...]:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from ..device.wire import ROW_BITS, Configuration
 
-__all__ = ["STORES", "Widths"]
+__all__ = ["PASSES", "STORES", "Widths"]
 
 #: Tuples that may be stored before their slots are read for the last time (`splitjoin.hw.core.layouts.STORES`).
 STORES = 16
+#: Passes of a region with an index whose results do not leave yet (`splitjoin.hw.core.layouts.PASSES`).
+PASSES = 4
 
 
 @dataclass(frozen=True)

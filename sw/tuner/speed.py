@@ -19,10 +19,10 @@ _TAKEN = 2.5
 _TURN = 18
 #: Cycles from a tuple that has become too old to the next one that can be seen to be (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
-#: Cycles of an index from candidate to candidate; besides, of a probe with many; and of one with few: for itself, and
-#: for each of its candidates (`splitjoin.hw.core.prober`).
-_CANDIDATE, _MANY = 4, 1
-_PROBE, _FEW = 9, 2
+#: Cycles of an index from candidate to candidate; besides, of a probe; and of one with few candidates at least, which
+#: its way through the emitter takes (`splitjoin.hw.core.prober`, ``stack``).
+_CANDIDATE, _BEGIN = 4, 1
+_PROBE = 9
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def latency_cycles(config: Configuration, load: Load, *, busy: bool = False) -> 
 
 def _probe_cycles(chances: list[float]) -> float:
     """Cycles of a probe with an index, by the chance of each number of candidates."""
-    return sum(chance * max(_PROBE + _FEW * n, _CANDIDATE * n + _MANY) for n, chance in enumerate(chances))
+    return sum(chance * max(_PROBE, _CANDIDATE * n + _BEGIN) for n, chance in enumerate(chances))
 
 
 def _levels(leaves: int, fan: int) -> int:
