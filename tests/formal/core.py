@@ -106,8 +106,8 @@ def storage(cores: int, time_bits: int) -> Harness:
     bits = position_bits(config)
     assume_offers_stand(h, "i", dut.i)
     _settings(h, config)
-    live, some, brim, head, turn, head_row, seen, full, counted, stored, was_counted, was_stored, advanced = (
-        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "full", "counted",
+    live, some, brim, head, turn, head_row, seen, free, counted, stored, was_counted, was_stored, advanced = (
+        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "free", "counted",
                                    "stored", "was_counted", "was_stored", "advanced"))
     tail = dut.written
     op, task = dut.i.payload, dut.task.payload
@@ -121,17 +121,22 @@ def storage(cores: int, time_bits: int) -> Harness:
     offers_stand(h, "task", dut.task)
     h.prove("the ring holds what lies between its ends",
             (live_now <= config.capacity) & ((tail - head)[:bits] == live_now))
-    h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity)))
+    moved = h.past(was_stored | advanced, "moved")  # `live` changed
+    h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity))
+            & (free == (~brim | h.inner("left")[-1])) & ~(moved & (was_stored | advanced))
+            & (moved | ((h.inner("single") == (live == 1)) & (h.inner("almost") == (live == config.capacity - 1)))))
     h.prove("what is known of an operation is true", ~seen | (
-        dut.i.valid & (h.inner("store") == own) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
-        & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("mine") == (turn == dut.index))
+        dut.i.valid & (h.inner("passed") == (own & (turn != dut.index)))
+        & (h.inner("kept") == (own & (turn == dut.index))) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
+        & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("handed") == (h.inner("probe") | h.inner("flush")))
+        & (h.inner("simple") == (h.inner("passed") | (op.op == Op.TICK) | (op.op == Op.MASK)))
         & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1)))
     late_news = was_counted | advanced
     h.prove("counters are right when they are looked at",
             ~(was_stored & ~was_counted) & (~seen | ~late_news | (
                 h.inner("pending").all() & h.inner("timed") & ~was_counted & some if time_bits else 0)))
     h.prove("own tuples are counted once each", counted == taken)
-    stands = seen & own & (turn == dut.index) & full
+    stands = seen & own & (turn == dut.index) & ~free
     if time_bits:
         stands &= ~(concerned & (h.inner("pending")[0] | h.inner("late")))
     h.prove("after an overflow nothing is taken, and it stands", ~dut.overflow | (stands & ~dut.i.ready))
@@ -197,8 +202,8 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     lane_bits = lanes.bit_length() - 1
     assume_offers_stand(h, "i", dut.i)
     _settings(h, config)
-    live, was_stored, advanced, head, seen, store, mine, space, border = (h.inner(f"storage.{name}") for name in (
-        "live", "was_stored", "advanced", "head", "seen", "store", "mine", "space", "border"))
+    live, was_stored, advanced, head, seen, kept, space, border = (h.inner(f"storage.{name}") for name in (
+        "live", "was_stored", "advanced", "head", "seen", "kept", "space", "border"))
     tail = h.inner("storage.written")
     first, number, reach = (h.inner(f"scanner.{name}") for name in ("first", "number", "reach"))
     position, scanning, left, last = (h.inner(f"scanner.{name}") for name in ("position", "scanning", "left", "last"))
@@ -207,7 +212,8 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     limit = h.inner("scanner.most")
     task = h.inner("scanner.task")
     start, end = task[:bits], task[bits:2 * bits]
-    write = seen & store & mine & space
+    write = seen & kept & space
+    moved = h.past(was_stored | advanced, "moved")
 
     def to(a: Any, b: Any) -> Any:
         """How far it is from position ``a`` on to ``b``."""
@@ -219,7 +225,10 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     h.prove("the ring holds what lies between its ends", (live_now <= config.capacity) & (to(head, tail) == live_now)
             & (h.inner("storage.some") == (live != 0)) & (h.inner("storage.brim") == (live == config.capacity))
             & (~seen | ~(was_stored | advanced)) & (h.inner("storage.was_counted") == was_stored)
-            & (~seen | mine) & (h.inner("storage.turn") == 0) & ((border + most - tail)[:bits] == 0))
+            & (~seen | ~h.inner("storage.passed")) & (h.inner("storage.turn") == 0)
+            & ((border + most - tail)[:bits] == 0)
+            & (moved | ((h.inner("storage.single") == (live == 1))
+                        & (h.inner("storage.almost") == (live == config.capacity - 1)))))
     h.prove("stores that are left are counted", _stores_left(h, config, "storage.", live_now))
     h.prove("a task that waits will find its tuples", ~held | (
         (to(start, tail) <= most) & (to(start, head) <= to(start, tail)) & (to(start, end) <= to(start, tail))
@@ -257,8 +266,8 @@ _LIVE = Fault("the ring holds what lies between its ends", Storage, "live.eq(liv
 
 _STORAGE_FAULTS = (
     _LIVE,
-    Fault("offers at task stand", Storage, "self.task.valid.eq(seen & (probe | flush) & settled)",
-          "self.task.valid.eq(seen & (probe | flush) & settled & ~self.scanning)"),
+    Fault("offers at task stand", Storage, "self.task.valid.eq(seen & handed & settled)",
+          "self.task.valid.eq(seen & handed & settled & ~self.scanning)"),
     Fault("counters are right when they are looked at", Storage, "seen.eq(self.i.valid & ~go)",
           "seen.eq(self.i.valid)"),
     Fault("row ids are counted with the turns", Storage, "turn == config.cores - 1", "turn == self.index"),
@@ -266,11 +275,11 @@ _STORAGE_FAULTS = (
 )
 
 _ONLY_FAULTS = (
-    Fault("empty and full are known", Storage, "brim, live == depth - 1)", "brim, live == depth - 2)"),
+    Fault("empty and full are known", Storage, "almost.eq(live == depth - 1)", "almost.eq(live == depth - 2)"),
     Fault("what is known of an operation is true", Storage, "seen.eq(self.i.valid & ~go)", "seen.eq(self.i.valid)"),
-    Fault("own tuples are counted once each", Storage, "go.eq(counted | (seen", "go.eq((seen"),
-    Fault("after an overflow nothing is taken, and it stands", Storage, "(~full & space)",
-          "((~full | self.overflow) & space)"),
+    Fault("own tuples are counted once each", Storage, "(simple | (handed & self.task.ready) | (kept", "((handed & self.task.ready) | (kept"),
+    Fault("after an overflow nothing is taken, and it stands", Storage,
+          "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), free.eq(1)]"),
     Fault("stores that are left are counted", Storage, "Mux(advanced, Mux(counted", "Mux(~advanced, Mux(counted",
           "_count"),
     Fault("the oldest tuple lies within the window's rows", Storage, "rows + self.index - 1", "rows + self.index",
