@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
@@ -15,6 +13,7 @@ from ..layouts import result_layout, window_layout
 from ..network.buffer import Buffer
 from ..network.queue import Queue
 from ..tech.ram import Ram
+from .bits import at_most_one, times
 from .layouts import STORES, batch_layout, found_layout, groups_bits
 
 __all__ = ["ITEMS", "Emitter"]
@@ -84,7 +83,7 @@ class Emitter(wiring.Component):
 
     def _read(self, item: data.View, group: Value) -> list[Any]:
         """That ``item`` is about the read ``group``."""
-        scaled = [] if self._concatenated else [item.scaled.eq(_times(group, self._config.cores))]
+        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self._config.cores))]
         return [item.group.eq(group), *scaled]
 
     def _walk(self, m: Module, items: Queue, batch, accept, busy) -> None:
@@ -111,7 +110,8 @@ class Emitter(wiring.Component):
         group = Signal(groups_bits(config))
         hits = self.found.hits
         valid, last_read = Signal(name="valid"), Signal(name="last_read")
-        some, some_next = Signal(probes), Signal(probes)  # probes that this read found something for
+        some = Signal(probes)  # probes that this read found something for
+        some_next = Signal(probes)
         so_far = Signal(probes)
         write = Signal()
         m.d.sync += [
@@ -143,21 +143,20 @@ class Emitter(wiring.Component):
         active = Signal()
         cursor = Signal(pointer)
         probe = Signal(range(max(2, probes)))
-        room = Signal()
-        # Whether the cursor has come to either end; of the second, and of a new place, that is known a cycle late.
-        at_end, at_shown = Signal(), Signal()
-        known, settled = Signal(), Signal()
-        finished, finish, look, last = (Signal(name=name) for name in ("finished", "finish", "look", "last"))
+        # Whether the cursor has come to either end; of the second, and of a new place, that is known a cycle late. Nor
+        # has a probe without hits a way to go.
+        at_end, at_shown = Signal(name="at_end"), Signal(name="at_shown")
+        # Whether the first end is known; and whether there is a batch, room for an item, and all known of the place.
+        known, may = Signal(name="known"), Signal(name="may")
+        finish, look, last = (Signal(name=name) for name in ("finish", "look", "last"))
         m.d.comb += [
-            finished.eq(at_end | ~leaving.some[0]),
-            finish.eq(active & room & settled & known & finished),
-            look.eq(active & room & settled & Mux(known, ~finished, ~at_shown)),
+            finish.eq(may & known & at_end), look.eq(may & ~Mux(known, at_end, at_shown)),
             found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += [
-            room.eq(items.level < ITEMS - 6),
-            known.eq(leaving_valid & ~(finish & last)), settled.eq(~finish),
-            at_end.eq(Mux(look, cursor == leaving.before, cursor == leaving.end)),
+            may.eq(~finish & (active | accept) & (items.level < ITEMS - 6)),
+            known.eq(leaving_valid & ~(finish & last)),
+            at_end.eq(Mux(look, cursor == leaving.before, cursor == leaving.end) | ~leaving.some[0]),
             at_shown.eq(Mux(look, cursor == before_shown, cursor == shown)),
         ]
         with m.If(active & ~leaving_valid):
@@ -199,7 +198,8 @@ class Emitter(wiring.Component):
 
         The item at hand gives its tuples one by one, oldest first: steps. A tuple's step leaves in the cycle in which
         it stands. Where there are inner stars it is looked at before, for one that goes before it, and so is always a
-        probe's end, for the star behind it. Whatever decides is in registers.
+        probe's end, for the star behind it. Whatever decides is in registers: what is compared with the border, or with
+        the number of probes between stars, is looked at a cycle later.
         """
         config, window = self._config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
@@ -231,32 +231,40 @@ class Emitter(wiring.Component):
         ]
         with m.If(refill):
             m.d.sync += [hand.valid.eq(items.o.valid), hand.end.eq(item.end), hand.flush.eq(item.flush),
-                         hand.group.eq(item.group), hand.due.eq(due), hand.lone.eq(item.end | _at_most_one(item.lanes))]
+                         hand.group.eq(item.group), hand.due.eq(due), hand.lone.eq(item.end | at_most_one(item.lanes))]
             if not self._concatenated:
                 m.d.sync += hand.first_row.eq(batch.row + Cat(Const(0, lane_bits), item.scaled))
         with m.Elif(load):
-            m.d.sync += [hand.due.eq(rest), hand.lone.eq(_at_most_one(rest))]
+            m.d.sync += [hand.due.eq(rest), hand.lone.eq(at_most_one(rest))]
 
-        probe = Signal(ROW_BITS)  # row id of the probe whose results leave
+        # Row id of the probe whose results leave, and of the one before.
+        probe, before = Signal(ROW_BITS, name="probe"), Signal(ROW_BITS, name="before", init=-1)
         nth_probe = Signal(32, init=1)  # of this probe, since the last star
-        nth_due, unsure = Signal(), Signal()  # a star is due with it; but it is another one than in the last cycle
+        nth_due = Signal()  # a star is due with it
+        before_end = Signal()  # the border is before the window's end
+        at_border = Signal()  # it is not behind the step
+        unsure = Signal()  # these are not known yet
         some_since = Signal()  # there were probes since
         starred = Signal()  # the star of a flush has left
         border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
         slice_, slice_next, star, star_next, last = (
             Signal(name=name) for name in ("slice_", "slice_next", "star", "star_next", "last"))
         m.d.sync += [stars.eq(window.precision != 0), slices.eq(window.slice != 0),
-                     nth_due.eq(nth_probe == window.precision), unsure.eq(leave & step.end)]
+                     nth_due.eq(nth_probe == window.precision),
+                     before_end.eq(border < batch.count), at_border.eq(step.offset >= border),
+                     unsure.eq((leave & step.end) | (slices & (load | more)))]
         m.d.comb += [
-            slice_next.eq(slices & Mux(step.end, ~step.flush & (border < batch.count), step.offset >= border)),
+            slice_next.eq(slices & Mux(step.end, ~step.flush & before_end, at_border)),
             star_next.eq(stars & ~starred & Mux(step.flush, some_since, nth_due)),
             last.eq(step.end & step.flush),
         ]
+        with m.If(leave & step.end & ~step.flush):
+            m.d.sync += [probe.eq(probe + 1), before.eq(probe)]
         with m.If(load):
             quick = ~hand.end & ~slices
             m.d.sync += [step.valid.eq(1), step.end.eq(hand.end), step.flush.eq(hand.flush),
                          step.offset.eq(Cat(nth[:lane_bits], hand.group)), step.first_row.eq(hand.first_row),
-                         step.rest.eq(_times(nth[:lane_bits], config.cores) + self.index),
+                         step.rest.eq(times(nth[:lane_bits], config.cores) + self.index),
                          looked.eq(0), passes.eq(quick), makes.eq(quick)]
         with m.Elif(leave):
             m.d.sync += [step.valid.eq(0), looked.eq(0), passes.eq(0), makes.eq(0)]
@@ -275,31 +283,18 @@ class Emitter(wiring.Component):
             m.d.sync += [starred.eq(1), nth_probe.eq(1), some_since.eq(0)]
         with m.If(leave & step.end):
             m.d.sync += [starred.eq(0), nth_probe.eq(Mux(star | step.flush, 1, nth_probe + 1)),
-                         some_since.eq(~star & ~step.flush), probe.eq(probe + ~step.flush)]
+                         some_since.eq(~star & ~step.flush)]
 
         # The row id of a tuple is that of the batch's first one, its place times the cores, and the core's number.
-        if self._concatenated:
-            row = batch.row + Cat(self.index[:core_bits], step.offset)
-        else:
-            row = step.first_row + step.rest
+        row = (batch.row + Cat(self.index[:core_bits], step.offset) if self._concatenated
+               else step.first_row + step.rest)
         m.d.comb += [
             out.i.valid.eq(makes),
-            out.i.payload.kind.eq(Mux(passes, Mux(step.end, Mux(step.flush, ItemKind.END, ItemKind.STAR), ItemKind.PAIR),
-                                      Mux(slice_, ItemKind.SLICE, ItemKind.STAR))),
-            out.i.payload.probe.eq(probe - last),
+            out.i.payload.kind.eq(Mux(~passes, Mux(slice_, ItemKind.SLICE, ItemKind.STAR), Mux(
+                ~step.end, ItemKind.PAIR, Mux(step.flush, ItemKind.END, ItemKind.STAR)))),
+            out.i.payload.probe.eq(Mux(last, before, probe)),
             out.i.payload.stored.eq(row),
             self.matched.eq(leave & ~step.end),
             self.stall_output.eq(self.o.valid & ~self.o.ready),
             busy.eq(hand.valid | step.valid),
         ]
-
-
-def _times(value: Value, factor: int) -> Value:
-    """``value`` · ``factor`` by shifts and sums; tools would make a multiplier of it, which is slower."""
-    terms = [value << n for n in range(factor.bit_length()) if factor >> n & 1]
-    return reduce(add, terms)
-
-
-def _at_most_one(bits: Value) -> Value:
-    """Whether no more than one of ``bits`` is set."""
-    return ~Cat(bits[n] & bits[:n].any() for n in range(1, len(bits))).any()

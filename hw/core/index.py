@@ -25,7 +25,8 @@ class Index(wiring.Component):
     A store takes six cycles. After reset all buckets are emptied, one a cycle.
 
     Ports:
-        ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be in the next cycle.
+        ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be
+        in the next cycle.
         ``known``: the position up to which, exclusive, tuples are in the index.
         ``look``, ``bucket``, ``granted``: a bucket is looked up if granted. ``head``: two cycles later, the position of
         its youngest tuple; ``live``: three cycles later, whether there is one.

@@ -72,7 +72,7 @@ class Scanner(wiring.Component):
         # A task waits here, its bounds in the matcher, so that what takes it does not wait for what makes room for it.
         task = Signal(data.StructLayout({name: field.shape for name, field in task_layout(config, self._side)
                                          if name not in ("bounds", "reach")}))
-        held, empty = Signal(), Signal(init=1)  # one waits; and the opposite, for the many registers that it opens
+        held, empty = Signal(name="held"), Signal(init=1, name="empty")  # one waits; the opposite, for many registers
         accept = Signal()
         m.d.comb += [self.task.ready.eq(empty), matcher.bounds.eq(self.task.payload.bounds), matcher.hold.eq(~empty)]
         m.d.sync += [held.eq(Mux(held, ~accept, self.task.valid)), empty.eq(Mux(held, accept, ~self.task.valid))]
@@ -84,7 +84,8 @@ class Scanner(wiring.Component):
         flush = Signal()
         row = Signal(ROW_BITS)
         reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
-        take, taken = Signal(), Signal()  # it becomes the batch under way; it became so in the last cycle
+        take = Signal()  # it becomes the batch under way
+        taken = Signal()  # it became so in the last cycle
         turns = Signal()  # it becomes so now, or with the last read before it
         opens = Signal()  # the task is the first of its batch, which it then becomes at once
         closed = Signal()  # the batch takes no more
@@ -119,7 +120,7 @@ class Scanner(wiring.Component):
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
         upper, lower = (Signal(range(ring_rows(config)), name=name) for name in ("upper", "lower"))
-        issue, onward = Signal(), Signal()  # one is read; that, or a pass begins
+        issue, onward = Signal(name="issue"), Signal(name="onward")  # one is read; that, or a pass begins
         last, next_last = Signal(name="last"), Signal(name="next_last")  # no more than a read is left; than two
         ends = Signal(init=1)  # that is so, or there is no pass
         vacant = Signal(init=1)  # of the batch's register, like `batch.valid`, which is asked for elsewhere

@@ -88,12 +88,16 @@ class Storage(wiring.Component):
 
         # First cycle: what the operation is.
         seen, go = Signal(name="seen"), Signal(name="go")  # it was looked at; it takes effect
-        passed, kept = Signal(name="passed"), Signal(name="kept")  # an own tuple that another core, that this one stores
+        # An own tuple that another core stores, that this one stores.
+        passed, kept = Signal(name="passed"), Signal(name="kept")
         probe, flush, handed = (Signal(name=name) for name in ("probe", "flush", "handed"))  # the last: either of these
         simple = Signal(name="simple")  # it needs nothing: neither a slot nor the processing side
         timed = Signal(name="timed")  # tuples expire before it
+        # Seen, and there is no tuple that could be too old for it; seen, and it is known whether the oldest one is.
+        exempt, judged = Signal(name="exempt"), Signal(name="judged")
         masks, addressed = Signal(name="masks"), Signal(name="addressed")
         is_tuple, mine = op.op == Op.TUPLE, turn == self.index
+        expires = self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)
         m.d.sync += [
             seen.eq(self.i.valid & ~go),
             passed.eq(is_tuple & (op.stream == own) & ~mine),
@@ -102,7 +106,7 @@ class Storage(wiring.Component):
             flush.eq(op.op == Op.FLUSH),
             handed.eq((is_tuple & (op.stream != own)) | (op.op == Op.FLUSH)),
             simple.eq((op.op == Op.TICK) | (op.op == Op.MASK) | (is_tuple & (op.stream == own) & ~mine)),
-            timed.eq(self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)),
+            timed.eq(expires),
             masks.eq(op.op == Op.MASK),
             addressed.eq(op.body[:len(self.index)] == self.index),
         ]
@@ -118,31 +122,37 @@ class Storage(wiring.Component):
 
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
         by_count, count_next = self._count(m, was_counted, advanced)
+        some_next = Signal()
         if config.time_bits:
-            late, known = self._age(m, stored & ~some, advance, stored, head)
-            by_time, settled = seen & some & timed & known & late, ~(some & timed) | (known & ~late)
+            late, known_next = self._age(m, stored & ~some, advance, stored, head)
+            by_time, settled = judged & ~exempt & late, exempt | (judged & ~late)
+            m.d.sync += [exempt.eq(self.i.valid & ~go & ~(some_next & expires)),
+                         judged.eq(self.i.valid & ~go & ~by_time & known_next)]
         else:
-            by_time, settled = Const(0), Const(1)
+            by_time, settled = Const(0), seen
         free = Signal(init=1)  # a slot is not live, or will not be with the next store
         brim_next = Signal()
         space = self._space(m, stored)
         m.d.comb += [
-            stored.eq(seen & settled & kept & free & space),
-            counted.eq(seen & settled & (passed | (kept & free & space))),
+            stored.eq(settled & kept & free & space),
+            counted.eq(settled & (passed | (kept & free & space))),
             advance.eq(by_time | (counted & by_count)),
-            go.eq(seen & settled & (simple | (handed & self.task.ready) | (kept & free & space))),
+            go.eq(settled & (simple | (handed & self.task.ready) | (kept & free & space))),
             self.i.ready.eq(go),
             self.stall_probe.eq(self.task.valid & ~self.task.ready),
-            self.stall_store.eq(seen & settled & kept & free & ~space),
+            self.stall_store.eq(settled & kept & free & ~space),
             self.stall_expiry.eq(seen & ~settled),
         ]
         # Nothing looks at these before they are right again: not before a tuple that leaves by time is followed by the
         # next one's time, and a store by another operation.
-        m.d.comb += brim_next.eq(Mux(was_stored, Mux(advanced, brim, almost), brim & ~advanced))
+        m.d.comb += [
+            brim_next.eq(Mux(was_stored, Mux(advanced, brim, almost), brim & ~advanced)),
+            some_next.eq(was_stored | (some & ~(advanced & single))),
+        ]
         m.d.sync += [
             live.eq(live + was_stored - advanced),
             single.eq(live == 1), almost.eq(live == depth - 1),
-            some.eq(was_stored | (some & ~(advanced & single))),
+            some.eq(some_next),
             brim.eq(brim_next),
             free.eq(~brim_next | count_next),
         ]
@@ -154,7 +164,7 @@ class Storage(wiring.Component):
             m.d.sync += head_row.eq(head_row + config.cores)
         with m.If(counted):
             m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
-        with m.If(seen & settled & kept & ~free):
+        with m.If(settled & kept & ~free):
             m.d.sync += self.overflow.eq(1)
         m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
         m.d.comb += self.overflow_after.eq(probes)
@@ -164,7 +174,7 @@ class Storage(wiring.Component):
         bounds = op.body[bounds_at:reach_at]
         task = self.task.payload
         m.d.comb += [
-            self.task.valid.eq(seen & handed & settled),
+            self.task.valid.eq(settled & handed),
             task.start.eq(head),
             task.end.eq(Mux(flush, head, tail)),
             task.count.eq(Mux(flush, 0, live)),
@@ -205,20 +215,24 @@ class Storage(wiring.Component):
         config = self._config
         bits = (config.cores * (config.capacity + 2)).bit_length()
         rows = Signal(bits, name="window_rows", init=1)  # as if a first store before the settings pushed nothing out
+        long = Signal()  # the window is longer than that can say
         whole, left, left_next = (Signal(signed(bits + 2), name=name) for name in ("whole", "left", "left_next"))
         started = Signal()  # the settings stand by the first store
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
-            rows.eq(Mux(self.window.rows[bits:].any(), 2**bits - 1, self.window.rows[:bits])),
-            whole.eq(rows + self.index - 1),
+            long.eq(self.window.rows[bits:].any()),
+            rows.eq(self.window.rows[:bits]),
+            whole.eq((rows | long.replicate(bits)) + self.index - 1),
             left.eq(left_next),
         ]
         m.d.comb += left_next.eq(Mux(started, left, whole) + change)
         return left[-1], left_next[-1]
 
-    def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Signal, Signal]:
-        """Whether the oldest tuple is too old for the operation, and whether that is known yet."""
+    def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Value, Value]:
+        """Whether the oldest tuple is too old for the operation; and whether that is known in the next cycle, unless it
+        leaves in this one.
+        """
         config, op = self._config, self.i.payload
         m.submodules.times = times = Ram(config.time_bits, config.capacity)
         late = Signal()
@@ -234,7 +248,7 @@ class Storage(wiring.Component):
             late.eq((times.r_data - op.ts)[config.time_bits - 1]),
             pending.eq(Mux(first | advance, -1, pending >> 1)),
         ]
-        return late, ~pending[0]
+        return late, ~pending[1]
 
     def _space(self, m: Module, stored: Signal) -> Signal:
         """Whether the slot at the tail has been read by all who have to. Known a cycle late, which is no matter: two

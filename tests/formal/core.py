@@ -91,7 +91,8 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
         wanted.eq(rows + h.dut.index - span - 1),
         comes.eq(Mux(started, left, whole) + Mux(advanced, config.cores, 0) - was_counted),
     ]
-    return (((cycles < 1) | (window_rows == rows)) & ((cycles < 2) | (whole == rows + h.dut.index - 1))
+    return (((cycles < 1) | (Mux(h.inner(f"{path}long"), most, window_rows) == rows))
+            & ((cycles < 2) | (whole == rows + h.dut.index - 1))
             & ((cycles < 3) | ((comes == wanted) & (started | (left == whole))))
             & (started | was_counted | ((span == 0) & ~advanced))
             & ((cycles == 3) | (~started & ~was_counted & ~seen)))
@@ -130,7 +131,9 @@ def storage(cores: int, time_bits: int) -> Harness:
         & (h.inner("kept") == (own & (turn == dut.index))) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
         & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("handed") == (h.inner("probe") | h.inner("flush")))
         & (h.inner("simple") == (h.inner("passed") | (op.op == Op.TICK) | (op.op == Op.MASK)))
-        & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1)))
+        & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1))
+            & ((h.inner("exempt") == (seen & ~(some & h.inner("timed"))))
+               & (h.inner("judged") == (seen & ~h.inner("pending")[0])) if time_bits else 1))
     late_news = was_counted | advanced
     h.prove("counters are right when they are looked at",
             ~(was_stored & ~was_counted) & (~seen | ~late_news | (
@@ -238,7 +241,12 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
         & (h.inner("scanner.closed") | (number < limit))))
         & (~h.started() | (limit == Mux(dut.window.slice != 0, 1, probes))) & (h.started() | ~held))
     h.prove("a pass finds its tuples", ~scanning | ((to(position, tail) <= most) & (left <= to(position, tail))))
-    h.prove("the last read of a pass is known", ~scanning | (last == (left <= lanes)))
+    ends, held_empty, vacant = (h.inner(f"scanner.{name}") for name in ("ends", "empty", "vacant"))
+    h.prove("the last read of a pass is known",
+            (~scanning | ((last == (left <= lanes)) & (h.inner("scanner.next_last") == (left <= 2 * lanes))))
+            & (ends == (~scanning | last)))
+    h.prove("what waits for its turn is known", (h.inner("scanner.turns") == (waiting & ends & ~dut.o.valid))
+            & (vacant == ~dut.o.valid) & (held_empty == ~held))
     h.prove("nothing is written before there is space", ~(seen & space) | (
         (~scanning | (to(position, tail) < most)) & (~waiting | (to(first, tail) < most))
         & (~held | (to(start, tail) < most))))
@@ -266,8 +274,8 @@ _LIVE = Fault("the ring holds what lies between its ends", Storage, "live.eq(liv
 
 _STORAGE_FAULTS = (
     _LIVE,
-    Fault("offers at task stand", Storage, "self.task.valid.eq(seen & handed & settled)",
-          "self.task.valid.eq(seen & handed & settled & ~self.scanning)"),
+    Fault("offers at task stand", Storage, "self.task.valid.eq(settled & handed)",
+          "self.task.valid.eq(settled & handed & ~self.scanning)"),
     Fault("counters are right when they are looked at", Storage, "seen.eq(self.i.valid & ~go)",
           "seen.eq(self.i.valid)"),
     Fault("row ids are counted with the turns", Storage, "turn == config.cores - 1", "turn == self.index"),
@@ -277,15 +285,14 @@ _STORAGE_FAULTS = (
 _ONLY_FAULTS = (
     Fault("empty and full are known", Storage, "almost.eq(live == depth - 1)", "almost.eq(live == depth - 2)"),
     Fault("what is known of an operation is true", Storage, "seen.eq(self.i.valid & ~go)", "seen.eq(self.i.valid)"),
-    Fault("own tuples are counted once each", Storage, "(simple | (handed & self.task.ready) | (kept", "((handed & self.task.ready) | (kept"),
+    Fault("own tuples are counted once each", Storage, "self.task.ready) | (kept & free & space)",
+          "self.task.ready) | (kept & free)"),
     Fault("after an overflow nothing is taken, and it stands", Storage,
           "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), free.eq(1)]"),
     Fault("stores that are left are counted", Storage, "Mux(advanced, Mux(counted", "Mux(~advanced, Mux(counted",
           "_count"),
-    Fault("the oldest tuple lies within the window's rows", Storage, "rows + self.index - 1", "rows + self.index",
-          "_count"),
-    Fault("a probe's window has no tuple beyond its rows", Storage, "rows + self.index - 1", "rows + self.index",
-          "_count"),
+    Fault("the oldest tuple lies within the window's rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
+    Fault("a probe's window has no tuple beyond its rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
     Fault("a task tells the places and the oldest row id of the live tuples", Storage, "task.start.eq(head)",
           "task.start.eq(tail)"),
 )
@@ -300,14 +307,14 @@ _TIME_FAULTS = (
 
 _RING_FAULTS = (
     _LIVE,
-    Fault("offers at batch stand", Scanner, "with m.If(~self.batch.valid):", "with m.If(1):"),
+    Fault("offers at batch stand", Scanner, "with m.If(vacant):", "with m.If(1):"),
     Fault("a task that waits will find its tuples", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
     Fault("a batch that waits will find its tuples", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
-    Fault("a pass finds its tuples", Scanner, "left.eq(reach)", "left.eq(reach + 1)"),
-    Fault("the last read of a pass is known", Scanner, "left <= 2 * lanes", "left <= lanes"),
+    Fault("a pass finds its tuples", Scanner, "Mux(turns, reach, left", "Mux(turns, reach + 1, left"),
+    Fault("what waits for its turn is known", Scanner, "(ends | (issue & next_last))", "ends"),
+    Fault("the last read of a pass is known", Scanner, "left <= 3 * lanes", "left <= 2 * lanes"),
     Fault("nothing is written before there is space", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
-    Fault("reads address the slots of their positions", Scanner, "upper.eq(self.first[lane_bits:] + 1)",
-          "upper.eq(self.first[lane_bits:])"),
+    Fault("reads address the slots of their positions", Scanner, "upper) + 1)", "upper))"),
     Fault("a read finds tuples that were written, and not written over", Storage, "task.end.eq(Mux(flush, head, tail))",
           "task.end.eq(tail + 1)"),
     Fault("no slot is read and written in one cycle", Scanner, "self.rows[lanes - 1].eq(lower)",
