@@ -20,8 +20,8 @@ __all__ = ["CELLS", "Cells", "Routed", "cells", "mapped_verilog", "netlist", "ro
 _DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
 #: The clock that placement aims for, in MHz: beyond what any circuit here reaches, so that all of it is tried for.
 _AIM = 300
-#: The delay of a wire, in ps, that logic is mapped for. Yosys's own 300 is a third of what placed wires take here; with it,
-#: logic is packed into fewer cells in a row less than wires let pass.
+#: The delay of a wire, in ps, that logic is mapped for. Yosys's own 300 is a third of what placed wires take here: it
+#: would pack logic into fewer cells, more of them in a row.
 _WIRE = 800
 #: What some cells do, where Yosys has no model or a longer one.
 CELLS = Path(__file__).with_name("ecp5_cells.v")
