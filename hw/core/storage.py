@@ -207,27 +207,32 @@ class Storage(wiring.Component):
         return m
 
     def _count(self, m: Module, counted: Signal, advanced: Signal) -> tuple[Value, Value]:
-        """Whether the store that comes next, if any, pushes out the oldest tuple; and the same a cycle ahead.
+        """Whether the own tuple that comes next, if any, pushes out the oldest one; and the same a cycle ahead.
 
         That is so when its row id is past the oldest one's by the window's length. What is left of that length is kept,
         as so many more stores, in as few bits as the ring's capacity needs: a longer window has no end here.
         """
         config = self._config
         bits = (config.cores * (config.capacity + 2)).bit_length()
-        rows = Signal(bits, name="window_rows", init=1)  # as if a first store before the settings pushed nothing out
+        rows = Signal(bits, name="window_rows", init=2)  # as if a first store before the settings pushed nothing out
         long = Signal()  # the window is longer than that can say
-        whole, left, left_next = (Signal(signed(bits + 2), name=name) for name in ("whole", "left", "left_next"))
+        whole, left, base = (Signal(signed(bits + 2), name=name, init=1) for name in ("whole", "left", "base"))
         started = Signal()  # the settings stand by the first store
+        # It is never less than −1, which says that there is nothing left; 0 a cycle ago says that it will be.
+        spent, spent_next, zero = (Signal(name=name) for name in ("spent", "spent_next", "zero"))
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
             long.eq(self.window.rows[bits:].any()),
             rows.eq(self.window.rows[:bits]),
             whole.eq((rows | long.replicate(bits)) + self.index - 1),
-            left.eq(left_next),
+            left.eq(base + change), zero.eq(base == 0), spent.eq(spent_next),
         ]
-        m.d.comb += left_next.eq(Mux(started, left, whole) + change)
-        return left[-1], left_next[-1]
+        m.d.comb += [
+            base.eq(Mux(started, left, whole)),
+            spent_next.eq(Mux(advanced, spent & counted if config.cores == 1 else 0, Mux(counted, zero, spent))),
+        ]
+        return spent, spent_next
 
     def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Value, Value]:
         """Whether the oldest tuple is too old for the operation; and whether that is known in the next cycle, unless it

@@ -84,6 +84,7 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
     # Longer windows than the ring can ever fill have no end here.
     most = 2**((config.cores * (config.capacity + 2)).bit_length()) - 1
     rows = Mux(h.dut.window.rows > most, most, h.dut.window.rows)
+    moved = h.past(h.inner(f"{path}was_counted") | h.inner(f"{path}advanced"), "counts_moved")
     left, whole, started, window_rows, was_counted, advanced, seen = (h.inner(f"{path}{name}") for name in (
         "left", "whole", "started", "window_rows", "was_counted", "advanced", "seen"))
     wanted, comes = Signal(signed(ROW_BITS)), Signal(signed(ROW_BITS))
@@ -95,6 +96,9 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
             & ((cycles < 2) | (whole == rows + h.dut.index - 1))
             & ((cycles < 3) | ((comes == wanted) & (started | (left == whole))))
             & (started | was_counted | ((span == 0) & ~advanced))
+            & (h.inner(f"{path}spent") == (started & (left == -1))) & (left >= -1)
+            & (moved | ((cycles < 3) & ~was_counted) | (h.inner(f"{path}zero") == (Mux(started, left, whole) == 0)))
+            & (~was_counted | advanced | ~started | (left >= 0))
             & ((cycles == 3) | (~started & ~was_counted & ~seen)))
 
 
@@ -124,7 +128,7 @@ def storage(cores: int, time_bits: int) -> Harness:
             (live_now <= config.capacity) & ((tail - head)[:bits] == live_now))
     moved = h.past(was_stored | advanced, "moved")  # `live` changed
     h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity))
-            & (free == (~brim | h.inner("left")[-1])) & ~(moved & (was_stored | advanced))
+            & (free == (~brim | h.inner("spent"))) & ~(moved & (was_stored | advanced))
             & (moved | ((h.inner("single") == (live == 1)) & (h.inner("almost") == (live == config.capacity - 1)))))
     h.prove("what is known of an operation is true", ~seen | (
         dut.i.valid & (h.inner("passed") == (own & (turn != dut.index)))
