@@ -214,7 +214,7 @@ class Emitter(wiring.Component):
         step = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "offset": offset_bits,
                                          "first_row": hand.first_row.shape(), "rest": lane_bits + core_bits + 1}))
         looked, passes, makes = (Signal(name=name) for name in ("looked", "passes", "makes"))
-        leave, more, load, refill = (Signal(name=name) for name in ("leave", "more", "load", "refill"))
+        look, leave, more, load, refill = (Signal(name=name) for name in ("look", "leave", "more", "load", "refill"))
         m.submodules.out = out = Buffer(result_layout())
         wiring.connect(m, out.o, wiring.flipped(self.o))
         item = items.o.payload
@@ -261,19 +261,19 @@ class Emitter(wiring.Component):
         with m.If(leave & step.end & ~step.flush):
             m.d.sync += [probe.eq(probe + 1), before.eq(probe)]
         with m.If(load):
-            quick = ~hand.end & ~slices
-            m.d.sync += [step.valid.eq(1), step.end.eq(hand.end), step.flush.eq(hand.flush),
-                         step.offset.eq(Cat(nth[:lane_bits], hand.group)), step.first_row.eq(hand.first_row),
-                         step.rest.eq(times(nth[:lane_bits], config.cores) + self.index),
-                         looked.eq(0), passes.eq(quick), makes.eq(quick)]
-        with m.Elif(leave):
-            m.d.sync += [step.valid.eq(0), looked.eq(0), passes.eq(0), makes.eq(0)]
-        with m.Elif(more):
-            m.d.sync += [looked.eq(0), makes.eq(0)]
-        with m.Elif(step.valid & ~looked & ~passes & ~unsure):
-            m.d.sync += [looked.eq(1), slice_.eq(slice_next), star.eq(star_next),
-                         passes.eq(~slice_next & ~(last & star_next)),
-                         makes.eq(slice_next | ~step.end | step.flush | star_next)]
+            m.d.sync += [step.end.eq(hand.end), step.flush.eq(hand.flush), step.first_row.eq(hand.first_row),
+                         step.offset.eq(Cat(nth[:lane_bits], hand.group)),
+                         step.rest.eq(times(nth[:lane_bits], config.cores) + self.index)]
+        with m.If(look):
+            m.d.sync += [slice_.eq(slice_next), star.eq(star_next)]
+        quick, stays = ~hand.end & ~slices, ~out.i.ready
+        m.d.comb += look.eq(step.valid & ~looked & ~passes & ~unsure)
+        m.d.sync += [
+            step.valid.eq(load | (step.valid & ~leave)),
+            looked.eq(look | (looked & stays)),
+            passes.eq(Mux(load, quick, Mux(look, ~slice_next & ~(last & star_next), passes & stays))),
+            makes.eq(Mux(load, quick, Mux(look, slice_next | ~step.end | step.flush | star_next, makes & stays))),
+        ]
 
         with m.If(more & slice_):
             m.d.sync += border.eq(border + window.slice)

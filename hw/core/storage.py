@@ -88,20 +88,22 @@ class Storage(wiring.Component):
 
         # First cycle: what the operation is.
         seen, go = Signal(name="seen"), Signal(name="go")  # it was looked at; it takes effect
-        # An own tuple that another core stores, that this one stores.
-        passed, kept = Signal(name="passed"), Signal(name="kept")
+        # An own tuple that another core stores; that this one stores; with which the oldest one leaves.
+        passed, kept, expels = (Signal(name=name) for name in ("passed", "kept", "expels"))
         probe, flush, handed = (Signal(name=name) for name in ("probe", "flush", "handed"))  # the last: either of these
         simple = Signal(name="simple")  # it needs nothing: neither a slot nor the processing side
         timed = Signal(name="timed")  # tuples expire before it
         # Seen, and there is no tuple that could be too old for it; seen, and it is known whether the oldest one is.
         exempt, judged = Signal(name="exempt"), Signal(name="judged")
         masks, addressed = Signal(name="masks"), Signal(name="addressed")
+        spent_next = Signal()  # the window has no row left for the next own tuple
         is_tuple, mine = op.op == Op.TUPLE, turn == self.index
         expires = self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)
         m.d.sync += [
             seen.eq(self.i.valid & ~go),
             passed.eq(is_tuple & (op.stream == own) & ~mine),
             kept.eq(is_tuple & (op.stream == own) & mine),
+            expels.eq(is_tuple & (op.stream == own) & spent_next),
             probe.eq(is_tuple & (op.stream != own)),
             flush.eq(op.op == Op.FLUSH),
             handed.eq((is_tuple & (op.stream != own)) | (op.op == Op.FLUSH)),
@@ -121,7 +123,7 @@ class Storage(wiring.Component):
         m.d.sync += [was_counted.eq(counted), was_stored.eq(stored), advanced.eq(advance)]
 
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
-        by_count, count_next = self._count(m, was_counted, advanced)
+        m.d.comb += spent_next.eq(self._count(m, was_counted, advanced))
         some_next = Signal()
         if config.time_bits:
             late, known_next = self._age(m, stored & ~some, advance, stored, head)
@@ -136,7 +138,7 @@ class Storage(wiring.Component):
         m.d.comb += [
             stored.eq(settled & kept & free & space),
             counted.eq(settled & (passed | (kept & free & space))),
-            advance.eq(by_time | (counted & by_count)),
+            advance.eq(by_time | (settled & expels & (passed | space))),
             go.eq(settled & (simple | (handed & self.task.ready) | (kept & free & space))),
             self.i.ready.eq(go),
             self.stall_probe.eq(self.task.valid & ~self.task.ready),
@@ -154,7 +156,7 @@ class Storage(wiring.Component):
             single.eq(live == 1), almost.eq(live == depth - 1),
             some.eq(some_next),
             brim.eq(brim_next),
-            free.eq(~brim_next | count_next),
+            free.eq(~brim_next | spent_next),
         ]
         with m.If(stored):
             m.d.sync += tail.eq(tail + 1)
@@ -206,8 +208,8 @@ class Storage(wiring.Component):
             ]
         return m
 
-    def _count(self, m: Module, counted: Signal, advanced: Signal) -> tuple[Value, Value]:
-        """Whether the own tuple that comes next, if any, pushes out the oldest one; and the same a cycle ahead.
+    def _count(self, m: Module, counted: Signal, advanced: Signal) -> Signal:
+        """Whether an own tuple that takes effect in the next cycle pushes out the oldest one.
 
         That is so when its row id is past the oldest one's by the window's length. What is left of that length is kept,
         as so many more stores, in as few bits as the ring's capacity needs: a longer window has no end here.
@@ -219,7 +221,7 @@ class Storage(wiring.Component):
         whole, left, base = (Signal(signed(bits + 2), name=name, init=1) for name in ("whole", "left", "base"))
         started = Signal()  # the settings stand by the first store
         # It is never less than −1, which says that there is nothing left; 0 a cycle ago says that it will be.
-        spent, spent_next, zero = (Signal(name=name) for name in ("spent", "spent_next", "zero"))
+        spent, spent_next, zero = (Signal(name=name) for name in ("spent", "is_spent", "zero"))
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
@@ -232,7 +234,7 @@ class Storage(wiring.Component):
             base.eq(Mux(started, left, whole)),
             spent_next.eq(Mux(advanced, spent & counted if config.cores == 1 else 0, Mux(counted, zero, spent))),
         ]
-        return spent, spent_next
+        return spent_next
 
     def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Value, Value]:
         """Whether the oldest tuple is too old for the operation; and whether that is known in the next cycle, unless it

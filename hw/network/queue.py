@@ -54,10 +54,11 @@ class Queue(wiring.Component):
             read.addr.eq(head), Cat(self.o.payload).eq(read.data),
         ]
         m.d.sync += [
-            level.eq(level + push - pop),
             some.eq(push | (some & ~(pop & (level == 1)))),
             full.eq(~pop & (full | (push & (level == depth - 1)))),
         ]
+        with m.If(push ^ pop):
+            m.d.sync += level.eq(Mux(pop, level - 1, level + 1))
         for go, place in ((push, tail), (pop, head)):
             with m.If(go):
                 m.d.sync += place.eq(place + 1 if depth.bit_count() == 1 else Mux(place == depth - 1, 0, place + 1))

@@ -130,12 +130,12 @@ def storage(cores: int, time_bits: int) -> Harness:
     h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity))
             & (free == (~brim | h.inner("spent"))) & ~(moved & (was_stored | advanced))
             & (moved | ((h.inner("single") == (live == 1)) & (h.inner("almost") == (live == config.capacity - 1)))))
-    h.prove("what is known of an operation is true", ~seen | (
+    h.prove("what is known of an operation is true", (~seen | (
         dut.i.valid & (h.inner("passed") == (own & (turn != dut.index)))
-        & (h.inner("kept") == (own & (turn == dut.index))) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
+        & (h.inner("kept") == (own & (turn == dut.index))) & (h.inner("expels") == (own & h.inner("spent"))) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
         & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("handed") == (h.inner("probe") | h.inner("flush")))
         & (h.inner("simple") == (h.inner("passed") | (op.op == Op.TICK) | (op.op == Op.MASK)))
-        & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1))
+        & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1)))
             & ((h.inner("exempt") == (seen & ~(some & h.inner("timed"))))
                & (h.inner("judged") == (seen & ~h.inner("pending")[0])) if time_bits else 1))
     late_news = was_counted | advanced
@@ -316,7 +316,7 @@ _RING_FAULTS = (
     Fault("a batch that waits will find its tuples", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
     Fault("a pass finds its tuples", Scanner, "Mux(turns, reach, left", "Mux(turns, reach + 1, left"),
     Fault("what waits for its turn is known", Scanner, "(ends | (issue & next_last))", "ends"),
-    Fault("the last read of a pass is known", Scanner, "left <= 3 * lanes", "left <= 2 * lanes"),
+    Fault("the last read of a pass is known", Scanner, "reach <= 2 * lanes", "reach <= lanes"),
     Fault("nothing is written before there is space", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
     Fault("reads address the slots of their positions", Scanner, "upper) + 1)", "upper))"),
     Fault("a read finds tuples that were written, and not written over", Storage, "task.end.eq(Mux(flush, head, tail))",
