@@ -240,7 +240,7 @@ class Emitter(wiring.Component):
         # Row id of the probe whose results leave, and of the one before.
         probe, before = Signal(ROW_BITS, name="probe"), Signal(ROW_BITS, name="before", init=-1)
         nth_probe = Signal(32, init=1)  # of this probe, since the last star
-        nth_due = Signal()  # a star is due with it
+        nth_due = Signal(2)  # halves of its number are those that a star is due with
         before_end = Signal()  # the border is before the window's end
         at_border = Signal()  # it is not behind the step
         unsure = Signal()  # these are not known yet
@@ -250,12 +250,12 @@ class Emitter(wiring.Component):
         slice_, slice_next, star, star_next, last = (
             Signal(name=name) for name in ("slice_", "slice_next", "star", "star_next", "last"))
         m.d.sync += [stars.eq(window.precision != 0), slices.eq(window.slice != 0),
-                     nth_due.eq(nth_probe == window.precision),
+                     *(nth_due[n].eq(nth_probe[16 * n:][:16] == window.precision[16 * n:][:16]) for n in range(2)),
                      before_end.eq(border < batch.count), at_border.eq(step.offset >= border),
                      unsure.eq((leave & step.end) | (slices & (load | more)))]
         m.d.comb += [
             slice_next.eq(slices & Mux(step.end, ~step.flush & before_end, at_border)),
-            star_next.eq(stars & ~starred & Mux(step.flush, some_since, nth_due)),
+            star_next.eq(stars & ~starred & Mux(step.flush, some_since, nth_due.all())),
             last.eq(step.end & step.flush),
         ]
         with m.If(leave & step.end & ~step.flush):

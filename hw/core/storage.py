@@ -88,14 +88,16 @@ class Storage(wiring.Component):
 
         # First cycle: what the operation is.
         seen, go = Signal(name="seen"), Signal(name="go")  # it was looked at; it takes effect
-        # An own tuple that another core stores; that this one stores; with which the oldest one leaves.
-        passed, kept, expels = (Signal(name=name) for name in ("passed", "kept", "expels"))
+        # An own tuple that another core stores; that this one stores; and for which not all slots are live; with which
+        # the oldest one leaves.
+        passed, kept, fits, expels = (Signal(name=name) for name in ("passed", "kept", "fits", "expels"))
         probe, flush, handed = (Signal(name=name) for name in ("probe", "flush", "handed"))  # the last: either of these
         simple = Signal(name="simple")  # it needs nothing: neither a slot nor the processing side
         timed = Signal(name="timed")  # tuples expire before it
         # Seen, and there is no tuple that could be too old for it; seen, and it is known whether the oldest one is.
         exempt, judged = Signal(name="exempt"), Signal(name="judged")
         masks, addressed = Signal(name="masks"), Signal(name="addressed")
+        free_next = Signal()  # a slot is not live, or will not be with the next store
         spent_next = Signal()  # the window has no row left for the next own tuple
         is_tuple, mine = op.op == Op.TUPLE, turn == self.index
         expires = self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)
@@ -103,6 +105,7 @@ class Storage(wiring.Component):
             seen.eq(self.i.valid & ~go),
             passed.eq(is_tuple & (op.stream == own) & ~mine),
             kept.eq(is_tuple & (op.stream == own) & mine),
+            fits.eq(is_tuple & (op.stream == own) & mine & free_next),
             expels.eq(is_tuple & (op.stream == own) & spent_next),
             probe.eq(is_tuple & (op.stream != own)),
             flush.eq(op.op == Op.FLUSH),
@@ -132,23 +135,23 @@ class Storage(wiring.Component):
                          judged.eq(self.i.valid & ~go & ~by_time & known_next)]
         else:
             by_time, settled = Const(0), seen
-        free = Signal(init=1)  # a slot is not live, or will not be with the next store
         brim_next = Signal()
         space = self._space(m, stored)
         m.d.comb += [
-            stored.eq(settled & kept & free & space),
-            counted.eq(settled & (passed | (kept & free & space))),
+            stored.eq(settled & fits & space),
+            counted.eq(settled & (passed | (fits & space))),
             advance.eq(by_time | (settled & expels & (passed | space))),
-            go.eq(settled & (simple | (handed & self.task.ready) | (kept & free & space))),
+            go.eq(settled & (simple | (handed & self.task.ready) | (fits & space))),
             self.i.ready.eq(go),
             self.stall_probe.eq(self.task.valid & ~self.task.ready),
-            self.stall_store.eq(settled & kept & free & ~space),
+            self.stall_store.eq(settled & fits & ~space),
             self.stall_expiry.eq(seen & ~settled),
         ]
         # Nothing looks at these before they are right again: not before a tuple that leaves by time is followed by the
         # next one's time, and a store by another operation.
         m.d.comb += [
             brim_next.eq(Mux(was_stored, Mux(advanced, brim, almost), brim & ~advanced)),
+            free_next.eq(~brim_next | spent_next),
             some_next.eq(was_stored | (some & ~(advanced & single))),
         ]
         m.d.sync += [
@@ -156,7 +159,6 @@ class Storage(wiring.Component):
             single.eq(live == 1), almost.eq(live == depth - 1),
             some.eq(some_next),
             brim.eq(brim_next),
-            free.eq(~brim_next | spent_next),
         ]
         with m.If(stored):
             m.d.sync += tail.eq(tail + 1)
@@ -166,7 +168,7 @@ class Storage(wiring.Component):
             m.d.sync += head_row.eq(head_row + config.cores)
         with m.If(counted):
             m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
-        with m.If(settled & kept & ~free):
+        with m.If(settled & kept & ~fits):
             m.d.sync += self.overflow.eq(1)
         m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
         m.d.comb += self.overflow_after.eq(probes)

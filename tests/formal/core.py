@@ -111,9 +111,11 @@ def storage(cores: int, time_bits: int) -> Harness:
     bits = position_bits(config)
     assume_offers_stand(h, "i", dut.i)
     _settings(h, config)
-    live, some, brim, head, turn, head_row, seen, free, counted, stored, was_counted, was_stored, advanced = (
-        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "free", "counted",
-                                   "stored", "was_counted", "was_stored", "advanced"))
+    live, some, brim, head, turn, head_row, seen, counted, stored, was_counted, was_stored, advanced = (
+        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "counted", "stored",
+                                   "was_counted", "was_stored", "advanced"))
+    spent = h.inner("spent")
+    full = brim & ~spent
     tail = dut.written
     op, task = dut.i.payload, dut.task.payload
     own = (op.op == Op.TUPLE) & (op.stream == 1)
@@ -128,11 +130,13 @@ def storage(cores: int, time_bits: int) -> Harness:
             (live_now <= config.capacity) & ((tail - head)[:bits] == live_now))
     moved = h.past(was_stored | advanced, "moved")  # `live` changed
     h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity))
-            & (free == (~brim | h.inner("spent"))) & ~(moved & (was_stored | advanced))
+            & ~(moved & (was_stored | advanced))
             & (moved | ((h.inner("single") == (live == 1)) & (h.inner("almost") == (live == config.capacity - 1)))))
     h.prove("what is known of an operation is true", (~seen | (
         dut.i.valid & (h.inner("passed") == (own & (turn != dut.index)))
-        & (h.inner("kept") == (own & (turn == dut.index))) & (h.inner("expels") == (own & h.inner("spent"))) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
+        & (h.inner("kept") == (own & (turn == dut.index)))
+        & (h.inner("fits") == (h.inner("kept") & ~full)) & (h.inner("expels") == (own & spent))
+        & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
         & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("handed") == (h.inner("probe") | h.inner("flush")))
         & (h.inner("simple") == (h.inner("passed") | (op.op == Op.TICK) | (op.op == Op.MASK)))
         & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1)))
@@ -143,7 +147,7 @@ def storage(cores: int, time_bits: int) -> Harness:
             ~(was_stored & ~was_counted) & (~seen | ~late_news | (
                 h.inner("pending").all() & h.inner("timed") & ~was_counted & some if time_bits else 0)))
     h.prove("own tuples are counted once each", counted == taken)
-    stands = seen & own & (turn == dut.index) & ~free
+    stands = seen & own & (turn == dut.index) & full
     if time_bits:
         stands &= ~(concerned & (h.inner("pending")[0] | h.inner("late")))
     h.prove("after an overflow nothing is taken, and it stands", ~dut.overflow | (stands & ~dut.i.ready))
@@ -289,10 +293,10 @@ _STORAGE_FAULTS = (
 _ONLY_FAULTS = (
     Fault("empty and full are known", Storage, "almost.eq(live == depth - 1)", "almost.eq(live == depth - 2)"),
     Fault("what is known of an operation is true", Storage, "seen.eq(self.i.valid & ~go)", "seen.eq(self.i.valid)"),
-    Fault("own tuples are counted once each", Storage, "self.task.ready) | (kept & free & space)",
-          "self.task.ready) | (kept & free)"),
+    Fault("own tuples are counted once each", Storage, "self.task.ready) | (fits & space)",
+          "self.task.ready) | fits"),
     Fault("after an overflow nothing is taken, and it stands", Storage,
-          "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), free.eq(1)]"),
+          "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), fits.eq(1)]"),
     Fault("stores that are left are counted", Storage, "Mux(advanced, Mux(counted", "Mux(~advanced, Mux(counted",
           "_count"),
     Fault("the oldest tuple lies within the window's rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
