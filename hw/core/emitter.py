@@ -143,22 +143,27 @@ class Emitter(wiring.Component):
         active = Signal()
         cursor = Signal(pointer)
         probe = Signal(range(max(2, probes)))
-        # Whether the cursor has come to either end; of the second, and of a new place, that is known a cycle late. Nor
-        # has a probe without hits a way to go.
-        at_end, at_shown = Signal(name="at_end"), Signal(name="at_shown")
+        # Whether the cursor has come to either end, by halves; of the second, and of a new place, that is known a cycle
+        # late. Nor has a probe without hits a way to go.
+        at_end, at_shown, none = Signal(2, name="at_end"), Signal(2, name="at_shown"), Signal(name="none")
         # Whether the first end is known; and whether there is a batch, room for an item, and all known of the place.
         known, may = Signal(name="known"), Signal(name="may")
         finish, look, last = (Signal(name=name) for name in ("finish", "look", "last"))
         m.d.comb += [
-            finish.eq(may & known & at_end), look.eq(may & ~Mux(known, at_end, at_shown)),
+            finish.eq(may & known & (at_end.all() | none)),
+            look.eq(may & ~Mux(known, at_end.all() | none, at_shown.all())),
             found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += [
             may.eq(~finish & (active | accept) & (items.level < ITEMS - 6)),
             known.eq(leaving_valid & ~(finish & last)),
-            at_end.eq(Mux(look, cursor == leaving.before, cursor == leaving.end) | ~leaving.some[0]),
-            at_shown.eq(Mux(look, cursor == before_shown, cursor == shown)),
+            none.eq(~leaving.some[0]),
         ]
+        half = len(cursor) // 2
+        for n, part in enumerate((slice(half), slice(half, None))):
+            at = cursor[part]
+            m.d.sync += [at_end[n].eq(Mux(look, at == leaving.before[part], at == leaving.end[part])),
+                         at_shown[n].eq(Mux(look, at == before_shown[part], at == shown[part]))]
         with m.If(active & ~leaving_valid):
             m.d.sync += [leaving.eq(past), leaving_valid.eq(past_valid), past_valid.eq(0)]
         with m.If(ended):

@@ -223,18 +223,19 @@ class Storage(wiring.Component):
         whole, left, base = (Signal(signed(bits + 2), name=name, init=1) for name in ("whole", "left", "base"))
         started = Signal()  # the settings stand by the first store
         # It is never less than −1, which says that there is nothing left; 0 a cycle ago says that it will be.
-        spent, spent_next, zero = (Signal(name=name) for name in ("spent", "is_spent", "zero"))
+        spent, spent_next = Signal(name="spent"), Signal(name="is_spent")
+        zero = Signal(2)  # by halves
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
             long.eq(self.window.rows[bits:].any()),
             rows.eq(self.window.rows[:bits]),
             whole.eq((rows | long.replicate(bits)) + self.index - 1),
-            left.eq(base + change), zero.eq(base == 0), spent.eq(spent_next),
+            left.eq(base + change), *(zero[n].eq(~base[n::2].any()) for n in range(2)), spent.eq(spent_next),
         ]
         m.d.comb += [
             base.eq(Mux(started, left, whole)),
-            spent_next.eq(Mux(advanced, spent & counted if config.cores == 1 else 0, Mux(counted, zero, spent))),
+            spent_next.eq(Mux(advanced, spent & counted if config.cores == 1 else 0, Mux(counted, zero.all(), spent))),
         ]
         return spent_next
 

@@ -97,7 +97,8 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
             & ((cycles < 3) | ((comes == wanted) & (started | (left == whole))))
             & (started | was_counted | ((span == 0) & ~advanced))
             & (h.inner(f"{path}spent") == (started & (left == -1))) & (left >= -1)
-            & (moved | ((cycles < 3) & ~was_counted) | (h.inner(f"{path}zero") == (Mux(started, left, whole) == 0)))
+            & (moved | ((cycles < 3) & ~was_counted)
+               | (h.inner(f"{path}zero").all() == (Mux(started, left, whole) == 0)))
             & (~was_counted | advanced | ~started | (left >= 0))
             & ((cycles == 3) | (~started & ~was_counted & ~seen)))
 
