@@ -225,6 +225,7 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     task = h.inner("scanner.task")
     start, end = task[:bits], task[bits:2 * bits]
     write = seen & kept & space
+    spent = h.inner("storage.spent")
     moved = h.past(was_stored | advanced, "moved")
 
     def to(a: Any, b: Any) -> Any:
@@ -237,7 +238,9 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     h.prove("the ring holds what lies between its ends", (live_now <= config.capacity) & (to(head, tail) == live_now)
             & (h.inner("storage.some") == (live != 0)) & (h.inner("storage.brim") == (live == config.capacity))
             & (~seen | ~(was_stored | advanced)) & (h.inner("storage.was_counted") == was_stored)
-            & (~seen | ~h.inner("storage.passed")) & (h.inner("storage.turn") == 0)
+            & (~seen | (~h.inner("storage.passed") & (h.inner("storage.expels") == (kept & spent))
+                        & (h.inner("storage.fits") == (kept & ~(h.inner("storage.brim") & ~spent)))))
+            & (h.inner("storage.turn") == 0)
             & ((border + most - tail)[:bits] == 0)
             & (moved | ((h.inner("storage.single") == (live == 1))
                         & (h.inner("storage.almost") == (live == config.capacity - 1)))))
