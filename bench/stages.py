@@ -82,6 +82,7 @@ def in_core(window: int, lanes: int, probes: int) -> InCore:
     async def body(tb: Testbench) -> None:
         layout = settings_layout(config)
         tb.set("settings", sum(settings << layout[side].offset for side in "rs"))
+        await tb.steps(4)  # they stand before the first record
         tb.set("select", next(n for n, c in enumerate(REGION_COUNTERS) if c.name == "reads"))
         source = tb.source("i", [packed_operation(config, Operation(Op.TUPLE, 1, 0, (1,), ((0, 0),)))
                                  for _ in range(window)])

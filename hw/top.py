@@ -11,8 +11,9 @@ from splitjoin.device.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record
 from .core.core import Core, core_ports
 from .gather.combiner import Combiner
 from .gather.tree import GatherTree
-from .layouts import STREAM_R, STREAM_S, input_layout
+from .layouts import STREAM_R, STREAM_S, input_layout, order_bits
 from .link.registers import RegisterBlock, bus_ports
+from .network.buffer import Buffer
 from .network.queue import Queue
 from .network.tree import DistributionTree
 from .parts import Submodules
@@ -22,6 +23,8 @@ __all__ = ["SplitJoin", "padded", "top_ports"]
 #: Tuples between the input and the combiner that total order can keep apart: batches of both sides that are collected,
 #: scanned and emitted, and what the trees hold.
 _IN_FLIGHT = 256
+#: Cycles after a write to a register in which no record is taken: more than settings take to where they are looked at.
+_SETTLING = 8
 
 
 def padded(record: Record) -> int:
@@ -62,21 +65,32 @@ class SplitJoin(wiring.Component):
         m.submodules.registers = registers = RegisterBlock(config)
         m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout,
                                                         parts=self._parts)
-        m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, parts=self._parts)
-        m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, parts=self._parts)
+        bits = order_bits(config)
+        m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
+        m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
         m.submodules.combiner = combiner = Combiner()
         m.submodules.sequence = sequence = Queue(unsigned(1), _IN_FLIGHT)
-        total = registers.settings.total
+        # Behind the queue, so that its memory is no part of the combiner's choice.
+        m.submodules.turn = turn = Buffer(unsigned(1))
+        total = Signal()
+        m.d.sync += total.eq(registers.settings.total)
+
+        # Settings take some cycles to the cores and mergers, and to what these derive from them. Nothing comes in
+        # meanwhile, so that they stand while records and results are under way.
+        settling = Signal(range(_SETTLING + 1))
+        settled = Signal(init=1)
+        m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, Mux(settled, 0, settling - 1))),
+                     settled.eq(~self.w_stb & (settling <= 1))]
 
         record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
         in_sequence = Signal()  # total order: the combiner needs to know the streams of tuples in their order
         m.d.comb += [
             in_sequence.eq(total & (record.op == Op.TUPLE)),
             tree.i.payload.eq(record),
-            tree.i.valid.eq(self.i.valid & (~in_sequence | sequence.i.ready)),
+            tree.i.valid.eq(self.i.valid & settled & (~in_sequence | sequence.i.ready)),
             sequence.i.payload.eq(record.stream),
-            sequence.i.valid.eq(self.i.valid & in_sequence & tree.i.ready),
-            self.i.ready.eq(tree.i.ready & (~in_sequence | sequence.i.ready)),
+            sequence.i.valid.eq(self.i.valid & settled & in_sequence & tree.i.ready),
+            self.i.ready.eq(settled & tree.i.ready & (~in_sequence | sequence.i.ready)),
             left.total.eq(registers.settings.sorted), right.total.eq(registers.settings.sorted),
             combiner.total.eq(total),
             self.o.payload.eq(combiner.o.payload.as_value()),
@@ -87,7 +101,8 @@ class SplitJoin(wiring.Component):
         ]
         wiring.connect(m, left.o, combiner.left)
         wiring.connect(m, right.o, combiner.right)
-        wiring.connect(m, sequence.o, combiner.sequence)
+        wiring.connect(m, sequence.o, turn.i)
+        wiring.connect(m, turn.o, combiner.sequence)
 
         cores = []
         for n in range(k):
@@ -122,9 +137,10 @@ class SplitJoin(wiring.Component):
         for name, signals in (("comparisons", [c.compared[n] for c in cores for n in (0, 1)]),
                               ("matches", [c.matched[n] for c in cores for n in (0, 1)])):
             steps[name] = _total(m, signals, name)
-        for name, step in steps.items():
+        for name, value in steps.items():
+            step = Signal(Value.cast(value).shape(), name=f"{name}_step")
             counter = Signal(register(name).bits, name=f"{name}_count")
-            m.d.sync += counter.eq(counter + step)
+            m.d.sync += [step.eq(value), counter.eq(counter + step)]
             m.d.comb += getattr(registers, name).eq(counter)
 
         # Once a region has overflowed, all others stop too, sooner or later, and not before they have come as far as

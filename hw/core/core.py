@@ -38,7 +38,8 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
 class Core(wiring.Component):
     """Hands every record to both regions: the left one stores S and probes with R, the right one the reverse.
 
-    Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``.
+    Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``,
+    which must stand three cycles before the first record: a region looks at a register of them, and derives more.
     ``overflow_r``, ``overflow_s`` and their rows; ``overflow_after_s``: R tuples before the S tuple that did not fit.
     ``compared``, ``matched``: left, right; comparisons that a probe just taken brings, and results that leave.
     ``select``, ``selected``: a counter of both regions.
@@ -66,8 +67,9 @@ class Core(wiring.Component):
             m.d.comb += region.index.eq(self.index)
         wiring.connect(m, left.o, wiring.flipped(self.left))
         wiring.connect(m, right.o, wiring.flipped(self.right))
+        # A register of the settings in each core, so that they may take a cycle to come here.
+        m.d.sync += [left.window.eq(self.settings.s), right.window.eq(self.settings.r)]
         m.d.comb += [
-            left.window.eq(self.settings.s), right.window.eq(self.settings.r),
             self.overflow_s.eq(left.overflow), self.overflow_row_s.eq(left.overflow_row),
             self.overflow_after_s.eq(left.overflow_after),
             self.overflow_r.eq(right.overflow), self.overflow_row_r.eq(right.overflow_row),

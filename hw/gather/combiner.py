@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ItemKind, item_record
 
 from ..layouts import STREAM_R, STREAM_S, result_layout, struct
-from ..network.buffer import Buffer
+from .lookahead import Lookahead
 
 __all__ = ["Combiner"]
 
@@ -21,7 +21,7 @@ class Combiner(wiring.Component):
     side whose turn it is passes until its star. One END leaves when both sides have come to theirs.
 
     Ports: ``left``, ``right``: results. ``sequence``: stream bits, with ``total`` only. ``o``: `item_record`.
-    Registered: latency 1 cycle, 1 item a cycle.
+    Latency 1 cycle, 1 item a cycle; registered at its inputs.
     """
 
     def __init__(self) -> None:
@@ -35,37 +35,32 @@ class Combiner(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.buffer = buffer = Buffer(struct(item_record()))
-        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+        queues = {STREAM_R: Lookahead(0), STREAM_S: Lookahead(0)}
+        for (name, port), queue in zip((("left", self.left), ("right", self.right)), queues.values(), strict=True):
+            m.submodules[name] = queue
+            wiring.connect(m, wiring.flipped(port), queue.i)
+        left, right = queues.values()
 
-        sides = {STREAM_R: self.left, STREAM_S: self.right}
-        ready = {n: Signal(name=f"ready{n}") for n in sides}  # an item other than END
-        ended = {n: Signal(name=f"ended{n}") for n in sides}
-        for n, side in sides.items():
-            end = side.payload.kind == ItemKind.END
-            m.d.comb += [ready[n].eq(side.valid & ~end), ended[n].eq(side.valid & end)]
-
-        served = Signal()  # the side that was served last
-        right = Signal()  # take from the right side
-        take, end = Signal(), Signal()
+        ready = Cat(queue.ready for queue in queues.values())  # something other than END
+        turn = Signal()  # with both sides ready it is the right one's
+        side = Signal()  # the right side's is on offer, if one is
+        take, end, kind = Signal(), Signal(), Signal(ItemKind)
+        item, due = self.o.payload, self.sequence
         m.d.comb += [
-            right.eq(Mux(self.total, self.sequence.payload, ready[STREAM_S] & (~ready[STREAM_R] | ~served))),
-            take.eq(Mux(right, ready[STREAM_S], ready[STREAM_R]) & (~self.total | self.sequence.valid)),
-            end.eq(ended[STREAM_R] & ended[STREAM_S] & ~(self.total & self.sequence.valid)),
-            buffer.i.valid.eq(take | end),
-            self.left.ready.eq(buffer.i.ready & (end | (take & ~right))),
-            self.right.ready.eq(buffer.i.ready & (end | (take & right))),
+            side.eq(ready[STREAM_S] & Mux(self.total, due.payload, ~ready[STREAM_R] | turn)),
+            take.eq(Mux(self.total, due.valid & Mux(due.payload, ready[STREAM_S], ready[STREAM_R]), ready.any())),
+            # Stars of all that came before it have left, and what has its turn then comes behind it.
+            end.eq(left.end & right.end),
+            left.goes.eq(self.o.ready & (end | (take & ~side))),
+            right.goes.eq(self.o.ready & (end | (take & side))),
+            kind.eq(Mux(side, right.kind, left.kind)),
+            self.o.valid.eq(take | end),
+            item.kind.eq(Mux(kind == ItemKind.SLICE, ItemKind.STAR, kind)), item.side.eq(side),
+            item.r.eq(Mux(side, right.item.stored, left.item.probe)),
+            item.s.eq(Mux(side, right.item.probe, left.item.stored)),
+            due.ready.eq(self.total & self.o.ready & take & (kind == ItemKind.STAR)),
         ]
-        kind = Signal(ItemKind)
-        item, left, right_item = buffer.i.payload, self.left.payload, self.right.payload
-        m.d.comb += [
-            kind.eq(Mux(right, right_item.kind, left.kind)),
-            item.kind.eq(Mux(kind == ItemKind.SLICE, ItemKind.STAR, kind)),
-            item.side.eq(right),
-            item.r.eq(Mux(right, right_item.stored, left.probe)),
-            item.s.eq(Mux(right, right_item.probe, left.stored)),
-            self.sequence.ready.eq(self.total & take & buffer.i.ready & (kind == ItemKind.STAR)),
-        ]
-        with m.If(take & buffer.i.ready):
-            m.d.sync += served.eq(right)
+        with m.If(take):
+            # Until it is taken it stays on offer, whatever comes on the other side.
+            m.d.sync += turn.eq(side ^ self.o.ready)
         return m

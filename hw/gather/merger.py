@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
-from splitjoin.device.wire import ItemKind
+from splitjoin.device.wire import ROW_BITS, ItemKind
 
 from ..layouts import result_layout
-from ..network.buffer import Buffer
+from .lookahead import Lookahead
 
 __all__ = ["Merger", "merger_ports"]
 
@@ -33,14 +33,21 @@ class Merger(wiring.Component):
     two slices of a probe is one that inputs with fewer slices do without: it passes when the others have come to it or
     to the probe's last star.
 
-    Ports: ``i``: ``inputs`` result streams. ``o``. ``total``: setting, constant while items are in flight: sorted.
-    Registered: latency 1 cycle, 1 item a cycle.
+    Which of two inputs goes first is found out a cycle ahead, for whatever may leave until then, and kept in registers.
+    No path leads from ``o.ready`` to an input's ``ready``, nor through more than the choice.
+
+    Ports: ``i``: ``inputs`` result streams. ``o``. ``total``: sorted; a setting, constant while items are in flight and
+    from the cycle before on. Row ids are compared in their lowest ``bits`` bits, 2 to 32: those of results that meet
+    must differ by less than half of what these count. Latency 1 cycle, and one more where row ids must be compared and
+    the results have only just come; 1 item a cycle.
     """
 
-    def __init__(self, inputs: int):
+    def __init__(self, inputs: int, bits: int = ROW_BITS):
         if not (isinstance(inputs, int) and inputs >= 1):
             raise ValueError(f"Inputs must be a positive integer, not {inputs!r}")
-        self._inputs = inputs
+        if not (isinstance(bits, int) and 2 <= bits <= ROW_BITS):
+            raise ValueError(f"Bits to compare must be an integer from 2 to {ROW_BITS}, not {bits!r}")
+        self._inputs, self._bits = inputs, bits
         super().__init__(merger_ports(inputs))
 
     @property
@@ -48,54 +55,62 @@ class Merger(wiring.Component):
         """Number of inputs."""
         return self._inputs
 
+    @property
+    def bits(self) -> int:
+        """Bits of row ids that are compared."""
+        return self._bits
+
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.buffer = buffer = Buffer(result_layout())
-        wiring.connect(m, buffer.o, wiring.flipped(self.o))
         n = self._inputs
-        valid = Cat(i.valid for i in self.i)
-        pair = Cat(i.valid & (i.payload.kind == ItemKind.PAIR) for i in self.i)
-        part = Cat(i.valid & (i.payload.kind == ItemKind.SLICE) for i in self.i)
-        index_bits = bits_for(max(1, n - 1))
+        queues = [Lookahead(self._bits if n > 1 else 0) for _ in range(n)]
+        for j, queue in enumerate(queues):
+            m.submodules[f"queue{j}"] = queue
+            wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
+        valid, pair, part = (Cat(getattr(q, name) for q in queues) for name in ("valid", "pair", "part"))
+        chosen = Signal(n)  # the input whose pair is on offer
+        barrier = Signal()  # the barriers of all are
 
-        # The oldest stored tuple among the pairs: a tournament on row ids, modular as these wrap.
-        entries = [(pair[j], i.payload.stored, Const(j, index_bits)) for j, i in enumerate(self.i)]
-        while len(entries) > 1:
-            winners = []
-            for k in range(0, len(entries) - 1, 2):
-                (va, ra, ja), (vb, rb, jb) = entries[k], entries[k + 1]
-                first = va & (~vb | ~(rb - ra)[31])
-                winners.append((va | vb, Mux(first, ra, rb), Mux(first, ja, jb)))
-            if len(entries) % 2:
-                winners.append(entries[-1])
-            entries = winners
-        oldest = entries[0][2]
+        # Of each two inputs: which one goes first if both show pairs. With `total` the older one, modular as row ids
+        # wrap, as soon as both have been compared; else the one that was served longer ago.
+        first: dict[tuple[int, int], Value] = {}
+        for j in range(n):
+            for k in range(j + 1, n):
+                turn = Signal(name=f"turn{j}_{k}", init=1)
+                in_turn = Signal(name=f"in_turn{j}_{k}")
+                # What is on offer stays so until it is taken, whatever else comes.
+                m.d.comb += in_turn.eq(Mux(chosen[j], ~self.o.ready, Mux(chosen[k], self.o.ready, turn)))
+                m.d.sync += turn.eq(in_turn)
+                # Each of the first two of one with each of the first two of the other, as either may go now; two
+                # registers, so that little comes behind the comparison. No Mux: synthesis would make it one comparator,
+                # and that would wait for the choice.
+                before, behind = Signal(2, name=f"first{j}_{k}"), Signal(2, name=f"first{k}_{j}")
+                for a in (0, 1):
+                    older: Value = ~self.total & in_turn & (a == 0)
+                    younger: Value = ~self.total & ~in_turn & (a == 0)
+                    for b in (0, 1):
+                        meet = (self.total & (queues[j].goes == a) & (queues[k].goes == b)
+                                & queues[j].here[a] & queues[k].here[b])
+                        later = (queues[k].ages[b] - queues[j].ages[a])[self._bits - 1]
+                        older, younger = older | (meet & ~later), younger | (meet & later)
+                    m.d.sync += [before[a].eq(older), behind[a].eq(younger)]
+                first[j, k], first[k, j] = before.any(), behind.any()
 
-        # In turns: the first input with a pair after the one that was served last.
-        served = Signal(index_bits)
-        in_turn = Signal(index_bits)
-        for rank in (1, 0):  # the later assignment wins: inputs behind `served` before those up to it
-            for j in reversed(range(1 - rank, n)):
-                with m.If(pair[j] & ((Const(j, index_bits) > served) if rank == 0 else Const(1))):
-                    m.d.comb += in_turn.eq(j)
-
-        chosen = Signal(index_bits)
-        barrier = Signal()
-        take = Signal()
-        slice_ = Signal()  # the barrier is one between slices
-        payloads = Array(i.payload for i in self.i)
-        m.d.comb += [
-            chosen.eq(Mux(self.total, oldest, in_turn)),
-            barrier.eq(valid.all() & ~pair.any()),
-            take.eq(pair.any() & (~self.total | valid.all())),
-            buffer.i.valid.eq(barrier | take),
-            slice_.eq(part.any()),
-            buffer.i.payload.eq(Mux(barrier, self.i[0].payload.as_value(), payloads[chosen].as_value())),
-        ]
-        with m.If(barrier & slice_):
-            m.d.comb += buffer.i.payload.kind.eq(ItemKind.SLICE)
-        for j, i in enumerate(self.i):
-            m.d.comb += i.ready.eq(buffer.i.ready & (barrier & (part[j] | ~slice_) | (take & (chosen == j))))
-        with m.If(take & buffer.i.ready):
-            m.d.sync += served.eq(chosen)
+        m.d.comb += [barrier.eq(valid.all() & ~pair.any()), self.o.valid.eq(chosen.any() | barrier)]
+        for j, queue in enumerate(queues):
+            m.d.comb += [
+                chosen[j].eq(Cat(pair[j], ~self.total | valid.all(),
+                                 *(~pair[k] | first[j, k] for k in range(n) if k != j)).all()),
+                queue.goes.eq(self.o.ready & (chosen[j] | (barrier & (part[j] | ~part.any())))),
+            ]
+        # Where what is on offer comes from; barriers are all alike. Row ids are wide, so this is to be quick and shares
+        # nothing with the choice. Before two pairs have been compared it means nothing.
+        place = Signal(bits_for(max(1, n - 1)))
+        for j in range(1, n):
+            with m.If(Cat(pair[j], *(~(pair[k] & first[k, j]) for k in range(n) if k != j)).all()):
+                m.d.comb += place.eq(j)
+        out, item = self.o.payload, Array(q.item for q in queues)[place]
+        m.d.comb += [out.probe.eq(item.probe), out.stored.eq(item.stored), out.kind.eq(ItemKind.PAIR)]
+        with m.If(~pair.any()):
+            m.d.comb += out.kind.eq(Mux(part.any(), ItemKind.SLICE, queues[0].kind))
         return m

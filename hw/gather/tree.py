@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import ROW_BITS
 
 from ..layouts import result_layout
 from ..network.tree import levels, split
@@ -17,15 +18,16 @@ __all__ = ["GatherTree"]
 class GatherTree(wiring.Component):
     """A tree of `Merger` nodes with ``leaves`` inputs and at most ``fanin`` inputs a node.
 
-    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node.
+    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`; each node has
+    a register of ``total``, so that it must stand two cycles before the first result.
     """
 
-    def __init__(self, *, leaves: int, fanin: int, parts: Submodules | None = None):
+    def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, parts: Submodules | None = None):
         if not (isinstance(leaves, int) and leaves >= 1):
             raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
         if not (isinstance(fanin, int) and fanin >= 2):
             raise ValueError(f"Fan-in must be an integer of at least 2, not {fanin!r}")
-        self._leaves, self._fanin = leaves, fanin
+        self._leaves, self._fanin, self._bits = leaves, fanin, bits
         self._parts = parts or Submodules()
         super().__init__({
             "i": In(stream.Signature(result_layout())).array(leaves),
@@ -52,8 +54,11 @@ class GatherTree(wiring.Component):
                 return
             groups = split(count, self._fanin)
             inputs = len(groups)
-            node = self._parts.add(m, name, f"merger{inputs}", merger_ports(inputs), lambda: Merger(inputs))
-            m.d.comb += node.total.eq(self.total)
+            node = self._parts.add(m, name, f"merger{inputs}", merger_ports(inputs),
+                                   lambda: Merger(inputs, self._bits))
+            total = Signal(name=f"total_{name}", attrs={"keep": 1})  # equal registers would be merged
+            m.d.sync += total.eq(self.total)
+            m.d.comb += node.total.eq(total)
             wiring.connect(m, node.o, sink)
             for n, size in enumerate(groups):
                 grow(node.i[n], first + sum(groups[:n]), size, f"{name}_{n}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import cocotb
@@ -24,5 +25,8 @@ async def groups_stay_together(dut: Any, name: str, total: bool, stalls: str, sl
     streams = random_groups(random.Random(random.getrandbits(32)), leaves, 20, sliced=sliced)
     sink = await merge(tb, streams, MATRIX[stalls], total=total, name=f"{name}__")
     if stalls == "flowing" and leaves == fanin and not sliced:
-        assert sink.cycles == list(range(sink.cycles[0], sink.cycles[0] + len(sink.items))), "an item a cycle"
-        assert sink.cycles[0] == levels(leaves, fanin), "a cycle a level"
+        # From the third cycle on results are offered. Where row ids of pairs that have only just come must be compared
+        # that takes a cycle; what comes meanwhile is compared in time.
+        waits = [b - a - 1 for a, b in pairwise([1 + levels(leaves, fanin), *sink.cycles])]
+        assert set(waits) <= ({0, 1} if total else {0}), "an item a cycle, and a cycle a level"
+        assert sum(waits) <= 4, "an item a cycle once there are some"

@@ -51,6 +51,7 @@ async def merge(tb: Testbench, streams: Sequence[Sequence[Item]], stalls: Stalls
                 ) -> StreamSink:
     """A merger or a tree of them: `check_merged`. Returns the sink."""
     tb.set(f"{name}total", total)
+    await tb.steps(2)  # it stands before the first result
     for n, items in enumerate(streams):
         tb.source(f"{name}i__{n}", map(packed_item, items), stalls.source(n))
     sink = tb.sink(f"{name}o", stalls.sink())

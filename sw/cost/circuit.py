@@ -14,8 +14,6 @@ from .region import region
 
 __all__ = ["Circuit", "Part", "circuit", "core", "trees"]
 
-#: A result between region and combiner (`splitjoin.hw.layouts.result_layout`).
-_RESULT = 2 + 2 * ROW_BITS
 #: Tuples in the circuit whose order ``total`` keeps.
 _SEQUENCE = 256
 
@@ -95,9 +93,9 @@ def _trees(config: Configuration, family: Family) -> dict[str, Part]:
     for children, count in sorted(_nodes(config.cores, config.fanout).items()):
         parts[f"distributor of {children}"] = Part(count, _distributor(config, children, family))
     for children, count in sorted(_nodes(config.cores, config.fanin).items()):
-        parts[f"merger of {children}"] = Part(2 * count, _merger(children, family))
-    parts["combiner"] = Part(1, _buffer(item_record().width, family) + Cells(
-        lut=mux(family, 2, item_record().width) + 20, ff=1) + fifo(family, 1, _SEQUENCE))
+        parts[f"merger of {children}"] = Part(2 * count, _merger(config, children, family))
+    parts["combiner"] = Part(1, _lookahead(0, family) * 2 + Cells(
+        lut=mux(family, 2, item_record().width) + 20, ff=2) + fifo(family, 1, _SEQUENCE) + _buffer(1, family))
     parts["registers"] = Part(1, _registers(family))
     parts["counters"] = Part(1, _counters(config, family))
     return parts
@@ -117,12 +115,14 @@ def _nodes(leaves: int, fan: int) -> dict[int, int]:
 
 
 def _input(config: Configuration, family: Family) -> Cells:
-    return _distributor(config, 2, family)
+    # Settings are held in every core; how often stars come is the same for both sides.
+    return _distributor(config, 2, family) + Cells(
+        ff=2 * (ROW_BITS + config.time_bits + 1) + 32 + config.capacity.bit_length())
 
 
 def _buffer(width: int, family: Family) -> Cells:
-    # Two words, of which one is shown; how many are held, and which is first and last.
-    return Cells(lut=mux(family, 2, width) + 8, ff=2 * width + 4)
+    # Two words, of which one is shown; whether there is one, and both; which is shown, once for each 64 bits.
+    return Cells(lut=mux(family, 2, width) + 8, ff=2 * width + 2 + -(-width // 64))
 
 
 def _distributor(config: Configuration, children: int, family: Family) -> Cells:
@@ -130,13 +130,22 @@ def _distributor(config: Configuration, children: int, family: Family) -> Cells:
             + Cells(lut=16 + 4 * children + gate(family, 2 * children), ff=children))
 
 
-def _merger(inputs: int, family: Family) -> Cells:
-    index = max(1, (inputs - 1).bit_length())
-    # A tournament for the oldest stored tuple, of which the winner's row id is not needed; and the turns.
-    ages = adder(family, *[ROW_BITS] * (inputs - 1)) + mux(family, 2, ROW_BITS + index) * (inputs - 2)
-    # With more than two inputs Yosys takes eight LUT4 a bit beyond those of the multiplexer.
-    choice = mux(family, inputs, _RESULT) + (mux(family, 16, _RESULT) if inputs > 2 else 0)
-    return _buffer(_RESULT, family) + Cells(lut=ages + choice + 8 * inputs, ff=index)
+def _merger(config: Configuration, inputs: int, family: Family) -> Cells:
+    # `splitjoin.hw.layouts.order_bits`
+    bits = min(ROW_BITS, (config.cores * (config.capacity + 1)).bit_length() + 1)
+    # The first two of each input are compared with the first two of each other.
+    pairs = inputs * (inputs - 1) // 2
+    ages = adder(family, *[bits] * (4 * pairs))
+    # With more than two inputs Yosys takes some LUT4 a bit beyond those of the multiplexer.
+    choice = mux(family, inputs, 2 * ROW_BITS) * (2 if inputs > 2 else 1)
+    return _lookahead(bits, family) * inputs + Cells(lut=ages + choice + 36 * pairs, ff=5 * pairs + 1)
+
+
+def _lookahead(bits: int, family: Family) -> Cells:
+    """Four results in LUT RAM, of which two are shown: one whole, of the other its kind and ``bits`` bits."""
+    width, cells = (4, 6) if family == "ecp5" else (14, 8)
+    ram = sum(cells * -(-shown // width) for shown in (ROW_BITS, ROW_BITS, bits, 2))
+    return Cells(lut=ram + 40, ff=16)
 
 
 def _registers(family: Family) -> Cells:

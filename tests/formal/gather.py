@@ -1,19 +1,25 @@
-"""Proofs of the merger, the gather tree and the combiner."""
+"""Proofs of the queue that looks ahead, the merger, the gather tree and the combiner."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
-from amaranth.hdl import Cat, Mux, Signal, Value
-from splitjoin.device.wire import ROW_BITS, ItemKind
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from amaranth.lib import data
+from splitjoin.device.wire import ItemKind
 from splitjoin.hw.gather.combiner import Combiner
+from splitjoin.hw.gather.lookahead import Lookahead
 from splitjoin.hw.gather.merger import Merger
 from splitjoin.hw.gather.tree import GatherTree
-from splitjoin.hw.network.buffer import Buffer
+from splitjoin.hw.layouts import result_layout
 
 from .harness import Harness
 from .monitors import Follower, assume_offers_stand, follow, offers_stand
-from .network import BUFFER_FAULTS, buffered
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
@@ -23,97 +29,173 @@ def _taken(port: Any) -> Value:
     return port.valid & port.ready
 
 
-def _selected(h: Harness, f: Follower, port: Any) -> None:
-    """What is behind the selection is a `Buffer`: its invariants."""
-    level, holds, sound = buffered(h, "buffer")
-    h.prove("its buffer is never full and empty, and its shares agree", sound)
-    h.prove("what is inside is counted, and offered", (f.inside == level) & (port.valid == (level != 0)))
-    h.prove("the item picked is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
+#: Bits of row ids that are compared, here.
+_BITS = 4
 
 
-def merger(inputs: int) -> Harness:
-    dut = Merger(inputs)
+#: Bits of row ids, here; nothing in these circuits depends on how many there are.
+_ROW = 5
+
+
+@contextmanager
+def _narrow() -> Iterator[None]:
+    with patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.gather.lookahead.ROW_BITS", _ROW):
+        yield
+
+
+class _Queue:
+    """The `Lookahead` at ``path``: what it holds."""
+
+    def __init__(self, h: Harness, path: str):
+        at = f"{path}." if path else ""
+        self.leaves, has, self._head, copy, behind, tail, kind = (h.inner(f"{at}{name}") for name in (
+            "goes", "has", "head0", "head1", "behind", "tail", "kind"))
+        self._h, self._at, self.level = h, at, sum(has)
+        self.some, self.first = has[0], data.View(result_layout(), self.at(0))
+        flags = ((name, test) for name, test in (
+            ("pair", kind == ItemKind.PAIR), ("part", kind == ItemKind.SLICE), ("end", kind == ItemKind.END),
+            ("ready", kind != ItemKind.END)))
+        self.sound = (((has & (has + 1)) == 0) & ((self._head + self.level - tail)[:len(tail)] == 0)
+                      & ((self._head + 1 - behind)[:len(behind)] == 0) & (self._head == copy)
+                      & (~self.some | (kind == self.first.kind))
+                      & Cat(h.inner(f"{at}{name}") == (self.some & test) for name, test in flags).all())
+        self.kind = kind
+        self.pair = self.some & (kind == ItemKind.PAIR)
+
+    def at(self, position: Any) -> Value:
+        """What it holds behind ``position`` others."""
+        place = (self._head + position)[:len(self._head)]
+        return Cat(*(self._h.look(f"{self._at}{rows}", place) for rows in ("kinds", "probes", "stored")))
+
+
+@_narrow()
+def lookahead(bits: int) -> Harness:
+    dut = Lookahead(bits)
     h = Harness(dut)
-    pair = [i.valid & (i.payload.kind == ItemKind.PAIR) for i in dut.i]
-    barrier = [i.valid & (i.payload.kind != ItemKind.PAIR) for i in dut.i]
-    part = [i.valid & (i.payload.kind == ItemKind.SLICE) for i in dut.i]
-    taken = Cat(_taken(i) for i in dut.i)
-    taken_pairs = Cat(p & t for p, t in zip(pair, taken, strict=True))
-    offers_stand(h, "o", dut.o)
-
-    # What is selected: a pair of one input, or the barriers of all, which is one between slices if any is.
-    common = Signal.like(dut.i[0].payload, name="common")
-    h.m.d.comb += common.eq(dut.i[0].payload)
-    with h.m.If(Cat(part).any()):
-        h.m.d.comb += common.kind.eq(ItemKind.SLICE)
-    chosen: Any = Value.cast(common)
-    for n, i in enumerate(dut.i):
-        chosen = Mux(taken_pairs[n], Value.cast(i.payload), chosen)
-    f = Follower(h, "item", entered=taken.any(), entering=chosen, port=dut.o, capacity=2)
+    h.assume("what goes is there", ~dut.goes | dut.valid)
+    queue = _Queue(h, "")
+    item = Signal(len(queue.at(0)), name="item")
+    h.m.d.comb += item.eq(Cat(dut.kind, dut.item))
+    h.output = out = SimpleNamespace(valid=dut.valid, ready=dut.goes, payload=item)
+    offers_stand(h, "o", out)
+    f = Follower(h, "item", entered=_taken(dut.i), entering=dut.i.payload, port=out, capacity=4)
     follow(h, f)
-    _selected(h, f, dut.o)
-    h.prove("a barrier is taken when all inputs show one, from all of them",
-            ~Cat(t & b & ~p for t, b, p in zip(taken, barrier, part, strict=True)).any()
-            | (Cat(barrier).all() & taken.all()))
-    h.prove("a star between slices is taken when all show a barrier, from all that show it",
-            ~(taken & Cat(part)).any() | (Cat(barrier).all() & (taken == Cat(part))))
-    h.prove("one pair at most is taken in a cycle",
-            sum(taken_pairs[n] for n in range(inputs)) <= 1)
-    h.prove("without total, pairs do not wait for other inputs",
-            dut.total | ~Cat(pair).any() | h.inner("buffer.full") | taken_pairs.any())
-    h.prove("with total, pairs wait until all inputs show something",
-            ~dut.total | ~taken_pairs.any() | Cat(i.valid for i in dut.i).all())
-
-    # Row ids are modular: the pairs shown lie within half their range of some row.
-    base = h.free("base", ROW_BITS)
-    age = [(i.payload.stored - base)[:ROW_BITS] for i in dut.i]
-    h.assume("the pairs shown lie in half the range of row ids",
-             Cat(~p | ~a[-1] for p, a in zip(pair, age, strict=True)).all())
-    h.prove("with total, the oldest stored tuple goes first",
-            ~dut.total | Cat(~taken_pairs[n] | ~pair[k] | (age[n] <= age[k])
-                             for n in range(inputs) for k in range(inputs)).all())
+    h.prove("its places and flags agree", queue.sound)
+    h.prove("what is inside is counted", (f.inside == queue.level) & (dut.i.ready == (queue.level != 4)))
+    h.prove("the item picked is in its place", ~f.picked | (queue.at(f.ahead) == f.token))
+    h.prove("the first two are shown", Cat(
+        (dut.here[n] == (queue.level > n)) & (~dut.here[n] | (
+            dut.ages[n] == data.View(result_layout(), queue.at(n)).stored[:bits])) for n in (0, 1)).all())
     return h
 
 
+def _queues(h: Harness, inputs: int) -> list[_Queue]:
+    """Those of a merger, and what is known of them."""
+    out, bits = h.dut.o, h.dut.bits
+    queues = [_Queue(h, f"queue{n}") for n in range(inputs)]
+    slices = Cat(q.kind == ItemKind.SLICE for q in queues)
+    leaving = Cat(q.leaves for q in queues)
+    h.prove("places and flags of its queues agree", Cat(q.sound for q in queues).all())
+    h.prove("only what is there leaves, with what is taken",
+            (_taken(out) == leaving.any()) & Cat(~q.leaves | q.some for q in queues).all())
+    h.prove("a pair leaves alone and as it came", ~_taken(out) | (out.payload.kind != ItemKind.PAIR) | (
+        (sum(leaving) == 1) & Cat(~q.leaves | (q.pair & (Value.cast(q.first) == Value.cast(out.payload)))
+                                  for q in queues).all()))
+    first = queues[0].first
+    h.prove("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
+            ~out.valid | (out.payload.kind == ItemKind.PAIR) | (
+                Cat(q.some & ~q.pair for q in queues).all() & (out.payload.probe == first.probe)
+                & (out.payload.stored == first.stored) & Mux(
+                    slices.any(), (~out.ready | (leaving == slices)) & (out.payload.kind == ItemKind.SLICE),
+                    (~out.ready | leaving.all()) & (out.payload.kind == first.kind))))
+    h.prove("with total, a pair is on offer when all inputs show something",
+            ~h.dut.total | ~out.valid | (out.payload.kind != ItemKind.PAIR) | Cat(q.some for q in queues).all())
+    total = h.constant("total_order", 1)
+    h.assume("the order stands", h.dut.total == total)
+    known, turns = [], {}
+    for j, k in combinations(range(inputs), 2):
+        before, behind = h.inner(f"first{j}_{k}").any(), h.inner(f"first{k}_{j}").any()
+        turn = turns[j, k] = h.inner(f"turn{j}_{k}")
+        both = queues[j].some & queues[k].some
+        younger = (queues[k].first.stored[:bits] - queues[j].first.stored[:bits])[bits - 1]
+        known.append(Mux(total, (~before | (both & ~younger)) & (~behind | (both & younger)),
+                         ~h.started() | ((before == turn) & (behind == ~turn))))
+    h.prove("what is known of the order of two inputs is true", Cat(known).all())
+    h.prove("the turns of all inputs are an order", Cat(
+        Mux(turns[i, j] == turns[j, k], turns[i, k] == turns[i, j], 1)
+        for i, j, k in combinations(range(inputs), 3)).all() if inputs > 2 else Const(1))
+    return queues
+
+
+@_narrow()
+def merger(inputs: int) -> Harness:
+    dut = Merger(inputs, _BITS)
+    h = Harness(dut)
+    queues = _queues(h, inputs)
+    offers_stand(h, "o", dut.o)
+    pairs, here = Cat(q.pair for q in queues), Cat(q.some for q in queues)
+    h.prove("without total, pairs do not wait for other inputs", dut.total | ~pairs.any() | dut.o.valid)
+    h.prove("a barrier that all have come to does not wait", ~(here.all() & ~pairs.any()) | dut.o.valid)
+    # Row ids are modular: the pairs shown lie within half of what their bits count, of some row.
+    base = h.free("base", _ROW)
+    age = [(q.first.stored - base)[:_ROW] for q in queues]
+    h.assume("the pairs shown lie in half the range of the bits compared",
+             Cat(~q.pair | (a < 2**(_BITS - 1)) for q, a in zip(queues, age, strict=True)).all())
+    h.prove("with total, the oldest stored tuple goes first",
+            ~dut.total | Cat(~q.leaves | ~q.pair | ~other.pair | (a <= b)
+                             for q, a in zip(queues, age, strict=True)
+                             for other, b in zip(queues, age, strict=True)).all())
+    h.prove("with total, row ids that all show are compared in a cycle",
+            ~h.past(here.all() & ~dut.o.valid, "waited") | dut.o.valid)
+    return h
+
+
+@_narrow()
 def sorted_merger(inputs: int) -> Harness:
-    """In total order each group leaves sorted, if it comes sorted on every input. Row ids do not wrap here."""
-    dut = Merger(inputs)
+    """In total order each group leaves sorted, if each input's is. What is behind its queue is what came to an input,
+    in its order: that is proved of the queue. Row ids do not wrap here.
+    """
+    dut = Merger(inputs, _BITS + 1)
     h = Harness(dut)
     m = h.m
     h.assume("total order", dut.total)
-    assume_offers_stand(h, "i", *dut.i)
-    last, some = Signal(ROW_BITS), Signal()  # of the group under way: the stored tuple selected last, if any
+    queues = _queues(h, inputs)
+    last, some = Signal(_ROW), Signal()  # of the group under way: the stored tuple that left last, if any
     pairs, kept = [], []
-    for n, i in enumerate(dut.i):
-        pair = i.valid & (i.payload.kind == ItemKind.PAIR)
-        own, had = Signal(ROW_BITS, name=f"own{n}"), Signal(name=f"had{n}")
-        h.assume(f"input {n} is sorted", ~pair | ~had | (i.payload.stored >= own))
-        h.assume(f"row ids of input {n} do not wrap", ~i.payload.stored[-1])
-        with m.If(_taken(i)):
-            m.d.sync += [own.eq(i.payload.stored), had.eq(pair)]
-        with m.If(_taken(i) & pair):
-            m.d.sync += [last.eq(i.payload.stored), some.eq(1)]
-        pairs.append((pair, i, had))
-        # What an input brings next is not older than what was selected: it shows it, or it was selected itself.
-        kept.append(~some | Mux(i.valid, ~pair | (i.payload.stored >= last), had & (own == last)))
+    for n, q in enumerate(queues):
+        own, had = Signal(_ROW, name=f"own{n}"), Signal(name=f"had{n}")
+        h.assume(f"input {n} is sorted", ~q.pair | ~had | (q.first.stored >= own))
+        h.assume(f"row ids of input {n} are small", ~q.pair | (q.first.stored < 2**_BITS))
+        with m.If(q.leaves):
+            m.d.sync += [own.eq(q.first.stored), had.eq(q.pair)]
+        with m.If(q.leaves & q.pair):
+            m.d.sync += [last.eq(q.first.stored), some.eq(1)]
+        pairs.append((q, had))
+        # What an input brings next is not older than what left: it shows it, or it left itself.
+        kept.append(~some | Mux(q.some, ~q.pair | (q.first.stored >= last), had & (own == last)))
         kept.append(some | ~had)
-    with m.If(Cat(_taken(i) & ~pair for pair, i, _ in pairs).any()):
-        m.d.sync += [some.eq(0), *(had.eq(0) for _, _, had in pairs)]
-    h.prove("a group is selected in the order of stored tuples",
-            Cat(~(_taken(i) & pair) | ~some | (i.payload.stored >= last) for pair, i, _ in pairs).all())
+    with m.If(Cat(q.leaves & ~q.pair for q in queues).any()):
+        m.d.sync += [some.eq(0), *(had.eq(0) for _, had in pairs)]
+    h.prove("a group leaves in the order of stored tuples",
+            Cat(~(q.leaves & q.pair) | ~some | (q.first.stored >= last) for q in queues).all())
     h.prove("no input brings anything older", Cat(kept).all())
+    h.prove("what leaves is the oldest", Cat(
+        ~(q.leaves & q.pair) | ~other.pair | (q.first.stored <= other.first.stored)
+        for q in queues for other in queues).all())
     return h
 
 
+@_narrow()
 def tree(leaves: int, fanin: int) -> Harness:
     """A tree of mergers. Each pair carries the number of its group in the low bits of ``probe``; one may be marked."""
-    dut = GatherTree(leaves=leaves, fanin=fanin)
+    dut = GatherTree(leaves=leaves, fanin=fanin, bits=_BITS)
     h = Harness(dut)
     m = h.m
     assume_offers_stand(h, "i", *dut.i)
     offers_stand(h, "o", dut.o)
     total = h.constant("total_order", 1)
     h.assume("the order stands", dut.total == total)
+    h.assume("and before the first result", h.started() | ~Cat(i.valid for i in dut.i).any())
     bits = 3  # more groups than a tree of two levels can hold
     for n, i in enumerate(dut.i):
         h.assume(f"row ids of input {n} are small", (i.payload.probe[bits:] == 0) & (i.payload.stored[bits:] == 0))
@@ -153,101 +235,125 @@ def tree(leaves: int, fanin: int) -> Harness:
     return h
 
 
+@_narrow()
 def combiner() -> Harness:
     dut = Combiner()
     h = Harness(dut)
-    m = h.m
-    offers_stand(h, "o", dut.o)
-    sides = (dut.left, dut.right)
-    taken = [_taken(side) for side in sides]
-    ends = [side.payload.kind == ItemKind.END for side in sides]
-    item, kind = Signal(dut.o.payload.shape()), Signal(ItemKind)
-    right = taken[1] & ~ends[1]
-    left, other = dut.left.payload, dut.right.payload
-    m.d.comb += [
-        kind.eq(Mux(right, other.kind, left.kind)), item.kind.eq(Mux(kind == ItemKind.SLICE, ItemKind.STAR, kind)),
-        item.side.eq(right),
-        item.r.eq(Mux(right, other.stored, left.probe)), item.s.eq(Mux(right, other.probe, left.stored)),
+    out, turn = dut.o, dut.sequence
+    left, right = queues = _Queue(h, "left"), _Queue(h, "right")
+    ends = [q.some & (q.kind == ItemKind.END) for q in queues]
+    total = h.constant("total_order", 1)
+    h.assume("the order stands", dut.total == total)
+    assume_offers_stand(h, "sequence", turn)
+    offers_stand(h, "o", out)
+    h.prove("places and flags of its queues agree", left.sound & right.sound)
+    h.prove("only what is there leaves, with what is taken",
+            (_taken(out) == (left.leaves | right.leaves)) & Cat(~q.leaves | q.some for q in queues).all())
+    item, side = Signal(out.payload.shape()), right.leaves
+    kind = Mux(side, right.kind, left.kind)
+    h.m.d.comb += [
+        item.kind.eq(Mux(kind == ItemKind.SLICE, ItemKind.STAR, kind)), item.side.eq(side),
+        item.r.eq(Mux(side, right.first.stored, left.first.probe)),
+        item.s.eq(Mux(side, right.first.probe, left.first.stored)),
     ]
-    # What an END carries besides its kind means nothing; in total order it has the side of the sequence's port.
-    f = Follower(h, "item", entered=taken[0] | taken[1], entering=Mux(item.kind == ItemKind.END, item.kind,
-                                                                     Value.cast(item)),
-                 port=dut.o, capacity=2, leaving=Mux(dut.o.payload.kind == ItemKind.END, dut.o.payload.kind,
-                                                     Value.cast(dut.o.payload)))
-    follow(h, f)
-    level, holds, sound = buffered(h, "buffer")
-    h.prove("its buffer is never full and empty, and its shares agree", sound)
-    kept = Value.cast(holds(f.ahead))
-    h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
-    h.prove("the item picked is in its slot",
-            ~f.picked | (Mux(kept[:2] == ItemKind.END, kept[:2], kept) == f.token))
-    h.prove("an END is taken when both sides show one, from both",
-            ~((taken[0] & ends[0]) | (taken[1] & ends[1])) | (taken[0] & ends[0] & taken[1] & ends[1]))
-    h.prove("but for an END one side at most is taken", ~(taken[0] & taken[1]) | (ends[0] & ends[1]))
-    turn = dut.sequence
+    # What an END carries besides its kind means nothing.
+    end = out.payload.kind == ItemKind.END
+    h.prove("an END is on offer when both sides have come to theirs, and leaves both",
+            ~out.valid | ((end == (ends[0] & ends[1])) & (~end | ~out.ready | (left.leaves & right.leaves))))
+    h.prove("all else leaves one side, as it came",
+            ~_taken(out) | end | ((left.leaves ^ right.leaves) & (Value.cast(item) == Value.cast(out.payload))))
+    h.prove("without total, nothing waits", dut.total | ~_waiting(queues, ends) | out.valid)
+    goes = [q.leaves for q in queues]
     h.prove("in total order the side is the one whose turn it is",
-            ~dut.total | ~(taken[0] | taken[1]) | ends[0] & taken[0]
-            | (turn.valid & (taken[0] == ~turn.payload) & (taken[1] == turn.payload)))
-    star = [t & (side.payload.kind == ItemKind.STAR) for t, side in zip(taken, sides, strict=True)]
-    h.prove("a turn ends with its star, and only then", _taken(turn) == (dut.total & (star[0] | star[1])))
+            ~dut.total | ~(goes[0] | goes[1]) | (goes[0] & goes[1])
+            | (turn.valid & (goes[0] == ~turn.payload) & (goes[1] == turn.payload)))
+    stars = [go & (q.kind == ItemKind.STAR) for go, q in zip(goes, queues, strict=True)]
+    h.prove("a turn ends with its star, and only then", _taken(turn) == (dut.total & (stars[0] | stars[1])))
     return h
 
 
+def _waiting(queues: Sequence[_Queue], ends: Sequence[Value]) -> Value:
+    """Whether a side has come to something other than END, or both to theirs."""
+    return Cat(q.some & ~end for q, end in zip(queues, ends, strict=True)).any() | (ends[0] & ends[1])
+
+
+_LOOKAHEAD_FAULTS = (
+    Fault("offers at o stand", Lookahead, "read(probes, heads[0])", "read(probes, behind)"),
+    Fault("nothing leaves that did not enter", Lookahead, "self.valid.eq(has[0])", "self.valid.eq(1)"),
+    Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
+    Fault("what is picked is inside", Lookahead, "self.i.ready.eq(~has[-1])", "self.i.ready.eq(1)"),
+    Fault("its places and flags agree", Lookahead, "self.i.valid & test(arriving.kind)", "test(arriving.kind)"),
+    Fault("what is inside is counted", Lookahead, "came.eq(self.i.valid & ~has[-1])",
+          "came.eq(self.i.valid & ~has[-2])"),
+    Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
+    Fault("the first two are shown", Lookahead, "self.ages[1].eq(read(stored, behind))", "self.ages[1].eq(first)"),
+)
+
+_QUEUES_FAULTS = (
+    Fault("places and flags of its queues agree", Lookahead, "self.i.valid & test(arriving.kind)",
+          "test(arriving.kind)"),
+)
+
 _MERGER_FAULTS = (
-    *BUFFER_FAULTS,
-    Fault("items leave whole and in order", Merger, "payloads[chosen].as_value()", "payloads[served].as_value()"),
-    Fault("what is inside is counted, and offered", Merger, "buffer.i.valid.eq(barrier | take)",
-          "buffer.i.valid.eq(barrier | take | pair.any())"),
-    Fault("a barrier is taken when all inputs show one, from all of them", Merger, "valid.all() & ~pair.any()",
-          "valid.any() & ~pair.any()"),
-    Fault("a star between slices is taken when all show a barrier, from all that show it", Merger, "part[j] | ~slice_",
-          "1"),
-    Fault("one pair at most is taken in a cycle", Merger, "(take & (chosen == j))", "(take & (pair[j]))"),
-    Fault("without total, pairs do not wait for other inputs", Merger,
-          "take.eq(pair.any() & (~self.total | valid.all()))",
-          "take.eq(pair.any() & valid.all())"),
-    Fault("with total, pairs wait until all inputs show something", Merger,
-          "take.eq(pair.any() & (~self.total | valid.all()))", "take.eq(pair.any())"),
-    Fault("with total, the oldest stored tuple goes first", Merger, "~(rb - ra)[31]", "(ra <= rb)"),
+    Fault("offers at o stand", Merger, "Mux(chosen[j], ~self.o.ready, Mux(chosen[k], self.o.ready, turn))",
+          "turn ^ self.o.ready"),
+    *_QUEUES_FAULTS,
+    Fault("only what is there leaves, with what is taken", Merger, "self.o.valid.eq(chosen.any() | barrier)",
+          "self.o.valid.eq(chosen.any())"),
+    Fault("a pair leaves alone and as it came", Merger, "~(pair[k] & first[k, j])", "~(pair[k] & first[j, k])"),
+    Fault("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
+          Merger, "part[j] | ~part.any()", "1"),
+    Fault("with total, a pair is on offer when all inputs show something", Merger, "~self.total | valid.all()", "1"),
+    Fault("what is known of the order of two inputs is true", Merger, "queues[k].ages[b] - queues[j].ages[a]",
+          "queues[k].ages[b] - queues[j].ages[0]"),
+    Fault("the turns of all inputs are an order", Merger, "chosen[j], ~self.o.ready",
+          "chosen[j], ~self.o.ready & (k > 1)"),
+    Fault("without total, pairs do not wait for other inputs", Merger, "~self.total | valid.all()", "valid.all()"),
+    Fault("a barrier that all have come to does not wait", Merger, "valid.all() & ~pair.any()",
+          "valid.all() & part.all()"),
+    Fault("with total, the oldest stored tuple goes first", Merger, "older | (meet & ~later), younger | (meet & later)",
+          "older | (meet & later), younger | (meet & ~later)"),
+    Fault("with total, row ids that all show are compared in a cycle", Merger, "younger | (meet & later)", "younger"),
 )
 
 _SORTED_FAULTS = (
-    Fault("a group is selected in the order of stored tuples", Merger, "Mux(self.total, oldest, in_turn)", "in_turn"),
-    Fault("no input brings anything older", Merger, "take.eq(pair.any() & (~self.total | valid.all()))",
-          "take.eq(pair.any())"),
+    Fault("a group leaves in the order of stored tuples", Merger,
+          "older | (meet & ~later), younger | (meet & later)", "older | (meet & later), younger | (meet & ~later)"),
+    Fault("no input brings anything older", Merger, "~self.total | valid.all()", "1"),
+    Fault("what leaves is the oldest", Merger, "older | (meet & ~later), younger | (meet & later)",
+          "older | (meet & later), younger | (meet & ~later)"),
 )
 
 _TREE_FAULTS = (
-    Fault("offers at o stand", Buffer, "full | (some & (heads[0] == n))", "full"),
+    Fault("offers at o stand", Lookahead, "read(probes, heads[0])", "read(probes, behind)"),
     Fault("each pair leaves in its group", Merger, "valid.all() & ~pair.any()", "valid.any() & ~pair.any()"),
-    Fault("a group is whole when its barrier leaves", Merger, "buffer.i.valid.eq(barrier | take)",
-          "buffer.i.valid.eq(barrier | (take & ~chosen))"),
-    Fault("a pair leaves once, and only if it came", Merger, "(take & (chosen == j))",
-          "(take & (chosen == j) & ~served)"),
+    Fault("a group is whole when its barrier leaves", Lookahead, "(has & came.replicate(_PLACES))", "0"),
+    Fault("a pair leaves once, and only if it came", Lookahead, "head + self.goes", "head"),
 )
 
 _COMBINER_FAULTS = (
-    *BUFFER_FAULTS,
-    Fault("items leave whole and in order", Combiner, "item.r.eq(Mux(right, right_item.stored, left.probe))",
-          "item.r.eq(Mux(right, right_item.probe, left.probe))"),
-    Fault("what is inside is counted, and offered", Combiner, "buffer.i.valid.eq(take | end)",
-          "buffer.i.valid.eq(take)"),
-    Fault("an END is taken when both sides show one, from both", Combiner,
-          "end.eq(ended[STREAM_R] & ended[STREAM_S]", "end.eq((ended[STREAM_R] | ended[STREAM_S])"),
-    Fault("but for an END one side at most is taken", Combiner,
-          "self.left.ready.eq(buffer.i.ready & (end | (take & ~right)))",
-          "self.left.ready.eq(buffer.i.ready & (end | take))"),
-    Fault("in total order the side is the one whose turn it is", Combiner, "(~self.total | self.sequence.valid)", "1"),
+    Fault("offers at o stand", Combiner, "turn.eq(side ^ self.o.ready)", "turn.eq(~side)"),
+    *_QUEUES_FAULTS,
+    Fault("only what is there leaves, with what is taken", Combiner, "self.o.valid.eq(take | end)",
+          "self.o.valid.eq(take)"),
+    Fault("an END is on offer when both sides have come to theirs, and leaves both", Combiner, "left.end & right.end",
+          "left.end | right.end"),
+    Fault("all else leaves one side, as it came", Combiner, "item.r.eq(Mux(side, right.item.stored, left.item.probe))",
+          "item.r.eq(Mux(side, right.item.probe, left.item.probe))"),
+    Fault("without total, nothing waits", Combiner, "self.o.valid.eq(take | end)", "self.o.valid.eq(take)"),
+    Fault("in total order the side is the one whose turn it is", Combiner, "due.valid & ", ""),
     Fault("a turn ends with its star, and only then", Combiner, "(kind == ItemKind.STAR)",
           "(kind != ItemKind.END)"),
 )
 
 PROOFS = (
-    *(Proof(f"merger of {n}", lambda n=n: merger(n), 2, faults=_MERGER_FAULTS if n == 3 else (), search=6, quick=n == 2)
+    *(Proof(f"lookahead that shows {n} bits", lambda n=n: lookahead(n), 2, faults=_LOOKAHEAD_FAULTS if n == 4 else ())
+      for n in (4, 5)),
+    *(Proof(f"merger of {n}", lambda n=n: merger(n), 2, faults=_MERGER_FAULTS if n == 3 else (), search=8, quick=n == 2)
       for n in (2, 3)),
     *(Proof(f"merger of {n} in total order", lambda n=n: sorted_merger(n), 2, faults=_SORTED_FAULTS if n == 3 else (),
-            search=6, quick=n == 2) for n in (2, 3)),
-    Proof("gather tree, 3 leaves, fan-in 2", lambda: tree(3, 2), 7, inductive=False, faults=_TREE_FAULTS, search=7,
+            search=8, quick=n == 2) for n in (2, 3)),
+    Proof("gather tree, 3 leaves, fan-in 2", lambda: tree(3, 2), 7, inductive=False, faults=_TREE_FAULTS, search=8,
           quick=False),
-    Proof("combiner", combiner, 2, faults=_COMBINER_FAULTS, search=6, quick=False),
+    Proof("combiner", combiner, 2, faults=_COMBINER_FAULTS, search=8),
 )

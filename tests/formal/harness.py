@@ -34,6 +34,8 @@ class Harness:
         self._domain = ClockDomain("sync", reset_less=True)
         self.m.domains += self._domain
         self.dut = dut
+        #: The stream at which something must be able to leave, where it is no port of the component.
+        self.output: Any = None
         self._fragment = Fragment.get(dut, None)
         self.m.submodules.dut = _Elaborated(self._fragment)
         self._asserts: dict[str, Value] = {}

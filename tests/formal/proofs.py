@@ -15,6 +15,9 @@ from .solve import Verdict, bounded, induction, to_smt
 
 __all__ = ["Fault", "Proof", "alive", "check", "find", "planted"]
 
+#: Cycles within which something can leave every circuit.
+_FIRST = 12
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -38,7 +41,6 @@ class Proof:
             power-up the properties are proved.
         faults: At least one per property.
         search: Cycles within which each fault shows.
-        first: Cycles within which something can leave the circuit.
         quick: Whether it takes seconds, and so runs with all other tests; the rest runs by ``make formal``.
     """
 
@@ -48,7 +50,6 @@ class Proof:
     inductive: bool = True
     faults: tuple[Fault, ...] = ()
     search: int = 12
-    first: int = 12
     quick: bool = True
 
 
@@ -71,12 +72,12 @@ def alive(proof: Proof, folder: Path) -> bool:
     If they contradicted each other they would prove anything, and so would a clock that stands still.
     """
     h = proof.make()
-    output = h.dut.o if hasattr(h.dut, "o") else h.dut.task
+    output = h.output or (h.dut.o if hasattr(h.dut, "o") else h.dut.task)
     if not hasattr(output, "valid"):
         output = output[-1]
     h.prove("nothing ever leaves", ~(output.valid & output.ready))
     to_smt(h.rtlil(only="nothing ever leaves"), folder)
-    return bounded(folder, proof.first) == ["nothing ever leaves"]
+    return bounded(folder, _FIRST) == ["nothing ever leaves"]
 
 
 @contextmanager

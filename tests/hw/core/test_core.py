@@ -29,6 +29,7 @@ def test_both_regions_do_their_part(data, config, stalls):
 
     async def body(tb):
         tb.set("settings", packed_settings(config, window_r, window_s))
+        await tb.steps(4)  # they stand before the first record
         tb.set("index", index)
         tb.source("i", [packed_operation(config, op) for op in ops], stalls.source())
         sinks = [tb.sink("left", stalls.sink(0)), tb.sink("right", stalls.sink(1))]
@@ -66,6 +67,7 @@ def test_a_region_may_fall_behind_its_twin(behind):
 
     async def body(tb):
         tb.set("settings", packed_settings(SMALL, Window(rows=64), Window(rows=64)))
+        await tb.steps(4)  # they stand before the first record
         ops = [tuple_(1)] * 64 + [tuple_(0)] * 3 + [tuple_(1)] * (4 + behind)
         tb.source("i", [packed_operation(SMALL, op) for op in ops])
         left, right = tb.sink("left"), tb.sink("right")

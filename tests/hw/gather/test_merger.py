@@ -27,14 +27,51 @@ def test_groups_stay_together(data, inputs, total, stalls):
 @pytest.mark.parametrize("total", [False, True])
 @pytest.mark.parametrize("inputs", [2, 3, 4])
 def test_an_item_a_cycle_with_a_latency_of_one(inputs, total):
+    """And one more where row ids must be compared. The first items are offered in cycle 2."""
     streams = [[Item(ItemKind.PAIR, 0, row) for row in range(n, 40, inputs)] + [Item(ItemKind.STAR, 0)]
                for n in range(inputs)]
 
     async def body(tb):
         sink = await merge(tb, streams, FLOWING, total=total)
-        assert sink.cycles == list(range(1, 42))
+        assert sink.cycles == list(range(3 + total, 44 + total))
 
     simulate(Merger(inputs), body)
+
+
+@pytest.mark.parametrize("inputs", [2, 3])
+def test_an_item_a_cycle_where_one_input_has_all(inputs):
+    """Row ids of a long run of one input are compared with one pair of another, and none waits."""
+    streams = [[Item(ItemKind.PAIR, 0, row) for row in range(30)] + [Item(ItemKind.STAR, 0)],
+               *([[Item(ItemKind.PAIR, 0, 30), Item(ItemKind.STAR, 0)]] * (inputs - 1))]
+
+    async def body(tb):
+        sink = await merge(tb, streams, FLOWING, total=True)
+        assert sink.cycles == list(range(4, 4 + 31 + inputs - 1))
+
+    simulate(Merger(inputs), body)
+
+
+def test_a_group_follows_another_without_a_gap():
+    streams = [[item for group in range(8)
+                for item in (Item(ItemKind.PAIR, group, 2 * group + n), Item(ItemKind.STAR, group))] for n in range(2)]
+
+    async def body(tb):
+        sink = await merge(tb, streams, FLOWING, total=True)
+        assert sink.cycles == list(range(4, 4 + 24))
+
+    simulate(Merger(2), body)
+
+
+@given(st.data(), st.integers(2, 3), cells())
+@settings(max_examples=15)
+def test_few_bits_of_row_ids_tell_the_oldest(data, inputs, stalls):
+    """Row ids of a group here differ by less than 16."""
+    streams = data.draw(merger_inputs(inputs))
+
+    async def body(tb):
+        await merge(tb, streams, stalls, total=True)
+
+    simulate(Merger(inputs, 5), body)
 
 
 def test_without_total_a_silent_input_holds_up_no_pairs():
@@ -70,5 +107,12 @@ def test_merger_wrong_inputs(inputs):
         Merger(inputs)
 
 
+@pytest.mark.parametrize("bits", [1, 0, 33, "8", 2.0])
+def test_merger_wrong_bits(bits):
+    with pytest.raises(ValueError, match=f"^Bits to compare must be an integer from 2 to 32, not {bits!r}$"):
+        Merger(2, bits)
+
+
 def test_arguments_can_be_read_back():
-    assert Merger(3).inputs == 3
+    assert (Merger(3).inputs, Merger(3).bits) == (3, 32)
+    assert Merger(2, 7).bits == 7

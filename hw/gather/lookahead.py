@@ -1,0 +1,100 @@
+"""The queue before each input of a merger: shows two results at once."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.device.wire import ROW_BITS, ItemKind
+
+from ..layouts import result_layout
+
+__all__ = ["Lookahead"]
+
+#: Results that it holds: at full rate one is on offer, the one behind it is compared, and ``i.ready`` is a register.
+_PLACES = 4
+
+
+class Lookahead(wiring.Component):
+    """Holds up to four results, of which the first two can be compared with those of other queues.
+
+    Ports: ``i``: results. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``,
+    ``part``, ``end`` and ``ready`` whether it is there and a pair, a star between slices, END, or anything but END. It
+    leaves with ``goes``, which needs ``valid``. ``ages``: the lowest ``bits`` bits of the row ids of the stored tuples
+    of the first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and cost nothing.
+
+    Latency 1 cycle, 1 result a cycle. All but ``item`` and ``ages``, which are read from LUT RAM, are registers.
+    """
+
+    def __init__(self, bits: int = ROW_BITS):
+        if not (isinstance(bits, int) and 0 <= bits <= ROW_BITS):
+            raise ValueError(f"Bits of a row id must be an integer from 0 to {ROW_BITS}, not {bits!r}")
+        self._bits = bits
+        super().__init__({
+            "i": In(stream.Signature(result_layout())),
+            "goes": In(1),
+            "valid": Out(1),
+            "kind": Out(ItemKind),
+            "pair": Out(1),
+            "part": Out(1),
+            "end": Out(1),
+            "ready": Out(1),
+            "item": Out(data.StructLayout({"probe": ROW_BITS, "stored": ROW_BITS})),
+            "here": Out(2),
+            "ages": Out(bits).array(2),
+        })
+
+    @property
+    def bits(self) -> int:
+        """Bits of each of ``ages``."""
+        return self._bits
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        probes, stored, kinds = (memory.Memory(shape=bits, depth=_PLACES, init=[]) for bits in (ROW_BITS, ROW_BITS, 2))
+        m.submodules.probes, m.submodules.stored, m.submodules.kinds = probes, stored, kinds
+        heads = [Signal(range(_PLACES), name=f"head{n}", attrs={"keep": 1}) for n in range(2)]  # one a memory
+        behind = Signal(range(_PLACES), init=1)  # the head
+        tail = Signal(range(_PLACES))
+        has = Signal(_PLACES)  # bit n: more than n results
+        came = Signal()
+        arriving = self.i.payload
+        m.d.comb += [
+            self.i.ready.eq(~has[-1]), self.valid.eq(has[0]), self.here.eq(has[:2]),
+            came.eq(self.i.valid & ~has[-1]),
+        ]
+        for rows, value in ((probes, arriving.probe), (stored, arriving.stored), (kinds, arriving.kind)):
+            write = rows.write_port()
+            # Nobody reads the place at the tail before a result is there, so it may be written in any cycle.
+            m.d.comb += [write.en.eq(~has[-1]), write.addr.eq(tail), write.data.eq(value)]
+
+        def read(rows: memory.Memory, place: Signal) -> Value:
+            port = rows.read_port(domain="comb")
+            m.d.comb += port.addr.eq(place)
+            return Value.cast(port.data)
+
+        first = read(stored, heads[1])
+        m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(first)]
+        if self._bits:
+            m.d.comb += [self.ages[0].eq(first), self.ages[1].eq(read(stored, behind))]
+
+        def moved(now: Value, second: Value, comes: Value) -> Value:
+            """What becomes of something that is known of the first result. No Mux: synthesis would make an enable of
+            it, which is slower.
+            """
+            keeps, moves = (choice.replicate(len(now)) for choice in (~self.goes & has[0], self.goes & has[1]))
+            return (keeps & now) | (moves & second) | (~keeps & ~moves & comes)
+
+        kind = read(kinds, behind)
+        m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind)))
+        for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.part, lambda k: k == ItemKind.SLICE),
+                           (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
+            m.d.sync += flag.eq(moved(flag, test(kind), self.i.valid & test(arriving.kind)))
+        m.d.sync += [
+            has.eq(Mux(self.goes, Cat(has[1:], 0) | (has & came.replicate(_PLACES)),
+                       has | (Cat(1, has[:-1]) & came.replicate(_PLACES)))),
+            tail.eq(tail + came),
+            behind.eq(behind + self.goes),
+            *(head.eq(head + self.goes) for head in heads),
+        ]
+        return m

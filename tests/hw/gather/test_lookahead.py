@@ -1,0 +1,63 @@
+# amaranth: UnusedElaboratable=no
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.device.wire import ItemKind
+from splitjoin.hw.gather.lookahead import Lookahead
+from splitjoin.sim.bench.models import Item, packed_item
+from splitjoin.sim.bench.on_amaranth import simulate
+
+from ..stimuli import pauses
+
+ITEMS = st.lists(st.builds(Item, st.sampled_from(list(ItemKind)), st.integers(0, 9), st.integers(0, 2**32 - 1)),
+                 max_size=25)
+
+
+@given(ITEMS, pauses(), pauses(), st.sampled_from([1, 5, 32]))
+@settings(max_examples=40)
+def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits):
+    """``stays``: in which cycles the first one does not go."""
+    async def body(tb):
+        source = tb.source("i", map(packed_item, items), idle)
+        valid, kind, here, first, second, item = (tb.watch(name) for name in (
+            "valid", "kind", "here", "ages__0", "ages__1", "item"))
+        flags = [tb.watch(name) for name in ("pair", "part", "end", "ready")]
+        gone, came = 0, 0
+        for _ in range(160):
+            goes = came > gone and not next(stays, False)
+            tb.set("goes", goes)
+            await tb.step()
+            inside = items[gone:came]
+            assert valid() == (came > gone)
+            assert here() == (1 << min(2, came - gone)) - 1
+            shown = inside[0].kind if inside else None
+            assert [flag() for flag in flags] == [shown == k for k in (ItemKind.PAIR, ItemKind.SLICE, ItemKind.END)] + [
+                shown not in (None, ItemKind.END)]
+            if inside:
+                assert kind() == inside[0].kind
+                assert item() == inside[0].probe | inside[0].stored << 32
+            assert [first(), second()][:len(inside)] == [i.stored % 2**bits for i in inside[:2]]
+            gone += goes
+            came = len(source.cycles)
+            assert came - gone <= 4
+        assert gone == len(items)
+
+    simulate(Lookahead(bits), body)
+
+
+def test_four_fit():
+    async def body(tb):
+        source = tb.source("i", [packed_item(Item(ItemKind.PAIR, n, n)) for n in range(9)])
+        await tb.steps(9)
+        assert len(source.cycles) == 4
+
+    simulate(Lookahead(8), body)
+
+
+@pytest.mark.parametrize("bits", [-1, 33, "8", 2.0])
+def test_lookahead_wrong_bits(bits):
+    with pytest.raises(ValueError, match=f"^Bits of a row id must be an integer from 0 to 32, not {bits!r}$"):
+        Lookahead(bits)
+
+
+def test_arguments_can_be_read_back():
+    assert Lookahead(7).bits == 7
