@@ -77,6 +77,7 @@ uint32_t sj_read(void* handle, uint32_t address) {
     Model& m = *static_cast<Model*>(handle);
     m.top.addr = address;
     m.edge();
+    m.edge();
     return m.top.r_data;
 }
 

@@ -156,6 +156,7 @@ class PysimTransport(Transport):
             await ctx.tick()
             ctx.set(top.w_stb, 0)
             if word is None:
+                await ctx.tick()
                 self._answer = ctx.get(top.r_data)
             self._bus.popleft()
 

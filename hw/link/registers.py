@@ -22,8 +22,8 @@ def bus_ports() -> dict[str, wiring.Member]:
 class RegisterBlock(wiring.Component):
     """Implements `splitjoin.device.registers.REGISTERS`.
 
-    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes in that cycle; ``r_data`` holds the word that
-    ``addr`` named one cycle ago. Reading the low word of a 64-bit register keeps its high word for the next read, so
+    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes in the next cycle; ``r_data`` holds the word that
+    ``addr`` named two cycles ago. Reading the low word of a 64-bit register keeps its high word for the next read, so
     that a counter is read in one piece. Inputs: one signal per read-only register but ``id`` and ``abi``.
     """
 
@@ -48,23 +48,27 @@ class RegisterBlock(wiring.Component):
             elif reg.name not in values:
                 values[reg.name] = getattr(self, reg.name)
 
-        high = Signal(32)
-        with m.Switch(self.addr):
+        # The bus is looked at by all registers, so it gets a stage of its own. When the address changes, the word of the
+        # old one is read once more: the high word that is kept is that of the low word read before.
+        addr, w_stb, w_data = Signal.like(self.addr), Signal(), Signal(32)
+        m.d.sync += [addr.eq(self.addr), w_stb.eq(self.w_stb), w_data.eq(self.w_data)]
+        high, latest = Signal(32), Signal(32)
+        with m.Switch(addr):
             for reg in REGISTERS:
                 value = values[reg.name]
                 with m.Case(reg.address):
                     m.d.sync += self.r_data.eq(value[:32])
                     if reg.bits == 64:
-                        m.d.sync += high.eq(value[32:])
+                        m.d.sync += [latest.eq(value[32:]), high.eq(latest)]
                     if reg.access == "rw":
-                        with m.If(self.w_stb):
-                            m.d.sync += value[:32].eq(self.w_data)
+                        with m.If(w_stb):
+                            m.d.sync += value[:32].eq(w_data)
                 if reg.bits == 64:
                     with m.Case(reg.address + 1):
                         m.d.sync += self.r_data.eq(high)
                         if reg.access == "rw":
-                            with m.If(self.w_stb):
-                                m.d.sync += value[32:].eq(self.w_data)
+                            with m.If(w_stb):
+                                m.d.sync += value[32:].eq(w_data)
 
         m.d.comb += self.select.eq(values["select"])
         order = values["order"]
