@@ -48,8 +48,8 @@ class RegisterBlock(wiring.Component):
             elif reg.name not in values:
                 values[reg.name] = getattr(self, reg.name)
 
-        # The bus is looked at by all registers, so it gets a stage of its own. When the address changes, the word of the
-        # old one is read once more: the high word that is kept is that of the low word read before.
+        # The bus is looked at by all registers, so it gets a stage of its own. When the address changes, the old one's
+        # word is read once more: the high word that is kept is that of the low word read before.
         addr, w_stb, w_data = Signal.like(self.addr), Signal(), Signal(32)
         m.d.sync += [addr.eq(self.addr), w_stb.eq(self.w_stb), w_data.eq(self.w_data)]
         high, latest = Signal(32), Signal(32)
