@@ -60,7 +60,7 @@ def test_order(order):
         registers = Registers(tb)
         word = tb.watch("settings")
         await registers.write("order", order)
-        await tb.step()
+        await tb.steps(2)
         found = settings_layout(CONFIG).from_bits(word())
         assert found.total == (order == OrderMode.TOTAL)
         assert found.sorted == (order in (OrderMode.TOTAL, OrderMode.INNER))
