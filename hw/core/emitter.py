@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration, ItemKind
@@ -11,6 +13,7 @@ from ..layouts import result_layout, window_layout
 from ..network.buffer import Buffer
 from ..network.queue import Queue
 from ..tech.ram import Ram
+from .bits import at_most_one, times
 from .layouts import STORES, batch_layout, found_layout, groups_bits
 
 __all__ = ["ITEMS", "Emitter"]
@@ -53,8 +56,7 @@ class Emitter(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config = self._config
-        item = data.StructLayout({"end": 1, "flush": 1, "group": groups_bits(config), "lanes": config.lanes})
-        m.submodules.items = items = Queue(item, ITEMS)
+        m.submodules.items = items = Queue(self._item_layout(), ITEMS)
         batch = Signal(batch_layout(config))
         accept = Signal()
         m.d.comb += accept.eq(self.batch.valid & self.batch.ready)
@@ -64,6 +66,25 @@ class Emitter(wiring.Component):
         self._walk(m, items, batch, accept, busy)
         self._express(m, items, batch, accept, busy)
         return m
+
+    def _item_layout(self) -> data.StructLayout:
+        """What the list says in its turn: the ``lanes`` of a read that a probe is due, or the ``end`` of a probe.
+
+        ``scaled``: with a number of cores that is no power of two, the read's number times the cores.
+        """
+        config, group = self._config, groups_bits(self._config)
+        scaled = {} if self._concatenated else {"scaled": group + (config.cores - 1).bit_length()}
+        return data.StructLayout({"end": 1, "flush": 1, "group": group, "lanes": config.lanes, **scaled})
+
+    @property
+    def _concatenated(self) -> bool:
+        """Whether row ids are places beside the core's number; otherwise a place must be multiplied."""
+        return not self._config.cores & (self._config.cores - 1)
+
+    def _read(self, item: data.View, group: Value) -> list[Any]:
+        """That ``item`` is about the read ``group``."""
+        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self._config.cores))]
+        return [item.group.eq(group), *scaled]
 
     def _walk(self, m: Module, items: Queue, batch, accept, busy) -> None:
         """The list, and the way through it."""
@@ -75,7 +96,9 @@ class Emitter(wiring.Component):
         while depth < max(2 * (config.capacity // lanes), (config.capacity + STORES) // lanes + under_way + 1):
             depth *= 2
         pointer = range(2 * depth)
-        entry = data.StructLayout({"group": groups_bits(config), "hits": probes * lanes})
+        # With several lanes, an entry also says which probes it has hits of.
+        entry = data.StructLayout({"group": groups_bits(config), "hits": probes * lanes,
+                                   **({"some": probes} if lanes > 1 else {})})
         m.submodules.list = found_list = Ram(entry, depth)
 
         top, begin = Signal(pointer), Signal(pointer)  # end of the list; its first entry of the batch that leaves
@@ -88,14 +111,17 @@ class Emitter(wiring.Component):
         hits = self.found.hits
         valid, last_read = Signal(name="valid"), Signal(name="last_read")
         some = Signal(probes)  # probes that this read found something for
+        some_next = Signal(probes)
         so_far = Signal(probes)
         write = Signal()
         m.d.sync += [
             valid.eq(self.found_valid), last_read.eq(self.found.last),
-            some.eq(Cat(hits[n * lanes:(n + 1) * lanes].any() for n in range(probes))),
-            found_list.w_data.hits.eq(hits),
+            some.eq(some_next), found_list.w_data.hits.eq(hits),
         ]
+        if lanes > 1:
+            m.d.comb += found_list.w_data.some.eq(some)
         m.d.comb += [
+            some_next.eq(Cat(hits[n * lanes:(n + 1) * lanes].any() for n in range(probes))),
             found_list.w_addr.eq(top[:-1]), found_list.w_data.group.eq(group),
             found_list.w_en.eq(write), write.eq(valid & some.any()),
         ]
@@ -117,23 +143,27 @@ class Emitter(wiring.Component):
         active = Signal()
         cursor = Signal(pointer)
         probe = Signal(range(max(2, probes)))
-        room = Signal()
-        # Whether the cursor has come to either end; of the second, and of a new place, that is known a cycle late.
-        at_end, at_shown = Signal(), Signal()
-        known, settled = Signal(), Signal()
-        finished, finish, look, last = (Signal(name=name) for name in ("finished", "finish", "look", "last"))
+        # Whether the cursor has come to either end, by halves; of the second, and of a new place, that is known a cycle
+        # late. Nor has a probe without hits a way to go.
+        at_end, at_shown, none = Signal(2, name="at_end"), Signal(2, name="at_shown"), Signal(name="none")
+        # Whether the first end is known; and whether there is a batch, room for an item, and all known of the place.
+        known, may = Signal(name="known"), Signal(name="may")
+        finish, look, last = (Signal(name=name) for name in ("finish", "look", "last"))
         m.d.comb += [
-            finished.eq(at_end | ~leaving.some[0]),
-            finish.eq(active & room & settled & known & finished),
-            look.eq(active & room & settled & Mux(known, ~finished, ~at_shown)),
+            finish.eq(may & known & (at_end.all() | none)),
+            look.eq(may & ~Mux(known, at_end.all() | none, at_shown.all())),
             found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += [
-            room.eq(items.level < ITEMS - 6),
-            known.eq(leaving_valid & ~(finish & last)), settled.eq(~finish),
-            at_end.eq(Mux(look, cursor == leaving.before, cursor == leaving.end)),
-            at_shown.eq(Mux(look, cursor == before_shown, cursor == shown)),
+            may.eq(~finish & (active | accept) & (items.level < ITEMS - 6)),
+            known.eq(leaving_valid & ~(finish & last)),
+            none.eq(~leaving.some[0]),
         ]
+        half = len(cursor) // 2
+        for n, part in enumerate((slice(half), slice(half, None))):
+            at = cursor[part]
+            m.d.sync += [at_end[n].eq(Mux(look, at == leaving.before[part], at == leaving.end[part])),
+                         at_shown[n].eq(Mux(look, at == before_shown[part], at == shown[part]))]
         with m.If(active & ~leaving_valid):
             m.d.sync += [leaving.eq(past), leaving_valid.eq(past_valid), past_valid.eq(0)]
         with m.If(ended):
@@ -156,12 +186,13 @@ class Emitter(wiring.Component):
         entry_read = found_list.r_data
         read, end = Signal(name="read"), Signal(name="end")  # an entry was read; a probe ends
         m.d.sync += [
-            read.eq(looked[0]), end.eq(looked[1]), items.i.payload.flush.eq(looked[2]),
-            items.i.payload.group.eq(entry_read.group),
+            read.eq(looked[0] & (entry_read.some if lanes > 1 else entry_read.hits).bit_select(looked[3:], 1)),
+            end.eq(looked[1]), items.i.payload.flush.eq(looked[2]),
+            *self._read(items.i.payload, entry_read.group),
             items.i.payload.lanes.eq(Array(entry_read.hits[n * lanes:(n + 1) * lanes]
                                            for n in range(probes))[looked[3:]]),
         ]
-        m.d.comb += [items.i.payload.end.eq(end), items.i.valid.eq((read & items.i.payload.lanes.any()) | end)]
+        m.d.comb += [items.i.payload.end.eq(end), items.i.valid.eq(read | end)]
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.
         idle = Signal()
         m.d.sync += idle.eq(~active & ~looking[:2].any() & ~looked[:2].any() & ~read & ~end & ~items.o.valid & ~busy)
@@ -170,87 +201,105 @@ class Emitter(wiring.Component):
     def _express(self, m: Module, items: Queue, batch, accept, busy) -> None:
         """Items into results and stars.
 
-        The item at hand gives its tuples one by one, oldest first. Each is looked at in one cycle, for an inner star
-        before it, or as a probe's end for a star behind, and leaves in the next; where no inner stars are asked for,
-        tuples need not be looked at.
+        The item at hand gives its tuples one by one, oldest first: steps. A tuple's step leaves in the cycle in which
+        it stands. Where there are inner stars it is looked at before, for one that goes before it, and so is always a
+        probe's end, for the star behind it. Whatever decides is in registers: what is compared with the border, or with
+        the number of probes between stars, is looked at a cycle later.
         """
         config, window = self._config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
-        probe = Signal(ROW_BITS)  # row id of the probe whose results leave
-        nth_probe = Signal(32, init=1)  # of this probe, since the last star
-        some_since = Signal()  # there were probes since
+        core_bits = (config.cores - 1).bit_length()
         stars, slices = Signal(name="stars"), Signal(name="slices")  # there are stars at all, and inner ones
-        starred = Signal()  # the star of a flush has left
         offset_bits = groups_bits(config) + lane_bits
 
         # The item at hand, its lanes in the order of their tuples' age: the batch tells in which one a read begins.
-        hand = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config), "due": lanes}))
+        hand = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config), "due": lanes,
+                                         "lone": 1, "first_row": 0 if self._concatenated else ROW_BITS}))
         first, nth = Signal(lanes), Signal(range(max(2, lanes)))
-        # What is taken from it goes through a buffer: the host's readiness would otherwise reach back to the list.
-        m.submodules.steps = steps = Buffer(data.StructLayout({"end": 1, "flush": 1, "offset": offset_bits}))
-        step = steps.o.payload
-        lone = Signal()
+        step = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "offset": offset_bits,
+                                         "first_row": hand.first_row.shape(), "rest": lane_bits + core_bits + 1}))
+        looked, passes, makes = (Signal(name=name) for name in ("looked", "passes", "makes"))
+        look, leave, more, load, refill = (Signal(name=name) for name in ("look", "leave", "more", "load", "refill"))
+        m.submodules.out = out = Buffer(result_layout())
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+        item = items.o.payload
+        due = Cat(Array(item.lanes[(n + begin) % lanes] for begin in range(lanes))[batch.lane] for n in range(lanes))
+        rest = hand.due & ~first
         m.d.comb += [
             first.eq(Cat(hand.due[n] & ~hand.due[:n].any() for n in range(lanes))),
-            lone.eq(~(hand.due & ~first).any()),
             nth.eq(Cat(Cat(first[n] for n in range(lanes) if n >> bit & 1).any() for bit in range(lane_bits))),
-            steps.i.valid.eq(hand.valid), steps.i.payload.end.eq(hand.end), steps.i.payload.flush.eq(hand.flush),
-            steps.i.payload.offset.eq(Cat(nth[:lane_bits], hand.group)),
-            items.o.ready.eq(~hand.valid | (steps.i.ready & lone)),
+            leave.eq(passes & out.i.ready),
+            more.eq(looked & ~passes & out.i.ready),
+            load.eq(hand.valid & (~step.valid | leave)),
+            refill.eq(~hand.valid | (load & hand.lone)),
+            items.o.ready.eq(refill),
         ]
-        due = Cat(Array(items.o.payload.lanes[(n + begin) % lanes] for begin in range(lanes))[batch.lane]
-                  for n in range(lanes))
-        with m.If(items.o.ready):
-            m.d.sync += [hand.valid.eq(items.o.valid), hand.end.eq(items.o.payload.end),
-                         hand.flush.eq(items.o.payload.flush), hand.group.eq(items.o.payload.group),
-                         hand.due.eq(Mux(items.o.payload.end, 0, due))]
-        with m.Elif(steps.i.ready):
-            m.d.sync += hand.due.eq(hand.due & ~first)
+        with m.If(refill):
+            m.d.sync += [hand.valid.eq(items.o.valid), hand.end.eq(item.end), hand.flush.eq(item.flush),
+                         hand.group.eq(item.group), hand.due.eq(due), hand.lone.eq(item.end | at_most_one(item.lanes))]
+            if not self._concatenated:
+                m.d.sync += hand.first_row.eq(batch.row + Cat(Const(0, lane_bits), item.scaled))
+        with m.Elif(load):
+            m.d.sync += [hand.due.eq(rest), hand.lone.eq(at_most_one(rest))]
 
+        # Row id of the probe whose results leave, and of the one before.
+        probe, before = Signal(ROW_BITS, name="probe"), Signal(ROW_BITS, name="before", init=-1)
+        nth_probe = Signal(32, init=1)  # of this probe, since the last star
+        nth_due = Signal(2)  # halves of its number are those that a star is due with
+        before_end = Signal()  # the border is before the window's end
+        at_border = Signal()  # it is not behind the step
+        unsure = Signal()  # these are not known yet
+        some_since = Signal()  # there were probes since
+        starred = Signal()  # the star of a flush has left
         border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
-        seen, slice_, star = (Signal(name=name) for name in ("seen", "slice_", "star"))
-        kind = Signal(ItemKind)
-        make, free, act = (Signal(name=name) for name in ("make", "free", "act"))
-        m.d.sync += [
-            seen.eq(steps.o.valid & ~act),
-            slices.eq(window.slice != 0),
-            slice_.eq(slices & Mux(step.end, ~step.flush & (border < batch.count), step.offset >= border)),
-            stars.eq(window.precision != 0),
-            star.eq(stars & ~starred & Mux(step.flush, some_since, nth_probe == window.precision)),
-        ]
+        slice_, slice_next, star, star_next, last = (
+            Signal(name=name) for name in ("slice_", "slice_next", "star", "star_next", "last"))
+        m.d.sync += [stars.eq(window.precision != 0), slices.eq(window.slice != 0),
+                     *(nth_due[n].eq(nth_probe[16 * n:][:16] == window.precision[16 * n:][:16]) for n in range(2)),
+                     before_end.eq(border < batch.count), at_border.eq(step.offset >= border),
+                     unsure.eq((leave & step.end) | (slices & (load | more)))]
         m.d.comb += [
-            free.eq(~self.o.valid | self.o.ready),
-            act.eq(steps.o.valid & free & (seen | (~step.end & ~slices))),
-            steps.o.ready.eq(act & ~(seen & slice_) & ~(step.end & step.flush & star)),
-            self.matched.eq(steps.o.ready & ~step.end),
-            self.stall_output.eq(self.o.valid & ~self.o.ready),
-            busy.eq(hand.valid | steps.o.valid),
+            slice_next.eq(slices & Mux(step.end, ~step.flush & before_end, at_border)),
+            star_next.eq(stars & ~starred & Mux(step.flush, some_since, nth_due.all())),
+            last.eq(step.end & step.flush),
         ]
-        with m.If(act):
-            m.d.comb += make.eq(1)
-            with m.If(seen & slice_):
-                m.d.comb += kind.eq(ItemKind.SLICE)
-                m.d.sync += border.eq(border + window.slice)
-            with m.Elif(~step.end):
-                m.d.comb += kind.eq(ItemKind.PAIR)
-            with m.Elif(step.flush):
-                m.d.comb += kind.eq(Mux(star, ItemKind.STAR, ItemKind.END))
-                m.d.sync += [starred.eq(star), nth_probe.eq(1), some_since.eq(0)]
-            with m.Else():
-                m.d.comb += [kind.eq(ItemKind.STAR), make.eq(star)]
-                m.d.sync += [probe.eq(probe + 1), nth_probe.eq(Mux(star, 1, nth_probe + 1)), some_since.eq(~star)]
+        with m.If(leave & step.end & ~step.flush):
+            m.d.sync += [probe.eq(probe + 1), before.eq(probe)]
+        with m.If(load):
+            m.d.sync += [step.end.eq(hand.end), step.flush.eq(hand.flush), step.first_row.eq(hand.first_row),
+                         step.offset.eq(Cat(nth[:lane_bits], hand.group)),
+                         step.rest.eq(times(nth[:lane_bits], config.cores) + self.index)]
+        with m.If(look):
+            m.d.sync += [slice_.eq(slice_next), star.eq(star_next)]
+        quick, stays = ~hand.end & ~slices, ~out.i.ready
+        m.d.comb += look.eq(step.valid & ~looked & ~passes & ~unsure)
+        m.d.sync += [
+            step.valid.eq(load | (step.valid & ~leave)),
+            looked.eq(look | (looked & stays)),
+            passes.eq(Mux(load, quick, Mux(look, ~slice_next & ~(last & star_next), passes & stays))),
+            makes.eq(Mux(load, quick, Mux(look, slice_next | ~step.end | step.flush | star_next, makes & stays))),
+        ]
+
+        with m.If(more & slice_):
+            m.d.sync += border.eq(border + window.slice)
         with m.If(accept):
             m.d.sync += border.eq(window.slice)
+        with m.If(more & ~slice_):
+            m.d.sync += [starred.eq(1), nth_probe.eq(1), some_since.eq(0)]
+        with m.If(leave & step.end):
+            m.d.sync += [starred.eq(0), nth_probe.eq(Mux(star | step.flush, 1, nth_probe + 1)),
+                         some_since.eq(~star & ~step.flush)]
 
-        # Row id less the batch's first: a multiple of the number of cores, and the index.
-        if config.cores & (config.cores - 1):
-            row = step.offset * config.cores + self.index
-        else:
-            row = Cat(self.index[:config.cores.bit_length() - 1], step.offset)
-        with m.If(free):
-            m.d.sync += [
-                self.o.valid.eq(make),
-                self.o.payload.kind.eq(kind),
-                self.o.payload.probe.eq(probe - (step.end & step.flush)),
-                self.o.payload.stored.eq(batch.row + row),
-            ]
+        # The row id of a tuple is that of the batch's first one, its place times the cores, and the core's number.
+        row = (batch.row + Cat(self.index[:core_bits], step.offset) if self._concatenated
+               else step.first_row + step.rest)
+        m.d.comb += [
+            out.i.valid.eq(makes),
+            out.i.payload.kind.eq(Mux(~passes, Mux(slice_, ItemKind.SLICE, ItemKind.STAR), Mux(
+                ~step.end, ItemKind.PAIR, Mux(step.flush, ItemKind.END, ItemKind.STAR)))),
+            out.i.payload.probe.eq(Mux(last, before, probe)),
+            out.i.payload.stored.eq(row),
+            self.matched.eq(leave & ~step.end),
+            self.stall_output.eq(self.o.valid & ~self.o.ready),
+            busy.eq(hand.valid | step.valid),
+        ]

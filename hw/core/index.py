@@ -25,7 +25,8 @@ class Index(wiring.Component):
     A store takes six cycles. After reset all buckets are emptied, one a cycle.
 
     Ports:
-        ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be.
+        ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be
+        in the next cycle.
         ``known``: the position up to which, exclusive, tuples are in the index.
         ``look``, ``bucket``, ``granted``: a bucket is looked up if granted. ``head``: two cycles later, the position of
         its youngest tuple; ``live``: three cycles later, whether there is one.
@@ -74,7 +75,7 @@ class Index(wiring.Component):
         m.d.comb += self.hold.eq(hold)
         with m.If(self.store):
             m.d.sync += [position.eq(self.position), cells.eq(self.cells), hold.eq(1)]
-        with m.Elif(step[4] | cleared):
+        with m.Elif(step[3] | cleared):
             m.d.sync += hold.eq(0)
 
         # What is read is of the ring's last tuples, or of none. Whoever needs a tuple keeps it there. How old it is

@@ -72,11 +72,11 @@ class Scanner(wiring.Component):
         # A task waits here, its bounds in the matcher, so that what takes it does not wait for what makes room for it.
         task = Signal(data.StructLayout({name: field.shape for name, field in task_layout(config, self._side)
                                          if name not in ("bounds", "reach")}))
-        held = Signal()
+        held, empty = Signal(name="held"), Signal(init=1, name="empty")  # one waits; the opposite, for many registers
         accept = Signal()
-        m.d.comb += [self.task.ready.eq(~held), matcher.bounds.eq(self.task.payload.bounds), matcher.hold.eq(held)]
-        m.d.sync += held.eq(Mux(held, ~accept, self.task.valid))
-        with m.If(~held):
+        m.d.comb += [self.task.ready.eq(empty), matcher.bounds.eq(self.task.payload.bounds), matcher.hold.eq(~empty)]
+        m.d.sync += [held.eq(Mux(held, ~accept, self.task.valid)), empty.eq(Mux(held, accept, ~self.task.valid))]
+        with m.If(empty):
             m.d.sync += [task[name].eq(self.task.payload[name]) for name, _ in task.shape()]
 
         # The batch being collected.
@@ -84,7 +84,9 @@ class Scanner(wiring.Component):
         flush = Signal()
         row = Signal(ROW_BITS)
         reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
-        take, taken = Signal(), Signal()  # it becomes the batch under way; it became so in the last cycle
+        take = Signal()  # it becomes the batch under way
+        taken = Signal()  # it became so in the last cycle
+        turns = Signal()  # it becomes so now, or with the last read before it
         opens = Signal()  # the task is the first of its batch, which it then becomes at once
         closed = Signal()  # the batch takes no more
         most = Signal.like(number)  # probes of a batch
@@ -94,13 +96,13 @@ class Scanner(wiring.Component):
             # Not in the two cycles from taking a batch on, for the bounds collected so far to reach their comparators,
             # which lag behind by `_READ_LATENCY` cycles.
             opens.eq(held & ~self.waiting & ~taken),
-            accept.eq(opens | (held & ~closed & ~taken & ~take)),
+            accept.eq(held & ~taken & (~self.waiting | (~closed & ~turns))),
             begin.eq(Mux(self.waiting, self.first, task.start)),
             start.eq(task.start - begin),
             end.eq(task.end - begin),
             self.claiming.eq(held & ~self.waiting),
-            self.compared.eq(Mux(accept & ~task.masked, task.count, 0)),
         ]
+        m.d.sync += self.compared.eq(Mux(accept & ~task.masked, task.count, 0))
         loads = Signal(probes)  # the probe of the batch that the last task became
         m.d.sync += loads.eq(Mux(accept, 1 << number, 0))
         m.d.comb += matcher.load.eq(loads)
@@ -118,31 +120,42 @@ class Scanner(wiring.Component):
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
         upper, lower = (Signal(range(ring_rows(config)), name=name) for name in ("upper", "lower"))
-        issue = Signal()
-        last = Signal()  # no more than a read is left
+        issue, onward = Signal(name="issue"), Signal(name="onward")  # one is read; that, or a pass begins
+        last, next_last = Signal(name="last"), Signal(name="next_last")  # no more than a read is left; than two
+        ends = Signal(init=1)  # that is so, or there is no pass
+        vacant = Signal(init=1)  # of the batch's register, like `batch.valid`, which is asked for elsewhere
         m.d.comb += [
             # All that a probe may see was written before it came.
             issue.eq(self.scanning & self.room),
-            take.eq(self.waiting & (~self.scanning | (issue & last)) & ~self.batch.valid),
+            take.eq(turns & (~self.scanning | self.room)),
+            onward.eq(Mux(self.scanning, self.room, turns)),
             self.reads.eq(issue),
             self.stall_results.eq(Mux(self.scanning, ~self.room, self.waiting & ~take)),
         ]
+        # There is a batch to take, no read before it but a last one, and its register is free.
+        m.d.sync += turns.eq(~take & (self.waiting | (held & ~taken)) & (vacant | self.batch.ready)
+                             & (ends | (issue & next_last)))
         with m.If(self.batch.ready):
-            m.d.sync += self.batch.valid.eq(0)
-        with m.If(issue):
-            m.d.sync += [self.position.eq(self.position + lanes), left.eq(left - lanes), lower.eq(upper),
-                         upper.eq(upper + 1), self.scanning.eq(~last), last.eq(left <= 2 * lanes)]
+            m.d.sync += [self.batch.valid.eq(0), vacant.eq(1)]
         with m.If(take):
-            m.d.sync += [
-                self.scanning.eq(1), self.position.eq(self.first), left.eq(reach), last.eq(reach <= lanes),
-                lower.eq(self.first[lane_bits:]), upper.eq(self.first[lane_bits:] + 1),
-                self.batch.valid.eq(1),
-            ]
-        with m.If(~self.batch.valid):
+            m.d.sync += [self.batch.valid.eq(1), vacant.eq(0)]
+        with m.If(vacant):
             m.d.sync += [
                 self.batch.payload.row.eq(row), self.batch.payload.flush.eq(flush),
                 self.batch.payload.lane.eq(self.first[:lane_bits]), self.batch.payload.probes.eq(number - 1),
                 self.batch.payload.count.eq(reach),
+            ]
+        # Where a read is issued in the cycle of `turns`, `take` is too: so `turns`, which comes earlier, may choose.
+        with m.If(onward):
+            m.d.sync += [
+                self.scanning.eq(turns | ~ends),
+                left.eq(Mux(turns, reach, left - lanes)),
+                last.eq(Mux(turns, reach <= lanes, next_last)),
+                next_last.eq(Mux(turns, reach <= 2 * lanes, left <= 3 * lanes)),
+                ends.eq(Mux(turns, reach <= lanes, ends | next_last)),
+                self.position.eq(Mux(turns, self.first, self.position + lanes)),
+                lower.eq(Mux(turns, self.first[lane_bits:], upper)),
+                upper.eq(Mux(turns, self.first[lane_bits:], upper) + 1),
             ]
         # A read may begin in any lane: those before it are one row further.
         for lane in range(lanes - 1):

@@ -67,7 +67,7 @@ class StackEmitter(Emitter):
         m.d.sync += [looking.eq(token), looked.eq(looking)]
         m.d.comb += [
             items.i.payload.end.eq(looked[1]), items.i.payload.flush.eq(looked[2]),
-            items.i.payload.group.eq(found_list.r_data), items.i.payload.lanes.eq(1),
+            *self._read(items.i.payload, found_list.r_data), items.i.payload.lanes.eq(1),
             items.i.valid.eq(looked[0] | looked[1]),
         ]
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration, Op
@@ -37,7 +37,7 @@ class Storage(wiring.Component):
         ``waiting``, ``first``: whether probes wait for the next pass, and the first position that will read.
         ``claiming``: a task was handed over that neither of these speaks for yet.
         ``written``: the position up to which, exclusive, tuples are written. ``stored``: the tuple at ``i`` is written
-        there now. ``hold``: none may be in this cycle.
+        there now. ``hold``: none may be in the next cycle.
         ``stall_…``, ``stores_high``: for `RegionCounters`.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
         ``overflow_after``: how many tuples of the other stream had arrived before it.
@@ -79,6 +79,7 @@ class Storage(wiring.Component):
         live = Signal(range(depth + 1))  # tuples in the sub-window
         some = Signal()  # live != 0
         brim = Signal()  # live == depth
+        single, almost = Signal(name="single"), Signal(name="almost")  # live was 1, or one less than depth, a cycle ago
         head = Signal(position_bits(config))  # position of the oldest one
         tail = self.written  # position for the next one
         head_row = Signal(ROW_BITS)  # row id of the oldest one, less index
@@ -87,20 +88,35 @@ class Storage(wiring.Component):
 
         # First cycle: what the operation is.
         seen, go = Signal(name="seen"), Signal(name="go")  # it was looked at; it takes effect
-        store, probe, flush, mine = (Signal(name=name) for name in ("store", "probe", "flush", "mine"))
-        timed, alone = Signal(name="timed"), Signal(name="alone")  # tuples expire before it; it concerns nobody else
-        is_tuple = op.op == Op.TUPLE
+        # An own tuple that another core stores; that this one stores; and for which not all slots are live; with which
+        # the oldest one leaves.
+        passed, kept, fits, expels = (Signal(name=name) for name in ("passed", "kept", "fits", "expels"))
+        probe, flush, handed = (Signal(name=name) for name in ("probe", "flush", "handed"))  # the last: either of these
+        simple = Signal(name="simple")  # it needs nothing: neither a slot nor the processing side
+        timed = Signal(name="timed")  # tuples expire before it
+        # Seen, and there is no tuple that could be too old for it; seen, and it is known whether the oldest one is.
+        exempt, judged = Signal(name="exempt"), Signal(name="judged")
+        masks, addressed = Signal(name="masks"), Signal(name="addressed")
+        free_next = Signal()  # a slot is not live, or will not be with the next store
+        spent_next = Signal()  # the window has no row left for the next own tuple
+        is_tuple, mine = op.op == Op.TUPLE, turn == self.index
+        expires = self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)
         m.d.sync += [
             seen.eq(self.i.valid & ~go),
-            store.eq(is_tuple & (op.stream == own)),
+            passed.eq(is_tuple & (op.stream == own) & ~mine),
+            kept.eq(is_tuple & (op.stream == own) & mine),
+            fits.eq(is_tuple & (op.stream == own) & mine & free_next),
+            expels.eq(is_tuple & (op.stream == own) & spent_next),
             probe.eq(is_tuple & (op.stream != own)),
             flush.eq(op.op == Op.FLUSH),
-            timed.eq(self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)),
-            alone.eq((op.op == Op.TICK) | (op.op == Op.MASK)),
-            mine.eq(turn == self.index),
+            handed.eq((is_tuple & (op.stream != own)) | (op.op == Op.FLUSH)),
+            simple.eq((op.op == Op.TICK) | (op.op == Op.MASK) | (is_tuple & (op.stream == own) & ~mine)),
+            timed.eq(expires),
+            masks.eq(op.op == Op.MASK),
+            addressed.eq(op.body[:len(self.index)] == self.index),
         ]
         masked = Signal()
-        with m.If(self.i.valid & (op.op == Op.MASK) & (op.body[:len(self.index)] == self.index)):
+        with m.If(seen & masks & addressed):
             m.d.sync += masked.eq(op.stream)
 
         # Second cycle: an own tuple takes effect, and it is stored; the oldest one leaves.
@@ -110,31 +126,39 @@ class Storage(wiring.Component):
         m.d.sync += [was_counted.eq(counted), was_stored.eq(stored), advanced.eq(advance)]
 
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
-        by_count = self._count(m, was_counted, advanced)
+        m.d.comb += spent_next.eq(self._count(m, was_counted, advanced))
+        some_next = Signal()
         if config.time_bits:
-            late, known = self._age(m, stored & ~some, advance, stored, head)
-            by_time, settled = seen & some & timed & known & late, ~(some & timed) | (known & ~late)
+            late, known_next = self._age(m, stored & ~some, advance, stored, head)
+            by_time, settled = judged & ~exempt & late, exempt | (judged & ~late)
+            m.d.sync += [exempt.eq(self.i.valid & ~go & ~(some_next & expires)),
+                         judged.eq(self.i.valid & ~go & ~by_time & known_next)]
         else:
-            by_time, settled = Const(0), Const(1)
-        full = Signal()
-        space = self._space(m, stored) & ~self.hold
+            by_time, settled = Const(0), seen
+        brim_next = Signal()
+        space = self._space(m, stored)
         m.d.comb += [
-            full.eq(brim & ~by_count),
-            counted.eq(seen & settled & store & (~mine | (~full & space))),
-            stored.eq(counted & mine),
-            advance.eq(by_time | (counted & by_count)),
-            go.eq(counted | (seen & settled & (((probe | flush) & self.task.ready) | alone))),
+            stored.eq(settled & fits & space),
+            counted.eq(settled & (passed | (fits & space))),
+            advance.eq(by_time | (settled & expels & (passed | space))),
+            go.eq(settled & (simple | (handed & self.task.ready) | (fits & space))),
             self.i.ready.eq(go),
             self.stall_probe.eq(self.task.valid & ~self.task.ready),
-            self.stall_store.eq(seen & settled & store & mine & ~full & ~space),
+            self.stall_store.eq(settled & fits & ~space),
             self.stall_expiry.eq(seen & ~settled),
         ]
         # Nothing looks at these before they are right again: not before a tuple that leaves by time is followed by the
         # next one's time, and a store by another operation.
+        m.d.comb += [
+            brim_next.eq(Mux(was_stored, Mux(advanced, brim, almost), brim & ~advanced)),
+            free_next.eq(~brim_next | spent_next),
+            some_next.eq(was_stored | (some & ~(advanced & single))),
+        ]
         m.d.sync += [
             live.eq(live + was_stored - advanced),
-            some.eq(Mux(was_stored, 1, Mux(advanced, live != 1, some))),
-            brim.eq(Mux(was_stored, Mux(advanced, brim, live == depth - 1), brim & ~advanced)),
+            single.eq(live == 1), almost.eq(live == depth - 1),
+            some.eq(some_next),
+            brim.eq(brim_next),
         ]
         with m.If(stored):
             m.d.sync += tail.eq(tail + 1)
@@ -144,7 +168,7 @@ class Storage(wiring.Component):
             m.d.sync += head_row.eq(head_row + config.cores)
         with m.If(counted):
             m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
-        with m.If(seen & settled & store & mine & full):
+        with m.If(settled & kept & ~fits):
             m.d.sync += self.overflow.eq(1)
         m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
         m.d.comb += self.overflow_after.eq(probes)
@@ -154,7 +178,7 @@ class Storage(wiring.Component):
         bounds = op.body[bounds_at:reach_at]
         task = self.task.payload
         m.d.comb += [
-            self.task.valid.eq(seen & (probe | flush) & settled),
+            self.task.valid.eq(settled & handed),
             task.start.eq(head),
             task.end.eq(Mux(flush, head, tail)),
             task.count.eq(Mux(flush, 0, live)),
@@ -180,34 +204,45 @@ class Storage(wiring.Component):
                 bank.r_addr.eq(self.rows[lane]),
                 self.keys[lane].eq(bank.r_data),
                 # A slot with space around it may be written before it is known whether the tuple is stored.
-                bank.w_en.eq(seen & store & mine & space & (tail[:lane_bits] == lane)),
+                bank.w_en.eq(seen & kept & space & (tail[:lane_bits] == lane)),
                 bank.w_addr.eq(tail[lane_bits:]),
                 *(bank.w_data[name].eq(body[name]) for name, _ in config.keys(self._side).fields),
             ]
         return m
 
     def _count(self, m: Module, counted: Signal, advanced: Signal) -> Signal:
-        """Whether the store that comes next, if any, pushes out the oldest tuple.
+        """Whether an own tuple that takes effect in the next cycle pushes out the oldest one.
 
         That is so when its row id is past the oldest one's by the window's length. What is left of that length is kept,
         as so many more stores, in as few bits as the ring's capacity needs: a longer window has no end here.
         """
         config = self._config
         bits = (config.cores * (config.capacity + 2)).bit_length()
-        rows = Signal(bits, name="window_rows", init=1)  # as if a first store before the settings pushed nothing out
-        whole, left = (Signal(signed(bits + 2), name=name) for name in ("whole", "left"))
+        rows = Signal(bits, name="window_rows", init=2)  # as if a first store before the settings pushed nothing out
+        long = Signal()  # the window is longer than that can say
+        whole, left, base = (Signal(signed(bits + 2), name=name, init=1) for name in ("whole", "left", "base"))
         started = Signal()  # the settings stand by the first store
+        # It is never less than −1, which says that there is nothing left; 0 a cycle ago says that it will be.
+        spent, spent_next = Signal(name="spent"), Signal(name="is_spent")
+        zero = Signal(2)  # by halves
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
-            rows.eq(Mux(self.window.rows[bits:].any(), 2**bits - 1, self.window.rows[:bits])),
-            whole.eq(rows + self.index - 1),
-            left.eq(Mux(started, left, whole) + change),
+            long.eq(self.window.rows[bits:].any()),
+            rows.eq(self.window.rows[:bits]),
+            whole.eq((rows | long.replicate(bits)) + self.index - 1),
+            left.eq(base + change), *(zero[n].eq(~base[n::2].any()) for n in range(2)), spent.eq(spent_next),
         ]
-        return left[-1]
+        m.d.comb += [
+            base.eq(Mux(started, left, whole)),
+            spent_next.eq(Mux(advanced, spent & counted if config.cores == 1 else 0, Mux(counted, zero.all(), spent))),
+        ]
+        return spent_next
 
-    def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Signal, Signal]:
-        """Whether the oldest tuple is too old for the operation, and whether that is known yet."""
+    def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Value, Value]:
+        """Whether the oldest tuple is too old for the operation; and whether that is known in the next cycle, unless it
+        leaves in this one.
+        """
         config, op = self._config, self.i.payload
         m.submodules.times = times = Ram(config.time_bits, config.capacity)
         late = Signal()
@@ -223,7 +258,7 @@ class Storage(wiring.Component):
             late.eq((times.r_data - op.ts)[config.time_bits - 1]),
             pending.eq(Mux(first | advance, -1, pending >> 1)),
         ]
-        return late, ~pending[0]
+        return late, ~pending[1]
 
     def _space(self, m: Module, stored: Signal) -> Signal:
         """Whether the slot at the tail has been read by all who have to. Known a cycle late, which is no matter: two
@@ -235,7 +270,7 @@ class Storage(wiring.Component):
         with m.If(stored):
             m.d.sync += border.eq(border + 1)
         behind = [(border - at)[bits - 1] for at in (self.position, self.first)]
-        m.d.sync += space.eq(~(self.scanning & ~behind[0]) & ~(self.waiting & ~behind[1]) & ~self.claiming)
+        m.d.sync += space.eq(~(self.scanning & ~behind[0]) & ~(self.waiting & ~behind[1]) & ~self.claiming & ~self.hold)
 
         unread, ahead = Signal(bits), Signal(signed(bits))
         m.d.comb += [

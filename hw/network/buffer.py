@@ -43,7 +43,8 @@ class Buffer(wiring.Component):
         heads = [Signal(name=f"head{n}", attrs={"keep": 1}) for n in range(max(1, -(-width // _SHARE)))]
         payload = []
         for n, head in enumerate(heads):
-            m.d.sync += head.eq(head ^ self.o.ready)  # an empty buffer may begin with either
+            with m.If(self.o.ready):
+                m.d.sync += head.eq(~head)  # an empty buffer may begin with either
             first, second = (slot[n * _SHARE:(n + 1) * _SHARE] for slot in slots)
             payload.append(Mux(head, second, first))
         m.d.comb += Cat(self.o.payload).eq(Cat(payload))

@@ -46,6 +46,7 @@ class Queue(wiring.Component):
         head = Signal(range(depth))
         tail = Signal(range(depth))
         push, pop = Signal(), Signal()
+        after = [Signal(range(depth), name=f"after_{name}") for name in ("tail", "head")]
         m.d.comb += [
             self.i.ready.eq(~full), self.o.valid.eq(some),
             push.eq(self.i.valid & ~full), pop.eq(self.o.ready & some),
@@ -54,11 +55,15 @@ class Queue(wiring.Component):
             read.addr.eq(head), Cat(self.o.payload).eq(read.data),
         ]
         m.d.sync += [
-            level.eq(level + push - pop),
-            some.eq(push | (some & ~(pop & (level == 1)))),
-            full.eq(~pop & (full | (push & (level == depth - 1)))),
+            some.eq(push | (some & ~(pop & (after[1] == tail)))),
+            full.eq(~pop & (full | (push & (after[0] == head)))),
         ]
-        for go, place in ((push, tail), (pop, head)):
+        for go, place, then in ((push, tail, after[0]), (pop, head, after[1])):
+            m.d.comb += then.eq(place + 1 if depth.bit_count() == 1 else Mux(place == depth - 1, 0, place + 1))
             with m.If(go):
-                m.d.sync += place.eq(place + 1 if depth.bit_count() == 1 else Mux(place == depth - 1, 0, place + 1))
+                m.d.sync += place.eq(then)
+        # Nothing here waits for the level, which would have to wait for what comes and goes.
+        ahead = Signal(range(depth))
+        m.d.comb += [ahead.eq(tail - head + (0 if depth.bit_count() == 1 else Mux(tail < head, depth, 0))),
+                     level.eq(Mux(full, depth, ahead))]
         return m

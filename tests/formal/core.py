@@ -84,6 +84,7 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
     # Longer windows than the ring can ever fill have no end here.
     most = 2**((config.cores * (config.capacity + 2)).bit_length()) - 1
     rows = Mux(h.dut.window.rows > most, most, h.dut.window.rows)
+    moved = h.past(h.inner(f"{path}was_counted") | h.inner(f"{path}advanced"), "counts_moved")
     left, whole, started, window_rows, was_counted, advanced, seen = (h.inner(f"{path}{name}") for name in (
         "left", "whole", "started", "window_rows", "was_counted", "advanced", "seen"))
     wanted, comes = Signal(signed(ROW_BITS)), Signal(signed(ROW_BITS))
@@ -91,9 +92,14 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
         wanted.eq(rows + h.dut.index - span - 1),
         comes.eq(Mux(started, left, whole) + Mux(advanced, config.cores, 0) - was_counted),
     ]
-    return (((cycles < 1) | (window_rows == rows)) & ((cycles < 2) | (whole == rows + h.dut.index - 1))
+    return (((cycles < 1) | (Mux(h.inner(f"{path}long"), most, window_rows) == rows))
+            & ((cycles < 2) | (whole == rows + h.dut.index - 1))
             & ((cycles < 3) | ((comes == wanted) & (started | (left == whole))))
             & (started | was_counted | ((span == 0) & ~advanced))
+            & (h.inner(f"{path}spent") == (started & (left == -1))) & (left >= -1)
+            & (moved | ((cycles < 3) & ~was_counted)
+               | (h.inner(f"{path}zero").all() == (Mux(started, left, whole) == 0)))
+            & (~was_counted | advanced | ~started | (left >= 0))
             & ((cycles == 3) | (~started & ~was_counted & ~seen)))
 
 
@@ -106,9 +112,11 @@ def storage(cores: int, time_bits: int) -> Harness:
     bits = position_bits(config)
     assume_offers_stand(h, "i", dut.i)
     _settings(h, config)
-    live, some, brim, head, turn, head_row, seen, full, counted, stored, was_counted, was_stored, advanced = (
-        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "full", "counted",
-                                   "stored", "was_counted", "was_stored", "advanced"))
+    live, some, brim, head, turn, head_row, seen, counted, stored, was_counted, was_stored, advanced = (
+        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "counted", "stored",
+                                   "was_counted", "was_stored", "advanced"))
+    spent = h.inner("spent")
+    full = brim & ~spent
     tail = dut.written
     op, task = dut.i.payload, dut.task.payload
     own = (op.op == Op.TUPLE) & (op.stream == 1)
@@ -121,11 +129,20 @@ def storage(cores: int, time_bits: int) -> Harness:
     offers_stand(h, "task", dut.task)
     h.prove("the ring holds what lies between its ends",
             (live_now <= config.capacity) & ((tail - head)[:bits] == live_now))
-    h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity)))
-    h.prove("what is known of an operation is true", ~seen | (
-        dut.i.valid & (h.inner("store") == own) & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
-        & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("mine") == (turn == dut.index))
+    moved = h.past(was_stored | advanced, "moved")  # `live` changed
+    h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity))
+            & ~(moved & (was_stored | advanced))
+            & (moved | ((h.inner("single") == (live == 1)) & (h.inner("almost") == (live == config.capacity - 1)))))
+    h.prove("what is known of an operation is true", (~seen | (
+        dut.i.valid & (h.inner("passed") == (own & (turn != dut.index)))
+        & (h.inner("kept") == (own & (turn == dut.index)))
+        & (h.inner("fits") == (h.inner("kept") & ~full)) & (h.inner("expels") == (own & spent))
+        & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
+        & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("handed") == (h.inner("probe") | h.inner("flush")))
+        & (h.inner("simple") == (h.inner("passed") | (op.op == Op.TICK) | (op.op == Op.MASK)))
         & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1)))
+            & ((h.inner("exempt") == (seen & ~(some & h.inner("timed"))))
+               & (h.inner("judged") == (seen & ~h.inner("pending")[0])) if time_bits else 1))
     late_news = was_counted | advanced
     h.prove("counters are right when they are looked at",
             ~(was_stored & ~was_counted) & (~seen | ~late_news | (
@@ -197,8 +214,8 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     lane_bits = lanes.bit_length() - 1
     assume_offers_stand(h, "i", dut.i)
     _settings(h, config)
-    live, was_stored, advanced, head, seen, store, mine, space, border = (h.inner(f"storage.{name}") for name in (
-        "live", "was_stored", "advanced", "head", "seen", "store", "mine", "space", "border"))
+    live, was_stored, advanced, head, seen, kept, space, border = (h.inner(f"storage.{name}") for name in (
+        "live", "was_stored", "advanced", "head", "seen", "kept", "space", "border"))
     tail = h.inner("storage.written")
     first, number, reach = (h.inner(f"scanner.{name}") for name in ("first", "number", "reach"))
     position, scanning, left, last = (h.inner(f"scanner.{name}") for name in ("position", "scanning", "left", "last"))
@@ -207,7 +224,9 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     limit = h.inner("scanner.most")
     task = h.inner("scanner.task")
     start, end = task[:bits], task[bits:2 * bits]
-    write = seen & store & mine & space
+    write = seen & kept & space
+    spent = h.inner("storage.spent")
+    moved = h.past(was_stored | advanced, "moved")
 
     def to(a: Any, b: Any) -> Any:
         """How far it is from position ``a`` on to ``b``."""
@@ -219,7 +238,12 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     h.prove("the ring holds what lies between its ends", (live_now <= config.capacity) & (to(head, tail) == live_now)
             & (h.inner("storage.some") == (live != 0)) & (h.inner("storage.brim") == (live == config.capacity))
             & (~seen | ~(was_stored | advanced)) & (h.inner("storage.was_counted") == was_stored)
-            & (~seen | mine) & (h.inner("storage.turn") == 0) & ((border + most - tail)[:bits] == 0))
+            & (~seen | (~h.inner("storage.passed") & (h.inner("storage.expels") == (kept & spent))
+                        & (h.inner("storage.fits") == (kept & ~(h.inner("storage.brim") & ~spent)))))
+            & (h.inner("storage.turn") == 0)
+            & ((border + most - tail)[:bits] == 0)
+            & (moved | ((h.inner("storage.single") == (live == 1))
+                        & (h.inner("storage.almost") == (live == config.capacity - 1)))))
     h.prove("stores that are left are counted", _stores_left(h, config, "storage.", live_now))
     h.prove("a task that waits will find its tuples", ~held | (
         (to(start, tail) <= most) & (to(start, head) <= to(start, tail)) & (to(start, end) <= to(start, tail))
@@ -229,7 +253,12 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
         & (h.inner("scanner.closed") | (number < limit))))
         & (~h.started() | (limit == Mux(dut.window.slice != 0, 1, probes))) & (h.started() | ~held))
     h.prove("a pass finds its tuples", ~scanning | ((to(position, tail) <= most) & (left <= to(position, tail))))
-    h.prove("the last read of a pass is known", ~scanning | (last == (left <= lanes)))
+    ends, held_empty, vacant = (h.inner(f"scanner.{name}") for name in ("ends", "empty", "vacant"))
+    h.prove("the last read of a pass is known",
+            (~scanning | ((last == (left <= lanes)) & (h.inner("scanner.next_last") == (left <= 2 * lanes))))
+            & (ends == (~scanning | last)))
+    h.prove("what waits for its turn is known", (h.inner("scanner.turns") == (waiting & ends & ~dut.o.valid))
+            & (vacant == ~dut.o.valid) & (held_empty == ~held))
     h.prove("nothing is written before there is space", ~(seen & space) | (
         (~scanning | (to(position, tail) < most)) & (~waiting | (to(first, tail) < most))
         & (~held | (to(start, tail) < most))))
@@ -257,8 +286,8 @@ _LIVE = Fault("the ring holds what lies between its ends", Storage, "live.eq(liv
 
 _STORAGE_FAULTS = (
     _LIVE,
-    Fault("offers at task stand", Storage, "self.task.valid.eq(seen & (probe | flush) & settled)",
-          "self.task.valid.eq(seen & (probe | flush) & settled & ~self.scanning)"),
+    Fault("offers at task stand", Storage, "self.task.valid.eq(settled & handed)",
+          "self.task.valid.eq(settled & handed & ~self.scanning)"),
     Fault("counters are right when they are looked at", Storage, "seen.eq(self.i.valid & ~go)",
           "seen.eq(self.i.valid)"),
     Fault("row ids are counted with the turns", Storage, "turn == config.cores - 1", "turn == self.index"),
@@ -266,17 +295,16 @@ _STORAGE_FAULTS = (
 )
 
 _ONLY_FAULTS = (
-    Fault("empty and full are known", Storage, "brim, live == depth - 1)", "brim, live == depth - 2)"),
+    Fault("empty and full are known", Storage, "almost.eq(live == depth - 1)", "almost.eq(live == depth - 2)"),
     Fault("what is known of an operation is true", Storage, "seen.eq(self.i.valid & ~go)", "seen.eq(self.i.valid)"),
-    Fault("own tuples are counted once each", Storage, "go.eq(counted | (seen", "go.eq((seen"),
-    Fault("after an overflow nothing is taken, and it stands", Storage, "(~full & space)",
-          "((~full | self.overflow) & space)"),
+    Fault("own tuples are counted once each", Storage, "self.task.ready) | (fits & space)",
+          "self.task.ready) | fits"),
+    Fault("after an overflow nothing is taken, and it stands", Storage,
+          "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), fits.eq(1)]"),
     Fault("stores that are left are counted", Storage, "Mux(advanced, Mux(counted", "Mux(~advanced, Mux(counted",
           "_count"),
-    Fault("the oldest tuple lies within the window's rows", Storage, "rows + self.index - 1", "rows + self.index",
-          "_count"),
-    Fault("a probe's window has no tuple beyond its rows", Storage, "rows + self.index - 1", "rows + self.index",
-          "_count"),
+    Fault("the oldest tuple lies within the window's rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
+    Fault("a probe's window has no tuple beyond its rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
     Fault("a task tells the places and the oldest row id of the live tuples", Storage, "task.start.eq(head)",
           "task.start.eq(tail)"),
 )
@@ -291,14 +319,14 @@ _TIME_FAULTS = (
 
 _RING_FAULTS = (
     _LIVE,
-    Fault("offers at batch stand", Scanner, "with m.If(~self.batch.valid):", "with m.If(1):"),
+    Fault("offers at batch stand", Scanner, "with m.If(vacant):", "with m.If(1):"),
     Fault("a task that waits will find its tuples", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
     Fault("a batch that waits will find its tuples", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
-    Fault("a pass finds its tuples", Scanner, "left.eq(reach)", "left.eq(reach + 1)"),
-    Fault("the last read of a pass is known", Scanner, "left <= 2 * lanes", "left <= lanes"),
+    Fault("a pass finds its tuples", Scanner, "Mux(turns, reach, left", "Mux(turns, reach + 1, left"),
+    Fault("what waits for its turn is known", Scanner, "(ends | (issue & next_last))", "ends"),
+    Fault("the last read of a pass is known", Scanner, "reach <= 2 * lanes", "reach <= lanes"),
     Fault("nothing is written before there is space", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
-    Fault("reads address the slots of their positions", Scanner, "upper.eq(self.first[lane_bits:] + 1)",
-          "upper.eq(self.first[lane_bits:])"),
+    Fault("reads address the slots of their positions", Scanner, "upper) + 1)", "upper))"),
     Fault("a read finds tuples that were written, and not written over", Storage, "task.end.eq(Mux(flush, head, tail))",
           "task.end.eq(tail + 1)"),
     Fault("no slot is read and written in one cycle", Scanner, "self.rows[lanes - 1].eq(lower)",

@@ -147,7 +147,7 @@ BUFFER_FAULTS = (
     Fault("its buffer is never full and empty, and its shares agree", Buffer,
           "self.i.valid | full | (some & ~self.o.ready)", "self.i.valid"),
     Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
-    Fault("items leave whole and in order", Buffer, "head.eq(head ^ self.o.ready)", "head.eq(head)"),
+    Fault("items leave whole and in order", Buffer, "head.eq(~head)", "head.eq(head)"),
     Fault("what is picked is inside", Buffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
     Fault("what is inside is counted, and offered", Buffer, "self.i.valid | full |", "self.i.valid |"),
     Fault("the item picked is in its slot", Buffer, "heads[0] == n", "heads[0] != n"),
@@ -158,7 +158,7 @@ _QUEUE_FAULTS = (
     Fault("nothing leaves that did not enter", Queue, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
     Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
     Fault("what is picked is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
-    Fault("the level is that of what is inside, and offered", Queue, "push & (level == depth - 1)", "push"),
+    Fault("the level is that of what is inside, and offered", Queue, "push & (after[0] == head)", "push"),
     Fault("the ends are a level apart", Queue, "Mux(place == depth - 1, 0, place + 1)", "place + 1"),
     Fault("the item picked is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )

@@ -15,9 +15,6 @@ from .solve import Verdict, bounded, induction, to_smt
 
 __all__ = ["Fault", "Proof", "alive", "check", "find", "planted"]
 
-#: Cycles within which something can leave every circuit.
-_FIRST = 12
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -41,6 +38,7 @@ class Proof:
             power-up the properties are proved.
         faults: At least one per property.
         search: Cycles within which each fault shows.
+        first: Cycles within which something can leave the circuit.
         quick: Whether it takes seconds, and so runs with all other tests; the rest runs by ``make formal``.
     """
 
@@ -50,6 +48,7 @@ class Proof:
     inductive: bool = True
     faults: tuple[Fault, ...] = ()
     search: int = 12
+    first: int = 12
     quick: bool = True
 
 
@@ -77,7 +76,7 @@ def alive(proof: Proof, folder: Path) -> bool:
         output = output[-1]
     h.prove("nothing ever leaves", ~(output.valid & output.ready))
     to_smt(h.rtlil(only="nothing ever leaves"), folder)
-    return bounded(folder, _FIRST) == ["nothing ever leaves"]
+    return bounded(folder, proof.first) == ["nothing ever leaves"]
 
 
 @contextmanager
