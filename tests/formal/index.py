@@ -68,7 +68,7 @@ def chains() -> Harness:
     count = Signal(bits)  # tuples stored, those under way included
     m.d.sync += count.eq(count + dut.store)
     h.assume("tuples are stored one behind the other, when they may be", ~dut.store | (
-        ~dut.hold & (dut.position == count)))
+        h.past(~dut.hold, "allowed") & ~h.past(dut.store, "before") & (dut.position == count)))
 
     bucket = h.constant("chosen_bucket", range(config.buckets))
     step, clearing, sweep = (h.inner(f"index.{name}") for name in ("step", "clearing", "sweep"))
@@ -107,7 +107,7 @@ def chains() -> Harness:
     h.prove("what is in the index is counted, and a bucket looked at for each", ~(
         (count - inside)[:bits] != stored[:_HEAD].any()) & (clearing | ((inside - sweep)[:2] == pending)))
     h.prove("a store is held until the one before is in", (step == Cat(stored, step[_LINK])) & (
-        dut.hold == (clearing | stored[:_HEAD].any())) & ~(clearing & (step.any() | (count != 0))) & (
+        dut.hold == (clearing | stored[:_HEAD - 1].any())) & ~(clearing & (step.any() | (count != 0))) & (
         (stored[:_HEAD] & (stored[:_HEAD] - 1)) == 0))
     h.prove("the head of a bucket is its youngest tuple", ~(some & (age <= most)) | (
         head_valid & (head_position == youngest)))
@@ -139,8 +139,8 @@ def chains() -> Harness:
 _FAULTS = (
     Fault("what is in the index is counted, and a bucket looked at for each", Index, "with m.If(clearing | step[6]):",
           "with m.If(clearing | (step[6] & gone)):"),
-    Fault("a store is held until the one before is in", Index, "with m.Elif(step[4] | cleared):",
-          "with m.Elif(step[3] | cleared):"),
+    Fault("a store is held until the one before is in", Index, "with m.Elif(step[3] | cleared):",
+          "with m.Elif(step[2] | cleared):"),
     Fault("the head of a bucket is its youngest tuple", Index, "apart.eq(sweep != bucket)", "apart.eq(1)"),
     Fault("what is a head is emptied before its position comes round", Index, "heads.w_data.position.eq(position)",
           "heads.w_data.position.eq(self.known - 1)"),
