@@ -57,11 +57,12 @@ class Lookahead(wiring.Component):
         behind = Signal(range(_PLACES), init=1)  # the head
         tail = Signal(range(_PLACES))
         has = Signal(_PLACES)  # bit n: more than n results
+        room = Signal(init=1)  # fewer than four: the other way round it would be a register that synthesis merges
         came = Signal()
         arriving = self.i.payload
         m.d.comb += [
-            self.i.ready.eq(~has[-1]), self.valid.eq(has[0]), self.here.eq(has[:2]),
-            came.eq(self.i.valid & ~has[-1]),
+            self.i.ready.eq(room), self.valid.eq(has[0]), self.here.eq(has[:2]),
+            came.eq(self.i.valid & room),
         ]
         for rows, value in ((probes, arriving.probe), (stored, arriving.stored), (kinds, arriving.kind)):
             write = rows.write_port()
@@ -90,9 +91,11 @@ class Lookahead(wiring.Component):
         for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.part, lambda k: k == ItemKind.SLICE),
                            (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
             m.d.sync += flag.eq(moved(flag, test(kind), self.i.valid & test(arriving.kind)))
+        will = Signal(_PLACES)
+        m.d.comb += will.eq(Mux(self.goes, Cat(has[1:], 0) | (has & came.replicate(_PLACES)),
+                                has | (Cat(1, has[:-1]) & came.replicate(_PLACES))))
         m.d.sync += [
-            has.eq(Mux(self.goes, Cat(has[1:], 0) | (has & came.replicate(_PLACES)),
-                       has | (Cat(1, has[:-1]) & came.replicate(_PLACES)))),
+            has.eq(will), room.eq(~will[-1]),
             tail.eq(tail + came),
             behind.eq(behind + self.goes),
             *(head.eq(head + self.goes) for head in heads),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -37,7 +37,7 @@ class Merger(wiring.Component):
     No path leads from ``o.ready`` to an input's ``ready``, nor through more than the choice.
 
     Ports: ``i``: ``inputs`` result streams. ``o``. ``total``: sorted; a setting, constant while items are in flight and
-    from the cycle before on. Row ids are compared in their lowest ``bits`` bits, 2 to 32: those of results that meet
+    from two cycles before on. Row ids are compared in their lowest ``bits`` bits, 2 to 32: those of results that meet
     must differ by less than half of what these count. Latency 1 cycle, and one more where row ids must be compared and
     the results have only just come; 1 item a cycle.
     """
@@ -67,6 +67,8 @@ class Merger(wiring.Component):
         for j, queue in enumerate(queues):
             m.submodules[f"queue{j}"] = queue
             wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
+        total = Signal()  # here, as one register for all mergers would be far from most of them
+        m.d.sync += total.eq(self.total)
         valid, pair, part = (Cat(getattr(q, name) for q in queues) for name in ("valid", "pair", "part"))
         chosen = Signal(n)  # the input whose pair is on offer
         barrier = Signal()  # the barriers of all are
@@ -74,6 +76,7 @@ class Merger(wiring.Component):
         # Of each two inputs: which one goes first if both show pairs. With `total` the older one, modular as row ids
         # wrap, as soon as both have been compared; else the one that was served longer ago.
         first: dict[tuple[int, int], Value] = {}
+        settled: list[Value] = [Const(1)]
         for j in range(n):
             for k in range(j + 1, n):
                 turn = Signal(name=f"turn{j}_{k}", init=1)
@@ -84,22 +87,28 @@ class Merger(wiring.Component):
                 # Each of the first two of one with each of the first two of the other, as either may go now; two
                 # registers, so that little comes behind the comparison. No Mux: synthesis would make it one comparator,
                 # and that would wait for the choice.
+                known = Signal(name=f"known{j}_{k}")  # which one is
+                meets: list[Value] = []
                 before, behind = Signal(2, name=f"first{j}_{k}"), Signal(2, name=f"first{k}_{j}")
                 for a in (0, 1):
-                    older: Value = ~self.total & in_turn & (a == 0)
-                    younger: Value = ~self.total & ~in_turn & (a == 0)
+                    older: Value = ~total & in_turn & (a == 0)
+                    younger: Value = ~total & ~in_turn & (a == 0)
                     for b in (0, 1):
-                        meet = (self.total & (queues[j].goes == a) & (queues[k].goes == b)
+                        meet = (total & (queues[j].goes == a) & (queues[k].goes == b)
                                 & queues[j].here[a] & queues[k].here[b])
+                        meets.append(meet)
                         later = (queues[k].ages[b] - queues[j].ages[a])[self._bits - 1]
                         older, younger = older | (meet & ~later), younger | (meet & later)
                     m.d.sync += [before[a].eq(older), behind[a].eq(younger)]
+                m.d.sync += known.eq(~total | Cat(meets).any())
                 first[j, k], first[k, j] = before.any(), behind.any()
+                settled.append(known | ~pair[j] | ~pair[k])
 
-        m.d.comb += [barrier.eq(valid.all() & ~pair.any()), self.o.valid.eq(chosen.any() | barrier)]
+        m.d.comb += [barrier.eq(valid.all() & ~pair.any()), self.o.valid.eq(
+            barrier | (pair.any() & (~total | (valid.all() & Cat(settled).all()))))]
         for j, queue in enumerate(queues):
             m.d.comb += [
-                chosen[j].eq(Cat(pair[j], ~self.total | valid.all(),
+                chosen[j].eq(Cat(pair[j], ~total | valid.all(),
                                  *(~pair[k] | first[j, k] for k in range(n) if k != j)).all()),
                 queue.goes.eq(self.o.ready & (chosen[j] | (barrier & (part[j] | ~part.any())))),
             ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS
@@ -18,8 +18,7 @@ __all__ = ["GatherTree"]
 class GatherTree(wiring.Component):
     """A tree of `Merger` nodes with ``leaves`` inputs and at most ``fanin`` inputs a node.
 
-    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`; each node has
-    a register of ``total``, so that it must stand two cycles before the first result.
+    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`.
     """
 
     def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, parts: Submodules | None = None):
@@ -56,9 +55,7 @@ class GatherTree(wiring.Component):
             inputs = len(groups)
             node = self._parts.add(m, name, f"merger{inputs}", merger_ports(inputs),
                                    lambda: Merger(inputs, self._bits))
-            total = Signal(name=f"total_{name}", attrs={"keep": 1})  # equal registers would be merged
-            m.d.sync += total.eq(self.total)
-            m.d.comb += node.total.eq(total)
+            m.d.comb += node.total.eq(self.total)
             wiring.connect(m, node.o, sink)
             for n, size in enumerate(groups):
                 grow(node.i[n], first + sum(groups[:n]), size, f"{name}_{n}")

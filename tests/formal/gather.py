@@ -57,6 +57,7 @@ class _Queue:
             ("ready", kind != ItemKind.END)))
         self.sound = (((has & (has + 1)) == 0) & ((self._head + self.level - tail)[:len(tail)] == 0)
                       & ((self._head + 1 - behind)[:len(behind)] == 0) & (self._head == copy)
+                      & (h.inner(f"{at}room") == ~has[-1])
                       & (~self.some | (kind == self.first.kind))
                       & Cat(h.inner(f"{at}{name}") == (self.some & test) for name, test in flags).all())
         self.kind = kind
@@ -111,15 +112,21 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
     h.prove("with total, a pair is on offer when all inputs show something",
             ~h.dut.total | ~out.valid | (out.payload.kind != ItemKind.PAIR) | Cat(q.some for q in queues).all())
     total = h.constant("total_order", 1)
+    settled = h.past(h.started(), "settled")
     h.assume("the order stands", h.dut.total == total)
+    h.assume("and for two cycles before the first result", settled | ~Cat(i.valid for i in h.dut.i).any())
+    h.prove("the order is known in time", Mux(h.started(), h.inner("total") == total, ~settled)
+            & (settled | ~Cat(q.some for q in queues).any()))
     known, turns = [], {}
     for j, k in combinations(range(inputs), 2):
         before, behind = h.inner(f"first{j}_{k}").any(), h.inner(f"first{k}_{j}").any()
         turn = turns[j, k] = h.inner(f"turn{j}_{k}")
         both = queues[j].some & queues[k].some
         younger = (queues[k].first.stored[:bits] - queues[j].first.stored[:bits])[bits - 1]
-        known.append(Mux(total, (~before | (both & ~younger)) & (~behind | (both & younger)),
-                         ~h.started() | ((before == turn) & (behind == ~turn))))
+        sure_of = h.inner(f"known{j}_{k}")
+        known.append(Mux(total, ~settled | ((before == (sure_of & ~younger)) & (behind == (sure_of & younger))
+                                            & (~sure_of | both)),
+                         ~h.started() | (sure_of & (before == turn) & (behind == ~turn))))
     h.prove("what is known of the order of two inputs is true", Cat(known).all())
     h.prove("the turns of all inputs are an order", Cat(
         Mux(turns[i, j] == turns[j, k], turns[i, k] == turns[i, j], 1)
@@ -195,7 +202,8 @@ def tree(leaves: int, fanin: int) -> Harness:
     offers_stand(h, "o", dut.o)
     total = h.constant("total_order", 1)
     h.assume("the order stands", dut.total == total)
-    h.assume("and before the first result", h.started() | ~Cat(i.valid for i in dut.i).any())
+    settled = h.past(h.started(), "settled")
+    h.assume("and for two cycles before the first result", settled | ~Cat(i.valid for i in dut.i).any())
     bits = 3  # more groups than a tree of two levels can hold
     for n, i in enumerate(dut.i):
         h.assume(f"row ids of input {n} are small", (i.payload.probe[bits:] == 0) & (i.payload.stored[bits:] == 0))
@@ -281,9 +289,9 @@ _LOOKAHEAD_FAULTS = (
     Fault("offers at o stand", Lookahead, "read(probes, heads[0])", "read(probes, behind)"),
     Fault("nothing leaves that did not enter", Lookahead, "self.valid.eq(has[0])", "self.valid.eq(1)"),
     Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
-    Fault("what is picked is inside", Lookahead, "self.i.ready.eq(~has[-1])", "self.i.ready.eq(1)"),
+    Fault("what is picked is inside", Lookahead, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
     Fault("its places and flags agree", Lookahead, "self.i.valid & test(arriving.kind)", "test(arriving.kind)"),
-    Fault("what is inside is counted", Lookahead, "came.eq(self.i.valid & ~has[-1])",
+    Fault("what is inside is counted", Lookahead, "came.eq(self.i.valid & room)",
           "came.eq(self.i.valid & ~has[-2])"),
     Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
     Fault("the first two are shown", Lookahead, "self.ages[1].eq(read(stored, behind))", "self.ages[1].eq(first)"),
@@ -298,28 +306,32 @@ _MERGER_FAULTS = (
     Fault("offers at o stand", Merger, "Mux(chosen[j], ~self.o.ready, Mux(chosen[k], self.o.ready, turn))",
           "turn ^ self.o.ready"),
     *_QUEUES_FAULTS,
-    Fault("only what is there leaves, with what is taken", Merger, "self.o.valid.eq(chosen.any() | barrier)",
-          "self.o.valid.eq(chosen.any())"),
+    Fault("only what is there leaves, with what is taken", Merger, "barrier | (pair.any() &",
+          "(pair.any() &"),
     Fault("a pair leaves alone and as it came", Merger, "~(pair[k] & first[k, j])", "~(pair[k] & first[j, k])"),
     Fault("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
           Merger, "part[j] | ~part.any()", "1"),
-    Fault("with total, a pair is on offer when all inputs show something", Merger, "~self.total | valid.all()", "1"),
+    Fault("with total, a pair is on offer when all inputs show something", Merger,
+          "(valid.all() & Cat(settled).all())", "Cat(settled).all()"),
+    Fault("the order is known in time", Merger, "total.eq(self.total)", "total.eq(self.total & self.o.ready)"),
     Fault("what is known of the order of two inputs is true", Merger, "queues[k].ages[b] - queues[j].ages[a]",
           "queues[k].ages[b] - queues[j].ages[0]"),
     Fault("the turns of all inputs are an order", Merger, "chosen[j], ~self.o.ready",
           "chosen[j], ~self.o.ready & (k > 1)"),
-    Fault("without total, pairs do not wait for other inputs", Merger, "~self.total | valid.all()", "valid.all()"),
+    Fault("without total, pairs do not wait for other inputs", Merger,
+          "~total | (valid.all() & Cat(settled).all())", "valid.all() & Cat(settled).all()"),
     Fault("a barrier that all have come to does not wait", Merger, "valid.all() & ~pair.any()",
           "valid.all() & part.all()"),
     Fault("with total, the oldest stored tuple goes first", Merger, "older | (meet & ~later), younger | (meet & later)",
           "older | (meet & later), younger | (meet & ~later)"),
-    Fault("with total, row ids that all show are compared in a cycle", Merger, "younger | (meet & later)", "younger"),
+    Fault("with total, row ids that all show are compared in a cycle", Merger, "known.eq(~total | Cat(meets).any())",
+          "known.eq(~total)"),
 )
 
 _SORTED_FAULTS = (
     Fault("a group leaves in the order of stored tuples", Merger,
           "older | (meet & ~later), younger | (meet & later)", "older | (meet & later), younger | (meet & ~later)"),
-    Fault("no input brings anything older", Merger, "~self.total | valid.all()", "1"),
+    Fault("no input brings anything older", Merger, "~total | valid.all()", "1"),
     Fault("what leaves is the oldest", Merger, "older | (meet & ~later), younger | (meet & later)",
           "older | (meet & later), younger | (meet & ~later)"),
 )
@@ -353,7 +365,7 @@ PROOFS = (
       for n in (2, 3)),
     *(Proof(f"merger of {n} in total order", lambda n=n: sorted_merger(n), 2, faults=_SORTED_FAULTS if n == 3 else (),
             search=8, quick=n == 2) for n in (2, 3)),
-    Proof("gather tree, 3 leaves, fan-in 2", lambda: tree(3, 2), 7, inductive=False, faults=_TREE_FAULTS, search=8,
+    Proof("gather tree, 3 leaves, fan-in 2", lambda: tree(3, 2), 8, inductive=False, faults=_TREE_FAULTS, search=9,
           quick=False),
     Proof("combiner", combiner, 2, faults=_COMBINER_FAULTS, search=8),
 )
