@@ -1,5 +1,6 @@
 """Every quick proof closes, and every property of every proof can break."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,8 +61,8 @@ def test_induction_alone_does_not_count(tmp_path):
 
 def test_harness_wrong_names():
     h = Harness(Buffer(1))
-    with pytest.raises(LookupError, match=r"^the component has no signal 'levle', but .*level"):
-        h.inner("levle")
+    with pytest.raises(LookupError, match=r"^the component has no signal 'ful', but .*full"):
+        h.inner("ful")
     with pytest.raises(LookupError, match=r"^there is no submodule 'fifo', but "):
         h.inner("fifo.level")
     with pytest.raises(AssertionError, match=r"^Buffer.elaborate has 0 times: levle"), planted(
@@ -69,10 +70,14 @@ def test_harness_wrong_names():
         pass
 
 
-def test_command_line(capsys):
+def test_command_line(capsys, monkeypatch):
+    """With one fault: the others break above."""
+    first = replace(ALL[0], faults=ALL[0].faults[:1])
+    monkeypatch.setattr("tests.formal.__main__.ALL", (first, *ALL[1:]))
     assert main(["buffer"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("proved") and lines[0].endswith("buffer")
-    assert len(lines) == 1 + len(ALL[0].faults)
+    assert len(lines) == 2
+    assert lines[1].startswith("breaks") and lines[1].endswith(f"buffer, with a fault: {first.faults[0].breaks}")
     assert main(["bufer"]) == 1
     assert capsys.readouterr().err.startswith("there is no proof 'bufer'; there are: buffer; queue of 2")
