@@ -19,11 +19,11 @@ from splitjoin.hw.hls.matcher import Matcher
 #: Stored tuples of a region.
 CAPACITY = 512
 #: (lanes, probes) of the cores that are mapped, and of those that are routed too.
-MAPPED, ROUTED = ((4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
+MAPPED, ROUTED = ((8, 8), (8, 4), (4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
 #: Kind of index → the tests that it goes by.
 INDEXED = {"hash": (0,), "bucket": (0, 1)}
 #: (cores, lanes, probes) of the whole circuits.
-WHOLE = ((8, 4, 4), (7, 4, 8))
+WHOLE = ((8, 1, 4), (3, 8, 8))
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
 BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, of TRELLIS_FF, "
            "of DP16KD")
