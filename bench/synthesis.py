@@ -120,6 +120,7 @@ def main() -> None:
         out = Recorder("circuits", quick=options.quick, part="whole circuits")
         for cores, lanes, probes in WHOLE[:1] if options.quick else WHOLE:
             whole(out, cores, lanes, probes)
+            out.write()  # each takes an hour
     elif options.index:
         out = Recorder("circuits", quick=options.quick, part="routed index cores")
         for kind in INDEXED:

@@ -1,0 +1,27 @@
+"""The synthesis tools: the program from PyPI, or the native one that is named."""
+
+from __future__ import annotations
+
+import pytest
+from splitjoin.boards.flow.tools import Tool
+from splitjoin.errors import ToolError
+
+ECHO = Tool("echo", "no_such_package", "run", "SPLITJOIN_TEST_ECHO")
+
+
+def test_a_native_program_runs_where_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPLITJOIN_TEST_ECHO", "echo")
+    assert ECHO.run(["one", "two"], tmp_path) == "one two\n"
+    assert ECHO.version
+
+
+def test_a_native_program_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPLITJOIN_TEST_ECHO", "no-such-program")
+    with pytest.raises(ToolError, match="SPLITJOIN_TEST_ECHO must name a program that can be run, not 'no-such-prog"):
+        ECHO.run([], tmp_path)
+
+
+def test_without_either_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.delenv("SPLITJOIN_TEST_ECHO", raising=False)
+    with pytest.raises(ToolError, match="pip install 'splitjoin\\[boards\\]' brings it"):
+        ECHO.run([], tmp_path)
