@@ -203,8 +203,8 @@ class Emitter(wiring.Component):
 
         The item at hand gives its tuples one by one, oldest first: steps. A tuple's step leaves in the cycle in which
         it stands. Where there are inner stars it is looked at before, for one that goes before it, and so is always a
-        probe's end, for the star behind it. Whatever decides is in registers: what is compared with the border, or with
-        the number of probes between stars, is looked at a cycle later.
+        probe's end, for the star behind it. Whatever decides is in registers: what is compared with the border is
+        looked at a cycle later.
         """
         config, window = self._config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
@@ -244,8 +244,11 @@ class Emitter(wiring.Component):
 
         # Row id of the probe whose results leave, and of the one before.
         probe, before = Signal(ROW_BITS, name="probe"), Signal(ROW_BITS, name="before", init=-1)
-        nth_probe = Signal(32, init=1)  # of this probe, since the last star
-        nth_due = Signal(2)  # halves of its number are those that a star is due with
+        nth_probe, nth_next = Signal(32, init=1), Signal(32, init=2)  # of this probe, since the last star; of the next
+        # A star is due with it, or with the next one: halves of the numbers, a cycle late. So the next one's is taken
+        # over when it comes, or the first one's.
+        due, due_next, due_first = Signal(2, name="due"), Signal(2, name="due_next"), Signal(name="due_first")
+        came, due_came = Signal(name="came"), Signal(name="due_came")
         before_end = Signal()  # the border is before the window's end
         at_border = Signal()  # it is not behind the step
         unsure = Signal()  # these are not known yet
@@ -255,12 +258,15 @@ class Emitter(wiring.Component):
         slice_, slice_next, star, star_next, last = (
             Signal(name=name) for name in ("slice_", "slice_next", "star", "star_next", "last"))
         m.d.sync += [stars.eq(window.precision != 0), slices.eq(window.slice != 0),
-                     *(nth_due[n].eq(nth_probe[16 * n:][:16] == window.precision[16 * n:][:16]) for n in range(2)),
+                     *(flag[n].eq(nth[16 * n:][:16] == window.precision[16 * n:][:16])
+                       for flag, nth in ((due, nth_probe), (due_next, nth_next)) for n in range(2)),
+                     due_first.eq(window.precision == 1), came.eq(leave & step.end),
+                     due_came.eq(Mux(star | step.flush, due_first, due_next.all())),
                      before_end.eq(border < batch.count), at_border.eq(step.offset >= border),
-                     unsure.eq((leave & step.end) | (slices & (load | more)))]
+                     unsure.eq(slices & (load | more))]
         m.d.comb += [
             slice_next.eq(slices & Mux(step.end, ~step.flush & before_end, at_border)),
-            star_next.eq(stars & ~starred & Mux(step.flush, some_since, nth_due.all())),
+            star_next.eq(stars & ~starred & Mux(step.flush, some_since, Mux(came, due_came, due.all()))),
             last.eq(step.end & step.flush),
         ]
         with m.If(leave & step.end & ~step.flush):
@@ -285,10 +291,10 @@ class Emitter(wiring.Component):
         with m.If(accept):
             m.d.sync += border.eq(window.slice)
         with m.If(more & ~slice_):
-            m.d.sync += [starred.eq(1), nth_probe.eq(1), some_since.eq(0)]
+            m.d.sync += [starred.eq(1), nth_probe.eq(1), nth_next.eq(2), some_since.eq(0)]
         with m.If(leave & step.end):
-            m.d.sync += [starred.eq(0), nth_probe.eq(Mux(star | step.flush, 1, nth_probe + 1)),
-                         some_since.eq(~star & ~step.flush)]
+            m.d.sync += [starred.eq(0), nth_probe.eq(Mux(star | step.flush, 1, nth_next)),
+                         nth_next.eq(Mux(star | step.flush, 2, nth_next + 1)), some_since.eq(~star & ~step.flush)]
 
         # The row id of a tuple is that of the batch's first one, its place times the cores, and the core's number.
         row = (batch.row + Cat(self.index[:core_bits], step.offset) if self._concatenated
