@@ -175,12 +175,14 @@ def _circuit_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--probes", type=int, metavar="P", help="tuples that a core compares each of them with (1)")
     group.add_argument("--core", metavar="KIND", choices=CORE_KINDS,
                        help="how cores find what a tuple matches: scan, hash, bucket, or auto: what suits (auto)")
+    group.add_argument("--clock", type=float, metavar="MHZ",
+                       help="clock that comparing gets registers for, on ECP5 (as few registers as there can be)")
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
     """The circuit options that were given."""
-    return {name: getattr(args, name) for name in ("cores", "capacity", "fanout", "fanin", "lanes", "probes", "core")
-            if getattr(args, name) is not None}
+    names = ("cores", "capacity", "fanout", "fanin", "lanes", "probes", "core", "clock")
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 
 def _pair(args: argparse.Namespace, name: str) -> Any:
@@ -324,7 +326,8 @@ def _declared(args: argparse.Namespace, window: Any) -> Query:
 
 def _default_window(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     """The window that was given, or as many ROWS as the circuit of ``options`` holds."""
-    check_parameters(**{"cores": 4, "capacity": 1024, "fanout": 2, "fanin": 2} | options)
+    given = {name: value for name, value in options.items() if name != "clock"}
+    check_parameters(**{"cores": 4, "capacity": 1024, "fanout": 2, "fanin": 2} | given)
     window = _window(args)
     if window is None:
         options.setdefault("capacity", 1024)

@@ -22,11 +22,13 @@ __all__ = ["explain"]
 
 
 def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2,
-            lanes: int = 1, probes: int = 1, core: str = "auto", passes: bool = False, family: str = "ecp5") -> str:
+            lanes: int = 1, probes: int = 1, core: str = "auto", clock: float | None = None, passes: bool = False,
+            family: str = "ecp5") -> str:
     """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not.
 
-    ``passes``: also the condition after each of the compiler's passes that changed it. ``family``: the FPGA family that
-    costs are told for, of `splitjoin.cost.FAMILIES`.
+    ``clock``: MHz that the circuit's datapath gets registers for, on ECP5. ``passes``: also the condition after each
+    of the compiler's passes that changed it. ``family``: the FPGA family that costs are told for, of
+    `splitjoin.cost.FAMILIES`.
     """
     check_family(family)
     lines = [f"condition   {text(query.predicate)}",
@@ -35,20 +37,25 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
              f"order       {query.order}"]
     host = make_plan(query.predicate)
     try:
-        plan = plan_for(query, cores=cores, capacity=capacity, lanes=lanes, probes=probes, core=core)
-    except SplitJoinError:  # said below, where it is met again
-        plan = make_plan(query.predicate, "instead")
+        plan = plan_for(query, cores=cores, capacity=capacity, lanes=lanes, probes=probes, core=core, clock=clock)
+        refused = None
+    except SplitJoinError as error:
+        plan, refused = make_plan(query.predicate, "instead"), error
     if passes:
         lines += _passes(query, plan)
     lines += plan_lines(plan)
     others = [f"cpu         yes: {_cpu(host)}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
     try:
+        if refused is not None:
+            raise refused
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
                            lanes=lanes, probes=probes, core=core)
         chosen = choose_core(plan, core, capacity=config.capacity, lanes=lanes, probes=probes)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
+    if plan.clock is not None:
+        lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
     return "\n".join([*lines, *_circuit(config, chosen), *cost_lines(config, family), *others])
 
 
@@ -62,9 +69,10 @@ def _own_tests(plan: Plan) -> Iterator[str]:
 
 def _passes(query: Query, plan: Plan) -> Iterator[str]:
     """The condition after each pass that changed it, on its way to ``plan``; of a plan, the lines that are new."""
-    sums: Sums = "none" if not plan.sums else "instead" if plan == make_plan(query.predicate, "instead") else "beside"
-    before = program(query.predicate, sums)
-    for step, now in stages(query.predicate, sums):
+    instead = make_plan(query.predicate, "instead", plan.clock)
+    sums: Sums = "instead" if plan == instead else "beside"
+    before = program(query.predicate, sums, plan.clock)
+    for step, now in stages(query.predicate, sums, plan.clock):
         if str(now) != str(before):
             yield f"pass        {step.name}: {step.what}"
             old = str(before).splitlines() if isinstance(before.whole, Plan) else []

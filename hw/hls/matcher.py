@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import and_, or_
-
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import SUM_STAGES, Configuration, Tree
+from splitjoin.device.wire import Configuration
+from splitjoin.lang.stages import SUM_STAGES
 
 from ..layouts import other, struct
-from ..tech.order import Order, order_of
 from ..tech.target import family
+from .compare import Comparison
 from .delays import Delays
 from .sums import sum_test
+from .tree import combined
+from .width import WidthTest
 
 __all__ = ["Matcher"]
 
@@ -50,7 +50,7 @@ class Matcher(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from keys to match: the codes, the tests, the Boolean tree."""
+        """Cycles from keys to match: the codes, the tests, the Boolean tree (`splitjoin.lang.stages`)."""
         return self._config.stages
 
     def elaborate(self, platform) -> Module:
@@ -59,24 +59,27 @@ class Matcher(wiring.Component):
         n = "rs".index(self._side)
         slots = [test[n] for test in config.tests]  # of each test, the key that it is about
         widths = dict(config.keys(self._side).fields)
-        orders = [order_of(built_for, widths[f"key{slot}"]) for slot in slots]
+        tests = [Comparison(built_for, widths[f"key{slot}"], config.registers.chain) if wide is None
+                 else WidthTest(built_for, widths[f"key{slot}"], wide, apart=config.registers.digits)
+                 for slot, wide in zip(slots, config.test_widths, strict=True)]
 
         # Everything arrives coded, a cycle later; registers of data need no reset.
         swaps, loads = (Delays(m, value, name, reset_less=False)
                         for value, name in ((self.swap, "swap"), (self.load, "load")))
         coded: dict[str, Delays] = {}
-        for j, order in enumerate(orders):
-            for end in ("lo", "hi"):
-                coded[f"{end}{j}"] = self._taken(m, f"{end}{j}", order.bound(self.bounds[f"{end}{j}"]))
+        for j, test in enumerate(tests):
+            for end in test.ends:
+                for name, code in _parts(f"{end}{j}", test.bounds(self.bounds[f"{end}{j}"])):
+                    coded[name] = self._taken(m, name, code)
         for j, sum_ in enumerate(config.sums):
             for name in [f"at{j}_{axis}" for axis in range(len(sum_.axes))] + [f"limit{j}"] * sum_.limited:
                 coded[name] = self._taken(m, name, self.bounds[name])
         lanes: list[dict[str, Delays]] = []
         for lane, keys in enumerate(self.keys):
             codes: dict[str, Delays] = {}
-            for slot, order in zip(slots, orders, strict=True):
-                if f"code{slot}" not in codes:
-                    codes[f"code{slot}"] = Delays(m, order.key(keys[f"key{slot}"]), f"code{slot}_{lane}")
+            for slot, test in zip(slots, tests, strict=True):
+                for name, code in _parts(_key(test, slot), test.keys(keys[f"key{slot}"])):
+                    codes.setdefault(name, Delays(m, code, f"{name}_{lane}"))
             for sum_ in config.sums:
                 for key in [(axis.r, axis.s)[n] for axis in sum_.axes] + [sum_.rest[n]]:
                     if key is not None and f"key{key}" not in codes:
@@ -87,9 +90,11 @@ class Matcher(wiring.Component):
             held = _Held(m, probe, coded, loads, swaps)
             for lane, codes in enumerate(lanes):
                 name = f"{probe}_{lane}"
-                tests = _compare(m, name, config, slots, orders, codes, held)
-                tests += [self._sum(m, f"sum{j}_{name}", j, codes, held) for j in range(len(config.sums))]
-                m.d.sync += self.match[probe * config.lanes + lane].eq(_combine(config.tree, tests))
+                outcomes = [self._within(m, f"{j}_{name}", j, slot, test, codes, held)
+                            for j, (slot, test) in enumerate(zip(slots, tests, strict=True))]
+                outcomes += [self._sum(m, f"sum{j}_{name}", j, codes, held) for j in range(len(config.sums))]
+                m.d.sync += self.match[probe * config.lanes + lane].eq(
+                    combined(m, name, config.schedule.root, outcomes))
         return m
 
     def _taken(self, m: Module, name: str, value: Value) -> Delays:
@@ -98,14 +103,26 @@ class Matcher(wiring.Component):
             m.d.sync += taken.eq(value)
         return Delays(m, taken, name)
 
-    def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held) -> Value:
-        sum_, n = self._config.sums[j], "rs".index(self._side)
-        rest = sum_.rest[n]
-        return sum_test(
+    def _within(self, m: Module, name: str, j: int, slot: int, test: Comparison | WidthTest, codes: dict[str, Delays],
+                held: _Held) -> Delays:
+        """The outcome of interval test ``j``, when those of all tests are there."""
+        cut = test.cycles if isinstance(test, Comparison) else 1
+        keys = [codes[_part(_key(test, slot), n)].at(n + 1) for n in range(cut)]
+        ends = [[held.at(_part(f"{end}{j}", n), n + 1) for n in range(cut)] for end in test.ends]
+        return _later(m, test.within(m, name, keys, *ends), f"within{name}",
+                      self._config.schedule.together - 1 - test.cycles)
+
+    def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held) -> Delays:
+        """The same of a sum test."""
+        sum_, n, schedule = self._config.sums[j], "rs".index(self._side), self._config.schedule
+        rest, apart = sum_.rest[n], self._config.registers.sums
+        ready = schedule.ready[len(self._config.tests) + j]
+        outcome = sum_test(
             m, name, sum_, [codes[f"key{(axis.r, axis.s)[n]}"].at(1) for axis in sum_.axes],
             [held.at(f"at{j}_{axis}", 1) for axis in range(len(sum_.axes))],
-            None if rest is None else codes[f"key{rest}"].at(SUM_STAGES),
-            held.at(f"limit{j}", SUM_STAGES) if sum_.limited else None)
+            None if rest is None else codes[f"key{rest}"].at(SUM_STAGES + (apart and sum_.wide)),
+            held.at(f"limit{j}", ready - 1) if sum_.limited else None, apart=apart)
+        return _later(m, outcome, f"{name}_later", schedule.together - ready)
 
 
 class _Held:
@@ -131,21 +148,20 @@ class _Held:
         return self._held[name, age]
 
 
-def _compare(m: Module, name: str, config: Configuration, slots: list[int], orders: list[Order],
-             codes: dict[str, Delays], held: _Held) -> list[Value]:
-    """The interval tests of one pair, when the sum tests are there."""
-    tests: list[Value] = []
-    for j, (order, slot) in enumerate(zip(orders, slots, strict=True)):
-        key = codes[f"code{slot}"].at(1)
-        above, below = Signal(name=f"above{j}_{name}"), Signal(name=f"below{j}_{name}")
-        m.d.sync += [above.eq(order.above(m, f"ge{j}_{name}", key, held.at(f"lo{j}", 1))),
-                     below.eq(order.below(m, f"le{j}_{name}", key, held.at(f"hi{j}", 1)))]
-        tests.append(Delays(m, above & below, f"within{j}_{name}").at(config.stages - 3))
-    return tests
+def _later(m: Module, value: Value, name: str, cycles: int) -> Delays:
+    """``value`` after so many cycles, and of any time before that."""
+    return Delays(m, Delays(m, value, name).at(cycles), f"{name}_waiting")
 
 
-def _combine(tree: Tree, tests: list[Value]) -> Value:
-    if isinstance(tree, int):
-        return tests[tree]
-    op, *operands = tree
-    return reduce(and_ if op == "and" else or_, (_combine(operand, tests) for operand in operands))
+def _key(test: Comparison | WidthTest, slot: int) -> str:
+    """What the keys that ``test`` compares are called: they are codes of their own, or as they are stored."""
+    return f"code{slot}" if isinstance(test, Comparison) else f"key{slot}"
+
+
+def _parts(name: str, codes: list[Value]) -> list[tuple[str, Value]]:
+    return [(_part(name, n), code) for n, code in enumerate(codes)]
+
+
+def _part(name: str, n: int) -> str:
+    """What part ``n`` of a comparison of ``name`` is called."""
+    return f"{name}_{n}" if n else name

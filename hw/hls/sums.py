@@ -7,7 +7,7 @@ from operator import and_, or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from splitjoin.device.wire import Axis, Sum
-from splitjoin.lang.sums import kept_bits
+from splitjoin.lang.stages import FACTOR
 
 __all__ = ["sum_test"]
 
@@ -16,20 +16,25 @@ _COUNTED = 8
 
 
 def sum_test(m: Module, name: str, test: Sum, keys: list[Value], places: list[Value], rest: Value | None,
-             limit: Value | None) -> Value:
-    """Whether ``test`` holds, `SUM_STAGES` cycles after keys and places.
+             limit: Value | None, *, apart: bool = False) -> Value:
+    """Whether ``test`` holds, `SUM_STAGES` cycles after keys and places; with ``apart``, `Sum.further` cycles later, as
+    each addition has a cycle of its own, and the comparison another.
 
-    ``keys``, ``places``: of each axis. ``rest``: the key that is added, a cycle behind the keys but one (it comes with
-    what the axes add); ``limit``: the probe's, at the same time.
+    ``keys``, ``places``: of each axis. ``rest``: the key that is added, when what the axes add is there; ``limit``: the
+    probe's, when the sum is compared.
     """
     values: list[Value] = []
     inside: list[Value] = []
     for n, (axis, key, place) in enumerate(zip(test.axes, keys, places, strict=True)):
-        value, fits = _axis(m, f"{name}_{n}", axis, kept_bits(axis.kind, axis.bits, axis.shift, test.limit), key, place)
+        value, fits = _axis(m, f"{name}_{n}", axis, test.kept(axis), key, place, apart=apart, wide=test.wide)
         values.append(value)
         if fits is not None:
             inside.append(fits)
-    total = _added(values if rest is None else [*values, rest])
+    values += [] if rest is None else [rest]
+    for n in range(test.additions if apart else 0):
+        values = [_registered(m, f"{name}_added{n}_{at}", value) for at, value in enumerate(_pairs(values))]
+        inside = [_registered(m, f"{name}_inside{n}", reduce(and_, inside))] if inside else []
+    total = _added(values)
     below = total <= test.limit if limit is None else total < limit
     outcome = Signal(name=f"{name}_holds")
     met = reduce(and_, [*inside, below])
@@ -37,44 +42,90 @@ def sum_test(m: Module, name: str, test: Sum, keys: list[Value], places: list[Va
     return outcome
 
 
-def _axis(m: Module, name: str, axis: Axis, kept: int, key: Value, place: Value) -> tuple[Value, Value | None]:
-    """What the axis adds, two cycles later, and whether it is no more than bits have been kept for."""
+def _axis(m: Module, name: str, axis: Axis, kept: int, key: Value, place: Value, *, apart: bool,
+          wide: bool) -> tuple[Value, Value | None]:
+    """What the axis adds, two cycles later, and whether it is no more than bits have been kept for.
+
+    ``apart``: in a ``wide`` sum three cycles later; and the bits that have not been kept are looked at in the cycle
+    after that of the difference.
+    """
+    def later(value: Value, part: str) -> Value:
+        return _registered(m, f"{name}_{part}", value) if apart and wide else value
+
     if axis.kind == "differing":
-        differing = key ^ place
-        counts: list[Value] = []
-        for at in range(0, axis.bits, _COUNTED):
-            part = differing[at:at + _COUNTED]
-            count = Signal(range(len(part) + 1), name=f"{name}_count{at}")
-            m.d.sync += count.eq(_count(m, f"{name}_{at}", part))
-            counts.append(count)
-        value = Signal(range(axis.bits + 1), name=f"{name}_value")
-        m.d.sync += value.eq(_added(counts))
-        return value << axis.shift, None
+        return later(_differing(m, name, axis, key ^ place), "later") << axis.shift, None
     whole = Signal(axis.bits, name=f"{name}_whole")
     m.d.comb += whole.eq(key - place)
-    difference = Signal(kept, name=f"{name}_difference")
-    m.d.sync += difference.eq(whole)
+    difference = _registered(m, f"{name}_difference", whole[:kept])
     signed = difference.as_signed()
-    if axis.kind == "square":
+    if axis.kind == "square" and apart and kept > FACTOR:
+        value = _square(m, name, signed)
+    elif axis.kind == "square":
         value = Signal(2 * kept - 1, name=f"{name}_value")
         m.d.sync += value.eq(signed * signed)
+        value = later(value, "later")
     else:
         value = Signal(kept, name=f"{name}_value")
         m.d.sync += value.eq(Mux(difference[-1], -signed, signed))
+        value = later(value, "later")
     if kept == axis.bits:
         return value << axis.shift, None
-    fits, later = Signal(name=f"{name}_fits"), Signal(name=f"{name}_fitted")
-    upper = whole[kept - 1:]
-    m.d.sync += [fits.eq((upper == 0) | upper.all()), later.eq(fits)]
-    return value << axis.shift, later
+    if apart:
+        upper = Cat(difference[-1], _registered(m, f"{name}_upper", whole[kept:]))
+        return value << axis.shift, later(_registered(m, f"{name}_fits", _alike(upper)), "fitted")
+    fits = _registered(m, f"{name}_fits", _alike(whole[kept - 1:]))
+    return value << axis.shift, _registered(m, f"{name}_fitted", fits)
+
+
+def _alike(bits: Value) -> Value:
+    return (bits == 0) | bits.all()
+
+
+def _differing(m: Module, name: str, axis: Axis, differing: Value) -> Value:
+    """How many bits are 1, two cycles later."""
+    counts: list[Value] = []
+    for at in range(0, axis.bits, _COUNTED):
+        part = differing[at:at + _COUNTED]
+        count = Signal(range(len(part) + 1), name=f"{name}_count{at}")
+        m.d.sync += count.eq(_count(m, f"{name}_{at}", part))
+        counts.append(count)
+    value = Signal(range(axis.bits + 1), name=f"{name}_value")
+    m.d.sync += value.eq(_added(counts))
+    return value
+
+
+def _square(m: Module, name: str, signed: Value) -> Value:
+    """The square of more bits than a multiplier takes, two cycles later: of its halves and their product.
+
+    (u · 2^h + v)² = u² · 2^2h + v² + u · v · 2^(h + 1), of which the first two do not overlap.
+    """
+    half = FACTOR - 1
+    lower, upper = Cat(signed[:half], Const(0, 1)).as_signed(), signed[half:].as_signed()
+    squares = Cat(_registered(m, f"{name}_lower", (lower * lower)[:2 * half]),
+                  _registered(m, f"{name}_upper_square", (upper * upper)[:2 * len(upper) - 1]))
+    product = _registered(m, f"{name}_product", lower * upper).as_signed()
+    value = Signal(2 * len(signed) - 1, name=f"{name}_value")
+    m.d.sync += value.eq(squares + (product << half + 1))
+    return value
+
+
+def _registered(m: Module, name: str, value: Value) -> Value:
+    register = Signal(len(value), name=name)
+    m.d.sync += register.eq(value)
+    return register
 
 
 def _added(values: list[Value]) -> Value:
     """Their sum, added up in pairs."""
     while len(values) > 1:
-        pairs = [values[n] + values[n + 1] for n in range(0, len(values) - 1, 2)]
-        values = pairs + values[2 * len(pairs):]
+        values = _pairs(values)
     return values[0]
+
+
+def _pairs(values: list[Value]) -> list[Value]:
+    """The sums of two each, and one that may be left."""
+    pairs = [values[n] + values[n + 1] for n in range(0, len(values) - 1, 2)]
+    return pairs + values[2 * len(pairs):]
 
 
 def _count(m: Module, name: str, bits: Value) -> Value:

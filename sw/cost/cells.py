@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,22 +85,22 @@ def comparator(family: Family, width: int) -> int:
     return 2 * -(-halves // 2)
 
 
-def combine(family: Family, tree: object, inputs: int = 2) -> int:
-    """LUTs of a Boolean ``tree`` over tests, each of which is the AND of so many ``inputs``.
+def combine(family: Family, tree: object, inputs: int | Sequence[int] = 2) -> int:
+    """LUTs of a Boolean ``tree`` over tests, each of which is the AND of so many ``inputs``, each or all of them.
 
     Nodes are packed into LUTs as Chortle-crf does it (Francis, Rose, Vranesic: Chortle-crf, DAC 1991): the inputs of a
     gate by first fit, the fullest LUT first, each handing its one output on to the next that has room.
     """
-    if isinstance(tree, int) and inputs == 1:
+    if isinstance(tree, int) and (inputs if isinstance(inputs, int) else inputs[tree]) == 1:
         return 0
     luts, _ = _cover(tree, _INPUTS[family], inputs)
     return luts + 1
 
 
-def _cover(tree: object, room: int, inputs: int) -> tuple[int, int]:
+def _cover(tree: object, room: int, inputs: int | Sequence[int]) -> tuple[int, int]:
     """LUTs below the LUT at the root of ``tree``, and how many inputs that one uses."""
     if isinstance(tree, int):
-        return 0, inputs
+        return 0, inputs if isinstance(inputs, int) else inputs[tree]
     assert isinstance(tree, tuple)
     parts = [_cover(part, room, inputs) for part in _operands(tree)]
     luts = sum(below for below, _ in parts)

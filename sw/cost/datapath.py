@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..device.wire import SUM_STAGES, Configuration, Sum, Tree
+from ..device.wire import Configuration, Sum
+from ..lang.stages import SUM_STAGES, Gate, Registers, Schedule, parts
 from .cells import Cells, Family, check_family, combine, comparator, key_code
 from .sums import sum_pair
+from .width import width_test
 
 __all__ = ["Datapath", "datapath"]
 
@@ -47,45 +49,98 @@ class Datapath:
 
 def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath:
     """The datapath of a region that stores stream ``side``. Raises `UnsupportedError` for an unknown family."""
-    parts = _parts(check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side),
-                   config.tests, config.sums, config.tree, config.stages)
-    # Of what a later stage takes, the batch's places are delayed as well.
-    later = Cells(ff=max([SUM_STAGES - 1] * any(sum_.limited for sum_ in config.sums), default=0) * (config.probes + 1))
-    return Datapath(*parts[:-1], parts[-1] + later, config.lanes, config.probes, config.stages)
+    pair, lane, probe, region, delayed = _shared(
+        check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side), config.tests,
+        config.test_widths, config.sums, config.registers, config.schedule)
+    # Of what a later step takes, the batch's places are delayed as well.
+    return Datapath(pair, lane, probe, region + Cells(ff=delayed * (config.probes + 1)), config.lanes, config.probes,
+                    config.stages)
 
 
 @lru_cache(maxsize=1024)
-def _parts(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[int, int], ...], sums: tuple[Sum, ...],
-           tree: Tree, stages: int) -> tuple[Cells, Cells, Cells, Cells]:
-    """`Datapath.pair`, ``lane``, ``probe`` and ``region``; ``n``: 0 where R is stored, 1 where S is."""
-    slots = [test[n] for test in tests]  # of each test, the key that it is about
-    compared = [widths[slot] for slot in slots]
-    keys = [key_code(family, widths[slot]) for slot in dict.fromkeys(slots)]
-    bounds = [key_code(family, width) for width in compared for _ in ("lo", "hi")]
-    bits, luts = sum(bits for bits, _ in bounds), sum(luts for _, luts in bounds)
-    # Outcomes that wait for those of sums are one bit each.
-    waiting = stages - 3
-    pair = Cells(lut=sum(_test(family, width) for width in compared) + (len(compared) if waiting else 0)
-                 + combine(family, tree, inputs=1 if waiting else 2),
-                 ff=(2 + waiting) * len(compared) + 1)
-    ages: dict[int, int] = {}  # of keys that sums take: for how many cycles they are delayed
-    placed = limits = 0
-    for sum_ in sums:
+def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[int, int], ...],
+            constant: tuple[int | None, ...], sums: tuple[Sum, ...], registers: Registers, schedule: Schedule,
+            ) -> tuple[Cells, Cells, Cells, Cells, int]:
+    """`Datapath.pair`, ``lane``, ``probe`` and ``region``, and for how many cycles a batch's places are delayed; ``n``:
+    0 where R is stored, 1 where S is.
+    """
+    slots = [test[n] for test, wide in zip(tests, constant, strict=True) if wide is None]  # keys with two bounds
+    codes = {slot: _codes(family, widths[slot], registers.chain) for slot in slots}
+    signals, pair = list[int](), Cells()
+    for j, (test, wide) in enumerate(zip(tests, constant, strict=True)):
+        slot = test[n]
+        if wide is None:
+            wait = schedule.together - 1 - len(codes[slot])
+            pair += Cells(lut=_test(family, widths[slot], registers.chain) + (wait > 0),
+                          ff=2 * len(codes[slot]) + wait)
+        else:
+            wait = schedule.together - schedule.ready[j]
+            pair += width_test(family, widths[slot] + 1, wide, apart=registers.digits) + Cells(ff=wait)
+        signals.append(2 if wide is None and not wait else 1)
+    lane = Cells()
+    for part in codes.values():
+        lane += Cells(lut=sum(luts for _, luts in part), ff=sum(bits * (age + 1) for age, (bits, _) in enumerate(part)))
+    probe, region = Cells(), Cells(ff=1)
+    for slot in slots:
+        bits = 2 * sum(bits for bits, _ in codes[slot])
+        probe += Cells(ff=2 * bits)  # of each bound one that is collected and one that is compared with
+        region += Cells(lut=2 * sum(luts for _, luts in codes[slot]),
+                        ff=2 * sum(bits * (age + 1) for age, (bits, _) in enumerate(codes[slot])))
+    ages: dict[int, int] = {}  # of keys that are compared as they are stored: for how many cycles they are delayed
+    for test, wide in zip(tests, constant, strict=True):
+        if wide is not None:
+            ages[test[n]] = 1
+            probe += Cells(ff=2 * (widths[test[n]] + 1))
+            region += Cells(ff=widths[test[n]] + 1)
+    delayed = max([len(part) - 1 for part in codes.values()], default=0)
+    for sum_, ready in zip(sums, schedule.ready[len(tests):], strict=True):
         rest = sum_.rest[n]
-        pair += sum_pair(family, sum_, None if rest is None else widths[rest])
+        signals.append(1)
+        pair += sum_pair(family, sum_, None if rest is None else widths[rest], apart=registers.sums)
+        pair += Cells(ff=schedule.together - ready)
         for slot in [(axis.r, axis.s)[n] for axis in sum_.axes]:
             ages[slot] = max(1, ages.get(slot, 0))
         if rest is not None:
-            ages[rest] = SUM_STAGES
-        placed += sum(axis.bits for axis in sum_.axes)
-        limits += sum_.limit_bits if sum_.limited else 0
-    lane = Cells(lut=sum(luts for _, luts in keys),
-                 ff=sum(bits for bits, _ in keys) + sum(widths[slot] * age for slot, age in ages.items()))
-    # Of each bound one that is collected and one that is compared with.
-    return (pair, lane, Cells(ff=2 * (bits + placed + limits)),
-            Cells(lut=luts, ff=bits + placed + SUM_STAGES * limits + 1))
+            ages[rest] = max(SUM_STAGES + (registers.sums and sum_.wide), ages.get(rest, 0))
+        placed, limits = sum(axis.bits for axis in sum_.axes), sum_.limit_bits if sum_.limited else 0
+        probe += Cells(ff=2 * (placed + limits))
+        region += Cells(ff=placed + (ready - 1) * limits)
+        delayed = max(delayed, ready - 2 if sum_.limited else 0)
+    lane += Cells(ff=sum(widths[slot] * age for slot, age in ages.items()))
+    return pair + _tree(family, schedule.root, signals), lane, probe, region, delayed
 
 
-def _test(family: Family, width: int) -> int:
+def _tree(family: Family, root: Gate | int, signals: list[int]) -> Cells:
+    """The Boolean tree with the register of its outcome; ``signals``: of each test, how many its outcome is."""
+    if isinstance(root, int) or root.stage == 0:
+        return Cells(lut=combine(family, _plain(root), signals), ff=1)
+    cells, until = Cells(lut=1, ff=1), dict[int, int]()
+
+    def visit(node: Gate) -> None:
+        nonlocal cells
+        for part in node.inputs:
+            if isinstance(part, int):
+                until[part] = max(node.stage, until.get(part, 0))
+            else:
+                cells += Cells(lut=1, ff=node.stage - part.stage)
+                visit(part)
+
+    visit(root)
+    return cells + Cells(lut=sum(signals[test] > 1 for test, cycles in until.items() if cycles),
+                         ff=sum(until.values()))
+
+
+def _plain(node: Gate | int) -> object:
+    return node if isinstance(node, int) else (node.op, *map(_plain, node.inputs))
+
+
+def _codes(family: Family, width: int, chain: int) -> list[tuple[int, int]]:
+    """Of each part of a comparison: bits of a code, and LUTs that make one. What the part before found has its own."""
+    codes = [key_code(family, size + (n > 0)) for n, size in enumerate(parts(width, chain))]
+    return [(bits - (n > 0), luts) for n, (bits, luts) in enumerate(codes)]
+
+
+def _test(family: Family, width: int, chain: int) -> int:
     # Where a chain answers >, an inverter makes it ≤.
-    return 2 * comparator(family, width) + (family == "ultrascale")
+    return sum(2 * comparator(family, size + (n > 0)) for n, size in enumerate(parts(width, chain))) + (
+        family == "ultrascale")

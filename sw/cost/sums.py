@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..device.wire import Axis, Sum
-from ..lang.sums import axis_value_bits, kept_bits
+from ..device.sums import Axis, Sum
+from ..lang.stages import FACTOR
+from ..lang.sums import axis_value_bits
 from .cells import Cells, Family
 from .elements import adder, gate
 
@@ -15,21 +16,51 @@ _COUNT = {"ecp5": 18, "ultrascale": 17}
 _FACTORS = {"ecp5": (18, 18), "ultrascale": (18, 27)}
 
 
-def sum_pair(family: Family, test: Sum, rest: int | None) -> Cells:
+def sum_pair(family: Family, test: Sum, rest: int | None, *, apart: bool = False) -> Cells:
     """What ``test`` takes for a pair of stored tuple and probe, up to the register of its outcome.
 
-    ``rest``: the width of the stored key that is added, None for none.
+    ``rest``: the width of the stored key that is added, None for none. ``apart``: each addition has a cycle.
     """
     total, widths, fits = Cells(lut=1, ff=1), [], 0
     for axis in test.axes:
-        kept = kept_bits(axis.kind, axis.bits, axis.shift, test.limit)
+        kept = test.kept(axis)
         total += _axis(family, axis, kept)
+        if apart:
+            total += _apart(family, axis, kept, wide=test.wide)
         fits += axis.kind != "differing" and kept < axis.bits
         widths.append(axis_value_bits(axis.kind, kept, axis.shift))
     widths += [] if rest is None else [rest]
+    if apart:
+        total += Cells(ff=_between(widths, test.additions) + test.additions * (fits > 0))
     added, width = _added(family, widths)
     compared = adder(family, max(width, test.limit_bits)) if test.limited else _constant(family, width)
     return total + Cells(lut=added + compared + gate(family, fits + 1))
+
+
+def _apart(family: Family, axis: Axis, kept: int, *, wide: bool) -> Cells:
+    """What an axis takes more where each addition has a cycle, or as in a square less."""
+    fits = axis.kind != "differing" and kept < axis.bits
+    # The bits that are not kept stand in registers, in the place of what they come to; that and the value wait.
+    cells = Cells(ff=(axis.bits - kept - 1 + wide) * fits)
+    if axis.kind == "square" and kept > FACTOR:
+        half = FACTOR - 1
+        products = 2 * half + 2 * (kept - half) - 1 + FACTOR + kept - half
+        one, two = _FACTORS[family]
+        before = 1 if kept <= one else 2 if kept <= two else 4
+        return cells + Cells(lut=adder(family, 2 * kept - 2 * half + half - 1) - (before - 1) * adder(family, kept + 5),
+                             ff=products, dsp=3 - before)
+    value = {"square": 2 * kept - 1, "absolute": kept, "differing": axis.bits.bit_length()}[axis.kind]
+    return cells + Cells(ff=value * wide)
+
+
+def _between(widths: list[int], additions: int) -> int:
+    """Registers between so many additions in a row."""
+    registers = 0
+    for _ in range(additions):
+        pairs = [max(widths[n:n + 2]) + 1 for n in range(0, len(widths) - 1, 2)]
+        widths = pairs + widths[2 * len(pairs):]
+        registers += sum(widths)
+    return registers
 
 
 def _axis(family: Family, axis: Axis, kept: int) -> Cells:

@@ -13,6 +13,7 @@ from ..arrival import Arrivals
 from ..errors import CapacityError, DeviceError, WindowOverflow
 from ..lang.keys import Codes
 from ..lang.order import Order
+from ..lang.passes.clock import check_clock
 from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
 from .api import ITEM, PAIR, Device, Items, Session, check_masked
@@ -71,6 +72,7 @@ class CircuitDevice(Device):
         lanes, probes: Stored tuples that a region reads in a cycle, and probes that it compares each of them with.
         core: How cores find what a probe matches: ``scan``, ``hash``, ``bucket``, or ``auto`` for what suits the
             condition and the sub-window (`splitjoin.device.core_kind`).
+        clock: MHz that the datapaths get registers for, on ECP5; None for as few as there can be.
         region_counters: Whether every region of every core counts on its own.
         masked: Numbers of cores that are masked from the start, as by `Session.mask`.
     """
@@ -82,6 +84,7 @@ class CircuitDevice(Device):
     lanes: int = 1
     probes: int = 1
     core: str = "auto"
+    clock: float | None = None
     region_counters: bool = False
     masked: Collection[int] = ()
 
@@ -89,6 +92,7 @@ class CircuitDevice(Device):
         _check_options(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
                        lanes=self.lanes, probes=self.probes, core=self.core)
         check_masked(self.masked, self.cores)
+        check_clock(self.clock)
         if not isinstance(self.region_counters, bool):
             raise DeviceError(f"region_counters must be True or False, not {self.region_counters!r}")
 
@@ -109,7 +113,7 @@ class CircuitDevice(Device):
     def plan(self, query: Query) -> Plan:
         """What tests its circuits make for ``query``."""
         return plan_for(query, cores=self.cores, capacity=self.capacity, lanes=self.lanes, probes=self.probes,
-                        core=self.core)
+                        core=self.core, clock=self.clock)
 
     def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
         """The configuration that ``query`` needs on this device."""
@@ -124,8 +128,10 @@ class CircuitDevice(Device):
 
 def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
               fanin: int = 2, lanes: int = 1, probes: int = 1, core: str = "auto", region_counters: bool = False,
-              ) -> Configuration:
-    """The configuration of a circuit for ``plan`` with the windows of ``query``."""
+              **_: object) -> Configuration:
+    """The configuration of a circuit for ``plan`` with the windows of ``query``; what `plan_for` takes besides is in
+    the plan.
+    """
     _check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes, core=core)
     capacity = _capacity(query, cores, capacity)
     longest = _longest(query)
@@ -134,20 +140,20 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
         keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
         fanin=fanin, lanes=lanes, probes=probes, core=chosen.kind, index=chosen.index, region_counters=region_counters,
-        sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest))
+        sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest), registers=plan.registers,
+        widths=tuple(t.width for t in plan.tests) if any(t.width is not None for t in plan.tests) else ())
 
 
 def plan_for(query: Query, *, cores: int = 4, capacity: int | None = None, lanes: int = 1, probes: int = 1,
-             core: str = "auto", **_: object) -> Plan:
+             core: str = "auto", clock: float | None = None, **_: object) -> Plan:
     """The plan of ``query`` for a circuit with these of its parameters: with sum tests, and with the interval tests
-    that they imply only where an index finds candidates by one.
+    that they imply, and both ends of all intervals, only where an index finds candidates; with registers for
+    ``clock``, in MHz.
     """
     _check_options(cores=cores, capacity=capacity, fanout=2, fanin=2, lanes=lanes, probes=probes, core=core)
-    plan = make_plan(query.predicate, "beside")
-    if not plan.sums:
-        return plan
+    plan = make_plan(query.predicate, "beside", clock)
     chosen = choose_core(plan, core, capacity=_capacity(query, cores, capacity), lanes=lanes, probes=probes)
-    return plan if chosen.index else make_plan(query.predicate, "instead")
+    return plan if chosen.index else make_plan(query.predicate, "instead", clock)
 
 
 def _capacity(query: Query, cores: int, capacity: int | None) -> int:

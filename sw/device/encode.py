@@ -96,8 +96,10 @@ class Encoder:
             whole = Record(head.fields + config.body(side).fields)
             codes = coded[side]
             fields |= {f"key{i}": key for i, key in enumerate(codes.keys)}
-            for j, (low, high) in enumerate(zip(codes.lows, codes.highs, strict=True)):
-                fields |= {f"lo{j}": low, f"hi{j}": high}
+            widths = dict(config.bounds(side).fields)
+            for j, (low, high, wide) in enumerate(zip(codes.lows, codes.highs, config.test_widths, strict=True)):
+                fields |= ({f"lo{j}": low, f"hi{j}": high} if wide is None
+                           else {f"lo{j}": _low_end(low, high, wide, widths[f"lo{j}"])})
             for j, (places, limits) in enumerate(zip(codes.places, codes.limits, strict=True)):
                 fields |= {f"at{j}_{n}": place for n, place in enumerate(places)}
                 fields |= {} if limits is None else {f"limit{j}": limits}
@@ -130,6 +132,17 @@ class Encoder:
         mask = np.uint64(2**self._config.time_bits - 1)
         out: Codes = clock & mask
         return out
+
+
+def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:
+    """The low ends, modulo 2^bits, of intervals ``wide`` more than which their high ends are unless they are cut off.
+
+    One that is cut off at its low end begins further down, at a number below 0; empty ones behind every key.
+    """
+    span = np.uint64(wide)
+    whole = np.where((low == 0) & (high < span), high - span, low)  # modulo 2^64
+    out: Codes = np.where(low > high, np.uint64(2**(bits - 1) % 2**64), whole)
+    return out
 
 
 def decode(words: Words) -> tuple[Items, npt.NDArray[np.uint64]]:

@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Union
 
-from ..errors import UnsupportedError
+from ..lang.stages import Registers, Schedule
+from .parameters import CORE_KINDS, check, check_parameters, within
 from .registers import REGISTERS
+from .sums import Axis, Sum
 
-__all__ = ["CORE_KINDS", "ROW_BITS", "SUM_STAGES", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op",
-           "OrderMode", "Record", "Span", "Sum", "Tree", "check_parameters", "item_record"]
+__all__ = ["CORE_KINDS", "ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record",
+           "Span", "Sum", "Tree", "check_parameters", "item_record"]
 
 WORD_BITS = 32
 #: Width of row ids on the wire.
 ROW_BITS = 32
 #: Raised whenever the meaning of a record or register changes without its layout doing so.
 ABI_VERSION = 2
-
-#: Cycles from keys to the outcome of a sum test: differences, what the axes add, the comparison.
-SUM_STAGES = 3
-
-#: What a device can be told to build cores as; ``auto`` leaves it to the query and the sub-window's size.
-CORE_KINDS = ("auto", "scan", "hash", "bucket")
 
 #: A positive Boolean combination of tests: an index, or ("and" | "or", operands…).
 Tree = Union[int, tuple[Any, ...]]
@@ -101,47 +97,6 @@ class Record:
         return out
 
 
-@dataclass(frozen=True)
-class Axis:
-    """What one key of each stream adds to a sum: 2^shift times the square or the absolute value of their difference, or
-    the number of bits in which they differ.
-
-    ``r``, ``s``: indices into ``keys_r`` and ``keys_s``. ``bits``: of the difference in two's complement, 2 to 64: a
-    probe brings a place of so many bits, and key less place is the difference. Of kind ``differing``, the width of
-    both keys and of the place.
-    """
-
-    kind: str
-    r: int
-    s: int
-    bits: int
-    shift: int = 0
-
-
-@dataclass(frozen=True)
-class Sum:
-    """A sum test: whether all ``axes`` together come to at most ``limit``, or with ``above`` to more.
-
-    ``rest``: of R and S, the key that is added if the tuple is stored, or None. With one in either stream a probe
-    brings its limit, plus 1, so that 0 is none at all; ``limit`` is then the greatest that may come.
-    """
-
-    axes: tuple[Axis, ...]
-    limit: int
-    above: bool = False
-    rest: tuple[int | None, int | None] = (None, None)
-
-    @property
-    def limited(self) -> bool:
-        """Whether probes bring limits of their own."""
-        return self.rest != (None, None)
-
-    @property
-    def limit_bits(self) -> int:
-        """Width of a limit that a probe brings."""
-        return (self.limit + 1).bit_length()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
     """Everything a circuit is built for; two circuits with equal configurations are the same circuit.
@@ -164,6 +119,9 @@ class Configuration:
             go by; empty for ``scan``.
         region_counters: Whether every region counts on its own (`splitjoin.device.registers.REGION_COUNTERS`).
         time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
+        registers: Where the datapath has registers beside those that every one has.
+        widths: Of each test, how much more the high end of an interval is than the low end, which a probe then brings
+            alone; None where it brings both. Empty where it does so for all; tests of the index always do.
     """
 
     keys_r: tuple[int, ...]
@@ -181,39 +139,49 @@ class Configuration:
     region_counters: bool = False
     time_bits: int = 0
     sums: tuple[Sum, ...] = ()
+    registers: Registers = field(default_factory=Registers)
+    widths: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
         check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
                          lanes=self.lanes, probes=self.probes, core=self.core)
-        _check("core", self.core, self.core != "auto", "scan, hash or bucket")  # what it is is chosen before
+        check("core", self.core, self.core != "auto", "scan, hash or bucket")  # what it is is chosen before
         most = {"scan": 0, "hash": len(self.tests), "bucket": 2}[self.core]
-        _check(f"index of core {self.core}", self.index,
+        check(f"index of core {self.core}", self.index,
                min(1, most) <= len(self.index) <= most and len(set(self.index)) == len(self.index)
-               and all(_within(j, 0, len(self.tests) - 1) for j in self.index),
+               and all(within(j, 0, len(self.tests) - 1) for j in self.index),
                {"scan": "empty", "hash": "one or more of the tests", "bucket": "one or two of the tests"}[self.core])
-        _check("time_bits", self.time_bits, _within(self.time_bits, 0, 64) and self.time_bits != 1, "0, or 2 to 64")
+        check("time_bits", self.time_bits, within(self.time_bits, 0, 64) and self.time_bits != 1, "0, or 2 to 64")
         for name, widths in (("keys_r", self.keys_r), ("keys_s", self.keys_s)):
             for width in widths:
-                _check(f"a width in {name}", width, _within(width, 1, 64), "1 to 64 bits")
+                check(f"a width in {name}", width, within(width, 1, 64), "1 to 64 bits")
         for a, b in self.tests:
-            _check("a test", (a, b), _within(a, 0, len(self.keys_r) - 1) and _within(b, 0, len(self.keys_s) - 1),
+            check("a test", (a, b), within(a, 0, len(self.keys_r) - 1) and within(b, 0, len(self.keys_s) - 1),
                    "indices into the keys")
         for sum_ in self.sums:
             self._check_sum(sum_)
+        check("widths", self.widths, len(self.widths) in (0, len(self.tests)), "one of each test, or empty")
+        for j, ((a, b), wide) in enumerate(zip(self.tests, self.test_widths, strict=True)):
+            most = 2**min(self.keys_r[a], self.keys_s[b]) - 1
+            both = j in self.index or max(self.keys_r[a], self.keys_s[b]) == 64
+            check(f"the width of test {j}", wide, wide is None or (not both and within(wide, 0, most)),
+                   "None, as it is of the index or has keys of 64 bits" if both else f"None, or 0 to {most}")
+        check("chain of the registers", self.registers.chain, within(self.registers.chain, 1, 64), "1 to 64 bits")
+        check("levels of the registers", self.registers.levels, within(self.registers.levels, 0, 64), "0 to 64")
 
     def _check_sum(self, sum_: Sum) -> None:
-        _check("axes of a sum", len(sum_.axes), len(sum_.axes) > 0, "one or more")
-        _check("the limit of a sum", sum_.limit, _within(sum_.limit, -1 if sum_.limited else 0, 2**63 - 2),
+        check("axes of a sum", len(sum_.axes), len(sum_.axes) > 0, "one or more")
+        check("the limit of a sum", sum_.limit, within(sum_.limit, -1 if sum_.limited else 0, 2**63 - 2),
                "0 to 2^63 - 2")
         for axis in sum_.axes:
-            _check("the kind of an axis", axis.kind, axis.kind in ("square", "absolute", "differing"),
+            check("the kind of an axis", axis.kind, axis.kind in ("square", "absolute", "differing"),
                    "square, absolute or differing")
-            _check("the bits of an axis", axis.bits, _within(axis.bits, 1 if axis.kind == "differing" else 2, 64),
+            check("the bits of an axis", axis.bits, within(axis.bits, 1 if axis.kind == "differing" else 2, 64),
                    "2 to 64")
-            _check("the shift of an axis", axis.shift, _within(axis.shift, 0, 63), "0 to 63")
+            check("the shift of an axis", axis.shift, within(axis.shift, 0, 63), "0 to 63")
         for keys, used in ((self.keys_r, [a.r for a in sum_.axes] + [sum_.rest[0]]),
                            (self.keys_s, [a.s for a in sum_.axes] + [sum_.rest[1]])):
-            _check("the keys of a sum", used, all(n is None or _within(n, 0, len(keys) - 1) for n in used),
+            check("the keys of a sum", used, all(n is None or within(n, 0, len(keys) - 1) for n in used),
                    "indices into the keys")
 
     @property
@@ -229,21 +197,33 @@ class Configuration:
     @property
     def stages(self) -> int:
         """Cycles that the predicate's datapath takes from a stored key to whether it matches."""
-        return 2 + SUM_STAGES if self.sums else 3
+        return self.schedule.stages
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """When the datapath has what; of tests, in the region where it comes later."""
+        widths = [max(self.keys_r[r], self.keys_s[s]) for r, s in self.tests]
+        return Schedule.of(self.registers, widths, [sum_.further for sum_ in self.sums], self.tree, self.test_widths)
+
+    @property
+    def test_widths(self) -> tuple[int | None, ...]:
+        """`widths` of all tests."""
+        return self.widths or (None,) * len(self.tests)
 
     def keys(self, side: str) -> Record:
         """The stored part of a tuple of stream ``side``."""
         return Record(tuple((f"key{i}", w) for i, w in enumerate(self.keys_r if side == "r" else self.keys_s)))
 
     def bounds(self, side: str) -> Record:
-        """What a *probe of* stream ``side`` brings: per test the closed interval for the other stream's key; per sum
-        its place on each axis, and its limit where the sum has none of its own.
+        """What a *probe of* stream ``side`` brings: per test the closed interval for the other stream's key, or of
+        constant width its low end modulo twice the key's range, which is the range's length if it is empty; per sum its
+        place on each axis, and its limit where the sum has none of its own.
         """
         other = self.keys_s if side == "r" else self.keys_r
         fields: list[tuple[str, int]] = []
         for j, (a, b) in enumerate(self.tests):
             width = other[b if side == "r" else a]
-            fields += [(f"lo{j}", width), (f"hi{j}", width)]
+            fields += [(f"lo{j}", width), (f"hi{j}", width)] if self.test_widths[j] is None else [(f"lo{j}", width + 1)]
         for j, sum_ in enumerate(self.sums):
             fields += [(f"at{j}_{n}", axis.bits) for n, axis in enumerate(sum_.axes)]
             fields += [(f"limit{j}", sum_.limit_bits)] if sum_.limited else []
@@ -305,31 +285,3 @@ class Configuration:
 def item_record() -> Record:
     """Device → host. ``r`` and ``s`` are row ids; of a star, the probe stream's field is the last probe it covers."""
     return Record((("kind", 2), ("side", 1), ("r", ROW_BITS), ("s", ROW_BITS)))
-
-
-def check_parameters(*, cores: object, capacity: object, fanout: object, fanin: object, lanes: object = 1,
-                     probes: object = 1, core: object = "scan") -> None:
-    """Raise `UnsupportedError` unless a circuit can have these parameters, whatever the query."""
-    _check("cores", cores, _within(cores, 1, 1024), "1 to 1024")
-    _check("capacity", capacity, any(_within(capacity, 2**n, 2**n) for n in range(1, 17)),
-           "a power of two from 2 to 65536")
-    _check("fanout", fanout, _within(fanout, 2, 16), "2 to 16")
-    _check("fanin", fanin, _within(fanin, 2, 16), "2 to 16")
-    _check("lanes", lanes, any(_within(lanes, n, n) for n in (1, 2, 4, 8)), "1, 2, 4 or 8")
-    _check("probes", probes, _within(probes, 1, 16), "1 to 16")
-    assert isinstance(lanes, int)
-    _check(f"capacity with {lanes} lanes", capacity, _within(capacity, 2 * lanes, 65536), f"{2 * lanes} or more")
-    _check("core", core, core in CORE_KINDS, f"one of {', '.join(CORE_KINDS)}")
-    if core in ("hash", "bucket"):
-        _check(f"lanes of core {core}", lanes, lanes == 1, "1, as it reads one candidate at a time")
-        _check(f"probes of core {core}", probes, probes == 1, "1, as each probe has candidates of its own")
-
-
-def _within(value: object, low: int, high: int) -> bool:
-    """Whether ``value`` is an int, not merely equal to one, from ``low`` to ``high``."""
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-def _check(name: str, value: object, holds: bool, must: str) -> None:
-    if not holds:
-        raise UnsupportedError(f"{name} must be {must}, not {value!r}")

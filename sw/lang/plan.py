@@ -10,10 +10,11 @@ from .planned import Main, Plan, Slot, SumTest, Test
 __all__ = ["Main", "Plan", "Slot", "SumTest", "Sums", "Test", "make_plan"]
 
 
-def make_plan(predicate: Expr, sums: Sums = "none") -> Plan:
+def make_plan(predicate: Expr, sums: Sums = "none", clock: float | None = None) -> Plan:
     """Plan ``predicate``, whatever it is: what tests cannot decide is in the residual.
 
     ``sums``: for circuits, which compute what no interval test says: "instead" of the interval tests that it implies,
-    or "beside" them, for an index to find candidates by.
+    or "beside" them, for an index to find candidates by; with "instead" tests have widths. ``clock``: also for
+    circuits, the MHz that their datapath gets registers for.
     """
-    return compiled(predicate, sums)
+    return compiled(predicate, sums, clock)

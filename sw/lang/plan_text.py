@@ -9,6 +9,7 @@ from .bounds import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrd
 from .ir import text
 from .keys import ExactKey, FloatKey, Key, PrefixKey, TextKey, WideKey
 from .linear import ExactRelation, Term
+from .stages import Registers
 from .sums import Axis, SumRelation
 
 if TYPE_CHECKING:
@@ -67,6 +68,17 @@ def plan_lines(plan: Plan) -> Iterator[str]:
             yield f"because     {reason}"
     if plan.main is not None:
         yield f"main test   {plan.main}"
+    if plan.clock is not None:
+        yield f"clock       {_registers(plan.registers, plan.clock)}"
+
+
+def _registers(registers: Registers, clock: float) -> str:
+    """Where the datapath has registers beside those that every one has."""
+    said = [] if registers.chain == 64 else [f"after {registers.chain} bits of a comparison"]
+    said += [f"after {registers.levels} gates in a row of the tree"] if registers.levels else []
+    said += ["after each addition of a sum"] if registers.sums else []
+    said += ["after the digits of a difference"] if registers.digits else []
+    return f"for {clock:g} MHz, registers {', '.join(said) or 'nowhere but where every datapath has them'}"
 
 
 def tree_text(tree: object) -> str:
@@ -110,7 +122,8 @@ def _slot(slot: Slot) -> str:
 
 def _test(test: Test) -> str:
     said = " and ".join(relation_text(x, f"R{test.r}", f"S{test.s}") for x in test.relations)
-    return f"{said}; an R probe brings an interval for S{test.s}, an S probe one for R{test.r}"
+    what = {None: "an interval", 0: "a key to equal"}.get(test.width, f"the low end of {test.width} more")
+    return f"{said}; an R probe brings {what} for S{test.s}, an S probe one for R{test.r}"
 
 
 def _terms(terms: tuple[Term, ...]) -> str:

@@ -9,7 +9,7 @@ decide are its *residual*: the host verifies them on the pairs that the tests le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .bounds import EqualText, FloatOrder, Relation, TextOrder
@@ -17,6 +17,7 @@ from .form import OneSided
 from .ir import Expr
 from .keys import Key
 from .linear import ExactRelation
+from .stages import Registers
 from .sums import SumRelation
 
 __all__ = ["Main", "Plan", "Slot", "SumTest", "Test", "Tree"]
@@ -40,11 +41,16 @@ class Slot:
 
 @dataclass(frozen=True)
 class Test:
-    """One interval test: ``r`` and ``s`` index the plan's slots; all ``relations`` must hold, each an interval."""
+    """One interval test: ``r`` and ``s`` index the plan's slots; all ``relations`` must hold, each an interval.
+
+    ``width``: for circuits, how much more the high end of an interval is than the low end, in every interval but those
+    that a key's range cuts off or that are empty; None where that differs, or both ends are needed.
+    """
 
     r: int
     s: int
     relations: tuple[Relation, ...]
+    width: int | None = None
 
     @property
     def is_point(self) -> bool:
@@ -91,7 +97,7 @@ class Plan:
     ``residual``: None where the tests decide. Else the tests are necessary only, and a pair for which they hold is a
     result exactly if this condition is true as well. ``reasons`` says, for every comparison that the tests do not
     decide, why. ``main``: what an index finds candidates by; None before it is
-    chosen.
+    chosen. ``registers``: what a circuit's datapath has for a ``clock``, in MHz, that was asked for.
     """
 
     slots_r: tuple[Slot, ...]
@@ -102,6 +108,8 @@ class Plan:
     reasons: tuple[str, ...] = ()
     main: Main | None = None
     sums: tuple[SumTest, ...] = ()
+    registers: Registers = field(default_factory=Registers)
+    clock: float | None = None
 
     def slots(self, side: str) -> tuple[Slot, ...]:
         """The keys that stream ``side`` is stored with."""

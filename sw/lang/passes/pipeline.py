@@ -15,6 +15,7 @@ from ..plan_text import plan_lines
 from ..planned import Plan
 from ..types import BOOL
 from .bounds import bounded
+from .clock import pipelined
 from .fold import fold
 from .lift import TooManyCases, lift
 from .logic import positive
@@ -24,6 +25,7 @@ from .narrow import narrow
 from .share import share
 from .split import Split, split
 from .strength import Sums, reduced
+from .width import widths
 
 __all__ = ["PASSES", "Pass", "Program", "compiled", "program", "stages"]
 
@@ -48,6 +50,8 @@ class Program:
     whole: Split | Node | Plan | None = None
     #: What becomes of comparisons that are sum tests (see `.strength`).
     sums: Sums = "none"
+    #: MHz that a circuit's datapath gets registers for.
+    clock: float | None = None
 
     def __str__(self) -> str:
         """The stable text form."""
@@ -70,23 +74,23 @@ class Pass:
     run: Callable[[Program], Program]
 
 
-def program(predicate: Expr, sums: Sums = "none") -> Program:
+def program(predicate: Expr, sums: Sums = "none", clock: float | None = None) -> Program:
     """Condition ``predicate`` as no pass has seen it yet."""
     parts = predicate.args if isinstance(predicate, And) else (predicate,)
-    return Program(tuple(Part(p, p) for p in parts), sums=sums)
+    return Program(tuple(Part(p, p) for p in parts), sums=sums, clock=clock)
 
 
-def stages(predicate: Expr, sums: Sums = "none") -> Iterator[tuple[Pass, Program]]:
+def stages(predicate: Expr, sums: Sums = "none", clock: float | None = None) -> Iterator[tuple[Pass, Program]]:
     """Every pass and the program as it leaves it."""
-    now = program(predicate, sums)
+    now = program(predicate, sums, clock)
     for step in PASSES:
         now = step.run(now)
         yield step, now
 
 
-def compiled(predicate: Expr, sums: Sums = "none") -> Plan:
+def compiled(predicate: Expr, sums: Sums = "none", clock: float | None = None) -> Plan:
     """The plan of condition ``predicate``, whatever it is: what tests cannot decide is in its residual."""
-    now = program(predicate, sums)
+    now = program(predicate, sums, clock)
     for step in PASSES:
         now = step.run(now)
     assert isinstance(now.whole, Plan)
@@ -154,6 +158,16 @@ def _main(now: Program) -> Program:
     return replace(now, whole=choose_main(now.whole))
 
 
+def _width(now: Program) -> Program:
+    assert isinstance(now.whole, Plan)
+    return replace(now, whole=widths(now.whole, now.sums, now.clock))
+
+
+def _clock(now: Program) -> Program:
+    assert isinstance(now.whole, Plan)
+    return replace(now, whole=pipelined(now.whole, now.clock))
+
+
 #: In the order in which they run.
 PASSES: tuple[Pass, ...] = (
     Pass("fold", "constants are folded", _expressions(fold)),
@@ -166,4 +180,6 @@ PASSES: tuple[Pass, ...] = (
     Pass("merge", "tests of one pair of keys become one", _merge),
     Pass("share", "equal keys and tests become one", _share),
     Pass("main", "an index's test is chosen", _main),
+    Pass("width", "tests of constant width get by with one bound", _width),
+    Pass("clock", "the datapath gets registers for a clock", _clock),
 )

@@ -3,6 +3,7 @@ from dataclasses import replace
 from hypothesis import given, settings, strategies as st
 from splitjoin.device.wire import Axis, Configuration, Sum
 from splitjoin.hw.hls.matcher import Matcher
+from splitjoin.lang.stages import Registers
 from splitjoin.sim.bench.models import holds, pack
 from splitjoin.sim.bench.on_amaranth import simulate
 
@@ -16,7 +17,22 @@ def predicates(draw):
                           max_size=3))
     leaves = st.integers(0, len(tests) - 1)
     tree = draw(st.recursive(leaves, lambda inner: st.tuples(st.sampled_from(["and", "or"]), inner, inner)))
-    return Configuration(keys_r=keys_r, keys_s=keys_s, tests=tuple(tests), tree=tree)
+    config = Configuration(keys_r=keys_r, keys_s=keys_s, tests=tuple(tests), tree=tree)
+    if not draw(st.booleans()):
+        return config
+    widths = []
+    for a, b in tests:
+        bits = keys_r[a], keys_s[b]
+        most = 2**min(bits) - 1
+        wide = st.one_of(st.none(), st.just(0), st.integers(0, most), st.integers(0, min(most, 40)))
+        widths.append(None if max(bits) == 64 else draw(wide))
+    return replace(config, widths=tuple(widths))
+
+
+#: Registers in every place that they can be in, or in none.
+registers = st.one_of(st.just(Registers()), st.builds(
+    Registers, chain=st.sampled_from([1, 3, 4, 7, 16, 40, 64]), levels=st.integers(0, 2), sums=st.booleans(),
+    digits=st.booleans()))
 
 
 @st.composite
@@ -42,6 +58,15 @@ def sums(draw):
     return Configuration(keys_r=keys, keys_s=keys, tests=tuple(tests), tree=tree, sums=tuple(found))
 
 
+def interval_holds(config, side, j, key, named):
+    """An interval test by the definition of what a probe brings."""
+    value, low, wide = key[config.tests[j]["rs".index(side)]], named[f"lo{j}"], config.test_widths[j]
+    if wide is None:
+        return low <= value <= named[f"hi{j}"]
+    bits = dict(config.bounds("s" if side == "r" else "r").fields)[f"lo{j}"]
+    return (value - low) % 2**bits <= wide
+
+
 def sum_holds(sum_, side, key, bound):
     """A sum test by the definition of its parts."""
     n, j = "rs".index(side), bound["sum"]
@@ -60,11 +85,11 @@ def sum_holds(sum_, side, key, bound):
 
 
 @given(st.data(), st.one_of(predicates(), sums()), st.sampled_from("rs"), st.sampled_from([1, 2, 4]),
-       st.sampled_from([1, 3, 8]))
-@settings(max_examples=60)
-def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lanes, probes):
+       st.sampled_from([1, 3, 8]), registers)
+@settings(max_examples=100)
+def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lanes, probes, built_with):
     """Batch by batch: the bounds are loaded while the keys of the batch before are compared."""
-    config = replace(config, lanes=lanes, probes=probes)
+    config = replace(config, lanes=lanes, probes=probes, registers=built_with)
     keys, bounds = config.keys(side), config.bounds("s" if side == "r" else "r")
 
     def values(width):
@@ -87,9 +112,8 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
             read, word = rows[n * lanes:(n + 1) * lanes], 0
             for p, bound in enumerate(loaded):
                 for lane, key in enumerate(read):
-                    tests = [bound[2 * j] <= key[r if side == "r" else s] <= bound[2 * j + 1]
-                             for j, (r, s) in enumerate(config.tests)]
                     named = dict(zip((name for name, _ in bounds.fields), bound, strict=True))
+                    tests = [interval_holds(config, side, j, key, named) for j in range(len(config.tests))]
                     tests += [sum_holds(sum_, side, key, named | {"sum": j}) for j, sum_ in enumerate(config.sums)]
                     word |= holds(config.tree, tests) << p * lanes + lane
             wanted.append(word)

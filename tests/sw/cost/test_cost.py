@@ -17,6 +17,7 @@ from splitjoin.device.wire import Axis, Configuration, Sum
 from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
+from splitjoin.lang.stages import Registers
 
 RESULTS = Path(__file__).parents[3] / "bench" / "results"
 BANDS = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1), probes=4)
@@ -83,6 +84,45 @@ def test_a_datapath_with_sums() -> None:
         assert predicted.total.ff == pytest.approx(ff, rel=0.05)
         assert predicted.total.dsp == dsp == 4 * 2
         assert predicted.stages == SUMS.stages == 5
+
+
+@pytest.mark.parametrize(("config", "side", "registers"), [
+    (BANDS, "s", Registers(chain=12)), (MIXED, "r", Registers(chain=5, levels=1)),
+    (SUMS, "s", Registers(chain=8, levels=1, sums=True))])
+def test_registers_for_a_clock(config: Configuration, side: str, registers: Registers) -> None:
+    config = replace(config, registers=registers)
+    found = ecp5.cells(part_design(Matcher(config, side), "ecp5"))["part"]
+    predicted = datapath(config, side)
+    assert predicted.total.lut == pytest.approx(found.lut4, rel=0.1)
+    assert predicted.total.ff == pytest.approx(found.ff, rel=0.03)
+    assert predicted.total.dsp == found.dsp
+    assert predicted.stages == config.stages > replace(config, registers=Registers()).stages
+
+
+WIDTHS = Configuration(keys_r=(32, 32, 16), keys_s=(32, 32, 16), tests=((0, 0), (1, 1), (2, 2), (2, 2)), probes=3,
+                       lanes=2, tree=("and", ("or", 0, 3), 1, 2), widths=(20, 0, 30000, None))
+
+
+@pytest.mark.parametrize("registers", [Registers(), Registers(digits=True)])
+def test_tests_of_constant_width(registers: Registers) -> None:
+    config = replace(WIDTHS, registers=registers)
+    found = ecp5.cells(part_design(Matcher(config, "s"), "ecp5"))["part"]
+    predicted = datapath(config, "s")
+    assert predicted.total.lut == pytest.approx(found.lut4, rel=0.15)
+    assert predicted.total.ff == pytest.approx(found.ff, rel=0.03)
+    assert predicted.total.lut < datapath(replace(config, widths=()), "s").total.lut
+    assert predicted.total.ff < datapath(replace(config, widths=()), "s").total.ff
+
+
+def test_a_wide_square_apart_takes_three_multipliers() -> None:
+    wide = Configuration(keys_r=(32,), keys_s=(32,), tests=(), tree=0, sums=(Sum((Axis("square", 0, 0, 33),), 2**60),))
+    for registers, multipliers in ((Registers(), 4), (Registers(sums=True), 3)):
+        config = replace(wide, registers=registers)
+        found = ecp5.cells(part_design(Matcher(config, "r"), "ecp5"))["part"]
+        predicted = datapath(config, "r").total
+        assert predicted.dsp == found.dsp == multipliers
+        assert predicted.ff == found.ff
+        assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
 
 
 def test_a_datapath_for_ultrascale() -> None:

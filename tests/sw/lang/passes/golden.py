@@ -1,7 +1,8 @@
 """Golden files of the compiler's passes, one each: conditions, and their text forms before and after the pass.
 
 A file lists conditions as ``on …`` lines, those for circuits as ``on instead: …`` or ``on beside: …`` (what becomes
-of the interval tests that sum tests imply). After a change that is meant, or with new such lines, write them again:
+of the interval tests that sum tests imply), or ``on 250 MHz instead: …``. After a change that is meant, or with new
+such lines, write them again:
 python -m tests.sw.lang.passes.golden
 """
 
@@ -35,7 +36,7 @@ S = Schema.from_arrow("s", pa.schema([
     pa.field("due", pa.timestamp("us"), False),
 ]))
 #: The passes that a program must have been through for a pass to take it.
-_FORMS = ("logic", "strength", "bounds", "split", "merge", "share", "main")
+_FORMS = ("logic", "strength", "bounds", "split", "merge", "share", "main", "width", "clock")
 
 
 def conditions(path: Path) -> list[str]:
@@ -51,8 +52,10 @@ def written(path: Path) -> str:
     before = _FORMS[:_FORMS.index(name)] if name in _FORMS else ()
     parts = [f"# {name}: {step.what}\n"]
     for on in conditions(path):
-        sums, _, condition = on.rpartition(": ")
-        now = program(predicate(condition, R, S), sums or "none")  # type: ignore[arg-type]  # one of Sums
+        wish, _, condition = on.rpartition(": ")
+        clock, _, sums = wish.rpartition(" MHz ")
+        now = program(predicate(condition, R, S), sums or "none",  # type: ignore[arg-type]  # one of Sums
+                      float(clock) if clock else None)
         for p in PASSES:
             if p.name in before:
                 now = p.run(now)

@@ -1,0 +1,65 @@
+"""Comparisons of one width, in as many cycles as a clock needs them to be."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from splitjoin.lang.stages import parts
+
+from ..tech.order import order_of
+
+__all__ = ["Comparison"]
+
+
+class Comparison:
+    """Whether keys of ``width`` bits are within bounds, ``chain`` bits a cycle, the lowest first.
+
+    Each part but the first takes what the one before has found, a cycle earlier, as one more bit below its own: it
+    decides where its own are equal. So key and bound of a part are wanted a cycle later than those of the part before.
+    """
+
+    ends = ("lo", "hi")
+
+    def __init__(self, built_for: str, width: int, chain: int):
+        self._sizes = parts(width, chain)
+        self._orders = [order_of(built_for, size + (n > 0)) for n, size in enumerate(self._sizes)]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from the codes of the first part to the outcome: one a part."""
+        return len(self._sizes)
+
+    def keys(self, value: Value) -> list[Value]:
+        """The codes of a key, a part each."""
+        return [order.key(part) if n == 0 else order.key(Cat(Const(0), part))[1:]
+                for n, (order, part) in enumerate(zip(self._orders, self._split(value), strict=True))]
+
+    def bounds(self, value: Value) -> list[Value]:
+        """The codes of a bound, a part each."""
+        return [order.bound(part) if n == 0 else order.bound(Cat(Const(0), part))[1:]
+                for n, (order, part) in enumerate(zip(self._orders, self._split(value), strict=True))]
+
+    def within(self, m: Module, name: str, keys: list[Value], lows: list[Value], highs: list[Value]) -> Value:
+        """Whether a key is within its bounds; the AND of two registers."""
+        above: Signal | None = None
+        below: Signal | None = None
+        for n, (order, key, low, high) in enumerate(zip(self._orders, keys, lows, highs, strict=True)):
+            place = f"{name}_{n}" if n else name
+            over, under = Signal(name=f"above{place}"), Signal(name=f"below{place}")
+            if above is not None and below is not None:
+                # The lowest bit of a code is that of the number: key + 1 bit >= bound + 1, key + 1 <= bound + 1 bit.
+                key_over, low, key_under, high = Cat(above, key), Cat(Const(1), low), Cat(Const(1), key), Cat(below,
+                                                                                                            high)
+            else:
+                key_over = key_under = key
+            m.d.sync += [over.eq(order.above(m, f"ge{place}", key_over, low)),
+                         under.eq(order.below(m, f"le{place}", key_under, high))]
+            above, below = over, under
+        assert above is not None and below is not None
+        return above & below
+
+    def _split(self, value: Value) -> list[Value]:
+        found, at = [], 0
+        for size in self._sizes:
+            found.append(value[at:at + size])
+            at += size
+        return found

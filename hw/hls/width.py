@@ -1,0 +1,67 @@
+"""Interval tests whose intervals are all as wide: a probe brings the low end alone."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+
+from ..tech.equality import equality_of
+
+__all__ = ["WidthTest"]
+
+#: Bits of a difference that one gate looks at.
+_DIGIT = 4
+
+
+class WidthTest:
+    """Whether keys of ``width`` bits are at most ``above`` greater than a probe's low end.
+
+    The low end has a bit more than the key, and is counted modulo its range: so no difference comes round, and an empty
+    interval is one that begins behind every key (`splitjoin.device.wire.Configuration.bounds`). Of width 0 it is an
+    equality, and nothing is subtracted.
+    """
+
+    ends = ("lo",)
+
+    def __init__(self, built_for: str, width: int, above: int, *, apart: bool):
+        self._equality = equality_of(built_for)
+        self._bits, self._above, self._apart = width + 1, above, apart and above > 0
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from key and low end to the outcome."""
+        return 2 if self._apart else 1
+
+    def keys(self, value: Value) -> list[Value]:
+        """A key as it is compared."""
+        return [value]
+
+    def bounds(self, value: Value) -> list[Value]:
+        """A low end as it is held."""
+        return [value if self._above else self._equality.bound(value)]
+
+    def within(self, m: Module, name: str, keys: list[Value], lows: list[Value]) -> Value:
+        """Whether a key is within its interval; of registers."""
+        (key,), (low,) = keys, lows
+        key = Cat(key, Const(0, 1))
+        if not self._above:
+            return _registered(m, f"equal{name}", self._equality.equal(m, f"eq{name}", key, low))
+        difference = Signal(self._bits, name=f"difference{name}")
+        m.d.comb += difference.eq(key - low)
+        digits: list[tuple[Value, Value]] = []  # of each digit, whether it is less than that of the width, or at most
+        for n, at in enumerate(range(0, self._bits, _DIGIT)):
+            digit, of = difference[at:at + _DIGIT], self._above >> at & 2**_DIGIT - 1
+            top = 2**len(digit) - 1
+            less = _registered(m, f"less{n}_{name}", digit < of) if of and n else Const(0)
+            most = _registered(m, f"most{n}_{name}", digit <= of) if of < top else Const(1)
+            digits.append((less, most))
+        while len(digits) > 1:
+            pairs = [(less | most & below, less | most & at_most) for (below, at_most), (less, most) in zip(
+                digits[::2], digits[1::2], strict=False)]
+            digits = pairs + digits[2 * len(pairs):]
+        return _registered(m, f"within{name}_digits", digits[0][1]) if self._apart else digits[0][1]
+
+
+def _registered(m: Module, name: str, value: Value) -> Signal:
+    register = Signal(name=name)
+    m.d.sync += register.eq(value)
+    return register

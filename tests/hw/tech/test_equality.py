@@ -1,0 +1,60 @@
+# amaranth: UnusedElaboratable=no
+"""Equality on carry chains against the operator: by proof, over all numbers."""
+
+from pathlib import Path
+
+import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from splitjoin.boards.flow.tools import YOSYS
+from splitjoin.errors import ToolError
+from splitjoin.hw.tech.equality import equality_of
+from splitjoin.hw.tech.target import Target, family
+
+
+class Equal(wiring.Component):
+    """Whether a key is a bound."""
+
+    def __init__(self, width: int):
+        super().__init__({"key": In(width), "bound": In(width), "equal": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        equality = equality_of(family(platform))
+        m.d.comb += self.equal.eq(equality.equal(m, "e", self.key, equality.bound(self.bound)))
+        return m
+
+
+def prove(folder: Path, width: int, wrong: str = "") -> str:
+    for name in ("generic", "ecp5"):
+        text = rtlil.convert(Equal(width), name=name, platform=Target(name), emit_src=False)
+        (folder / f"{name}.il").write_text(text.replace("attribute \\top 1\n", ""))
+    return YOSYS.run(["-p", f"""
+        read_rtlil generic.il
+        read_rtlil ecp5.il
+        read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v
+        {wrong}
+        hierarchy
+        proc
+        flatten
+        opt_clean
+        miter -equiv -flatten generic ecp5 miter
+        sat -verify -prove trigger 0 miter
+    """], folder)
+
+
+@pytest.mark.parametrize("width", [*range(1, 9), 33, 64])
+def test_chains_are_the_operator(tmp_path, width):
+    assert "SAT proof finished - no model found: SUCCESS!" in prove(tmp_path, width)
+
+
+def test_the_proof_can_fail(tmp_path):
+    with pytest.raises(ToolError, match="ended with"):
+        prove(tmp_path, 5, "setparam -set INIT1 16'h0980 ecp5/e_cell0")
+
+
+@pytest.mark.parametrize(("width", "cells"), [(1, 1), (8, 3), (33, 9), (64, 17)])
+def test_carry_cells(width, cells):
+    assert rtlil.convert(Equal(width), name="equal", platform=Target("ecp5")).count("cell \\CCU2C") == cells
