@@ -122,7 +122,7 @@ def _slot(slot: Slot) -> str:
 
 def _test(test: Test) -> str:
     said = " and ".join(relation_text(x, f"R{test.r}", f"S{test.s}") for x in test.relations)
-    what = {None: "an interval", 0: "a key to equal"}.get(test.width, f"the low end of {test.width} more")
+    what = {None: "an interval", 0: "a key to equal"}.get(test.width, f"the low end of an interval {test.width} wide")
     return f"{said}; an R probe brings {what} for S{test.s}, an S probe one for R{test.r}"
 
 
