@@ -115,8 +115,9 @@ def test_tests_of_constant_width(registers: Registers) -> None:
 
 
 def test_a_wide_square_apart_takes_three_multipliers() -> None:
-    wide = Configuration(keys_r=(32,), keys_s=(32,), tests=(), tree=0, sums=(Sum((Axis("square", 0, 0, 33),), 2**60),))
-    for registers, multipliers in ((Registers(), 4), (Registers(sums=True), 3)):
+    axes = tuple(Axis("square", n, n, 33) for n in (0, 1))
+    wide = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=(), tree=0, sums=(Sum(axes, 2**62),))
+    for registers, multipliers in ((Registers(), 8), (Registers(sums=True), 6)):
         config = replace(wide, registers=registers)
         found = ecp5.cells(part_design(Matcher(config, "r"), "ecp5"))["part"]
         predicted = datapath(config, "r").total
@@ -176,9 +177,9 @@ def test_explain_tells_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
                "--on", "abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10"]
     assert main(command) == 0
     printed = capsys.readouterr().out
-    whole = circuit(replace(BANDS, cores=4, capacity=1024))
-    assert ("\ndatapath    where R is stored: 97 LUT4 a comparison, 36 a lane and 72 a region for codes; 496 LUT4 and "
-            "1,579 flip-flops in a region, 3 stages, 0 DSPs\n") in printed
+    whole = circuit(replace(BANDS, cores=4, capacity=1024, widths=(20, 20)))
+    assert ("\ndatapath    where R is stored: 95 LUT4 a comparison; 380 LUT4 and 743 flip-flops in a region, 3 stages, "
+            "0 DSPs\n") in printed
     assert (f"\ncost        on ECP5 {whole.total.lut:,} LUT4, {whole.total.ff:,} flip-flops, {whole.total.block_ram} "
             f"block RAMs of 18 Kbit, 0 DSPs; {whole.total.ram_bits:,} bits of memory\n") in printed
     assert "\ncomparing   32 comparisons a cycle (2 streams × 4 cores × lanes 1 × probes 4), " in printed
