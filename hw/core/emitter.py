@@ -213,11 +213,12 @@ class Emitter(wiring.Component):
         offset_bits = groups_bits(config) + lane_bits
 
         # The item at hand, its lanes in the order of their tuples' age: the batch tells in which one a read begins.
+        row_of = {} if self._concatenated else {"first_row": ROW_BITS}  # of the read's first tuple
         hand = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config), "due": lanes,
-                                         "lone": 1, "first_row": 0 if self._concatenated else ROW_BITS}))
+                                         "lone": 1, **row_of}))
         first, nth = Signal(lanes), Signal(range(max(2, lanes)))
         step = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "offset": offset_bits,
-                                         "first_row": hand.first_row.shape(), "rest": lane_bits + core_bits + 1}))
+                                         "rest": lane_bits + core_bits + 1, **row_of}))
         looked, passes, makes = (Signal(name=name) for name in ("looked", "passes", "makes"))
         look, leave, more, load, refill = (Signal(name=name) for name in ("look", "leave", "more", "load", "refill"))
         m.submodules.out = out = Buffer(result_layout())
@@ -272,7 +273,8 @@ class Emitter(wiring.Component):
         with m.If(leave & step.end & ~step.flush):
             m.d.sync += [probe.eq(probe + 1), before.eq(probe)]
         with m.If(load):
-            m.d.sync += [step.end.eq(hand.end), step.flush.eq(hand.flush), step.first_row.eq(hand.first_row),
+            m.d.sync += [step.end.eq(hand.end), step.flush.eq(hand.flush),
+                         *(step[name].eq(hand[name]) for name in row_of),
                          step.offset.eq(Cat(nth[:lane_bits], hand.group)),
                          step.rest.eq(times(nth[:lane_bits], config.cores) + self.index)]
         with m.If(look):

@@ -195,7 +195,7 @@ class Prober(wiring.Component):
         choosing, reading, straight = Signal(), Signal(), Signal()
         waited, linked = Signal(), Signal()
         count = Signal(config.capacity.bit_length())
-        before = Signal(len(others))
+        before = Signal(max(1, len(others)))  # one that changes nothing where there is one chain only
         some = Signal()  # there is a tuple to come
         issue, inside, last, compared = Signal(), Signal(), Signal(), Signal()
         m.d.sync += compared.eq(issue & inside)

@@ -39,7 +39,7 @@ class Queue(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         depth, level = self._depth, self.level
-        m.submodules.items = items = memory.Memory(shape=Shape.cast(self._shape).width, depth=depth, init=[])
+        m.submodules.rows = items = memory.Memory(shape=Shape.cast(self._shape).width, depth=depth, init=[])
         write, read = items.write_port(), items.read_port(domain="comb")
         some = Signal()
         full = Signal()

@@ -60,7 +60,7 @@ def queue(depth: int) -> Harness:
             (dut.level == f.inside) & (f.inside <= depth) & (dut.o.valid == (f.inside != 0))
             & (dut.i.ready == (f.inside != depth)))
     h.prove("the ends are a level apart", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
-    h.prove("the item picked is in its place", ~f.picked | (h.look("items", after(head, f.ahead)) == f.token))
+    h.prove("the item picked is in its place", ~f.picked | (h.look("rows", after(head, f.ahead)) == f.token))
     return h
 
 
