@@ -40,12 +40,18 @@ def stack_emitter(config: Configuration, family: Family, w: Widths) -> Cells:
 def _express(config: Configuration, family: Family, w: Widths) -> Cells:
     """From the list to results and stars."""
     lanes, offset = config.lanes, w.group + w.lane + 1
-    # Probes, probes since a star; the probe's number on a star, the stored tuple's row; inner stars.
-    sums = counter(family, ROW_BITS, ROW_BITS) + adder(family, ROW_BITS, ROW_BITS, offset, offset, offset)
-    if w.row == ROW_BITS:  # the tuple's place times the number of cores
-        sums += adder(family, *[offset + w.index] * (config.cores.bit_count() - 1))
-    logic = (mux(family, 2, 2 * offset) + equal(family, ROW_BITS) + gate(family, ROW_BITS) + gate(family, w.live)
-             + mux(family, lanes, lanes) + 2 * lanes + control(family, _CONTROL["express"]))
+    # Probes, probes since a star; the stored tuple's row; inner stars.
+    sums = counter(family, ROW_BITS, ROW_BITS) + adder(family, ROW_BITS, offset, offset, offset)
+    multiplied = w.row == ROW_BITS  # the tuple's place times the number of cores
+    if multiplied:
+        sums += adder(family, ROW_BITS, *[offset + w.index] * (config.cores.bit_count() - 1))
+    # Two results in a buffer; the probe before, for the last star; numbers that a star is due with.
+    logic = (mux(family, 2, 2 * ROW_BITS + 2) + mux(family, 2, ROW_BITS) + equal(family, ROW_BITS, ROW_BITS)
+             + gate(family, ROW_BITS) + gate(family, w.live) + mux(family, lanes, lanes) + 2 * lanes
+             + control(family, _CONTROL["express"]))
     batch = w.row + max(1, w.lane) + w.probe + 1 + w.live
-    ff = 4 * ROW_BITS + 3 + 10 + w.group + lanes + 2 * (offset + 1) + 4 + offset
+    # Probes; the buffer; the item at hand, the step behind it, the border; what decides.
+    ff = 4 * ROW_BITS + 2 * (2 * ROW_BITS + 2) + 6 + w.group + lanes + 4 + 2 * offset + 4 + 18
+    if multiplied:
+        ff += 2 * ROW_BITS + w.lane + w.index + 1
     return Cells(lut=sums + logic, ff=batch + ff) + fifo(family, 2 + w.group + lanes, _ITEMS)
