@@ -102,6 +102,7 @@ async def region(tb: Testbench, config: Configuration, side: str, index: int, wi
     tb.set(f"{name}window", packed_window(config, window))
     overflow, row = tb.watch(f"{name}overflow"), tb.watch(f"{name}overflow_row")
     compared, matched = tb.watch(f"{name}compared"), tb.watch(f"{name}matched")
+    await tb.steps(4)  # the settings have registers where they are used; the whole circuit holds the input as long
     source = tb.source(f"{name}i", [packed_operation(config, op) for op in operations], stalls.source())
     sink = tb.sink(f"{name}o", stalls.sink())
     counts = [0, 0]
