@@ -23,8 +23,10 @@ __all__ = ["SplitJoin", "padded", "top_ports"]
 #: Tuples between the input and the combiner that total order can keep apart: batches of both sides that are collected,
 #: scanned and emitted, and what the trees hold.
 _IN_FLIGHT = 256
+#: Queues in a row that hold them: the places of one are few enough to be read in a cycle.
+_SEQUENCES = 4
 #: Cycles after a write to a register in which no record is taken: more than settings take to where they are looked at.
-_SETTLING = 8
+_SETTLING = 10
 
 
 def padded(record: Record) -> int:
@@ -69,8 +71,13 @@ class SplitJoin(wiring.Component):
         m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
         m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
         m.submodules.combiner = combiner = Combiner()
-        m.submodules.sequence = sequence = Queue(unsigned(1), _IN_FLIGHT)
-        # Behind the queue, so that its memory is no part of the combiner's choice.
+        queues = [Queue(unsigned(1), _IN_FLIGHT // _SEQUENCES) for _ in range(_SEQUENCES)]
+        for n, queue in enumerate(queues):
+            m.submodules[f"sequence{n}"] = queue
+            if n:
+                wiring.connect(m, queues[n - 1].o, queue.i)
+        sequence = queues[0]
+        # Behind the queues, so that their memory is no part of the combiner's choice.
         m.submodules.turn = turn = Buffer(unsigned(1))
         total = Signal()
         m.d.sync += total.eq(registers.settings.total)
@@ -78,19 +85,19 @@ class SplitJoin(wiring.Component):
         # Settings take some cycles to the cores and mergers, and to what these derive from them. Nothing comes in
         # meanwhile, so that they stand while records and results are under way.
         settling = Signal(range(_SETTLING + 1))
-        settled = Signal(init=1)
-        m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, Mux(settled, 0, settling - 1))),
-                     settled.eq(~self.w_stb & (settling <= 1))]
+        open_ = Signal()  # records may come; known a cycle ahead
+        m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),
+                     open_.eq(~self.w_stb & (settling <= 1) & (~total | (sequence.level < sequence.depth - 3)))]
 
         record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
-        in_sequence = Signal()  # total order: the combiner needs to know the streams of tuples in their order
         m.d.comb += [
-            in_sequence.eq(total & (record.op == Op.TUPLE)),
             tree.i.payload.eq(record),
-            tree.i.valid.eq(self.i.valid & settled & (~in_sequence | sequence.i.ready)),
+            tree.i.valid.eq(self.i.valid & open_),
+            self.i.ready.eq(tree.i.ready & open_),
+            # Total order: the combiner needs to know the streams of tuples in their order. There is room for it: one
+            # more may have come since that was looked at.
             sequence.i.payload.eq(record.stream),
-            sequence.i.valid.eq(self.i.valid & settled & in_sequence & tree.i.ready),
-            self.i.ready.eq(settled & tree.i.ready & (~in_sequence | sequence.i.ready)),
+            sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE)),
             left.total.eq(registers.settings.sorted), right.total.eq(registers.settings.sorted),
             combiner.total.eq(total),
             self.o.payload.eq(combiner.o.payload.as_value()),
@@ -101,7 +108,7 @@ class SplitJoin(wiring.Component):
         ]
         wiring.connect(m, left.o, combiner.left)
         wiring.connect(m, right.o, combiner.right)
-        wiring.connect(m, sequence.o, turn.i)
+        wiring.connect(m, queues[-1].o, turn.i)
         wiring.connect(m, turn.o, combiner.sequence)
 
         cores = []
@@ -164,8 +171,8 @@ class SplitJoin(wiring.Component):
                     m.d.sync += first_after.eq(after)
             m.d.comb += getattr(registers, f"overflow_row_{side}").eq(row[side])
         r_first = Signal()
+        m.d.sync += r_first.eq(row["r"] < first_after)
         m.d.comb += [
-            r_first.eq(row["r"] < first_after),
             registers.overflow.eq(Cat(seen["r"] & (r_first | ~seen["s"]), seen["s"] & ~(r_first & seen["r"]))),
         ]
 

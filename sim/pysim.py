@@ -157,6 +157,7 @@ class PysimTransport(Transport):
             ctx.set(top.w_stb, 0)
             if word is None:
                 await ctx.tick()
+                await ctx.tick()
                 self._answer = ctx.get(top.r_data)
             self._bus.popleft()
 

@@ -20,8 +20,9 @@ class Combiner(wiring.Component):
     one, in turns, unless ``total`` is set. Then ``sequence`` tells the stream of each tuple in arrival order, and the
     side whose turn it is passes until its star. One END leaves when both sides have come to theirs.
 
-    Ports: ``left``, ``right``: results. ``sequence``: stream bits, with ``total`` only. ``o``: `item_record`.
-    Latency 1 cycle, 1 item a cycle; registered at its inputs.
+    Ports: ``left``, ``right``: results. ``sequence``: stream bits, with ``total`` only. ``total``: a setting, constant
+    while items are in flight and from two cycles before on. ``o``: `item_record`. Latency 1 cycle, 1 item a cycle;
+    registered at its inputs.
     """
 
     def __init__(self) -> None:
@@ -42,25 +43,37 @@ class Combiner(wiring.Component):
         left, right = queues.values()
 
         ready = Cat(queue.ready for queue in queues.values())  # something other than END
+        star = Cat(queue.ready & (queue.kind == ItemKind.STAR) for queue in queues.values())
         turn = Signal()  # with both sides ready it is the right one's
-        side = Signal()  # the right side's is on offer, if one is
-        take, end, kind = Signal(), Signal(), Signal(ItemKind)
+        may = Signal(2)  # whose turn it may be; with `total` one side's, or none's before `sequence` tells
+        chosen = Signal(2)
+        passed = Signal()  # the star that ends its turn passes
+        end = Signal()
+        total = Signal()  # a cycle ago: ``may`` starts with nothing
         item, due = self.o.payload, self.sequence
+        can = may & ready
         m.d.comb += [
-            side.eq(ready[STREAM_S] & Mux(self.total, due.payload, ~ready[STREAM_R] | turn)),
-            take.eq(Mux(self.total, due.valid & Mux(due.payload, ready[STREAM_S], ready[STREAM_R]), ready.any())),
+            chosen[STREAM_R].eq(can[STREAM_R] & ~(can[STREAM_S] & turn)),
+            chosen[STREAM_S].eq(can[STREAM_S] & ~(can[STREAM_R] & ~turn)),
             # Stars of all that came before it have left, and what has its turn then comes behind it.
             end.eq(left.end & right.end),
-            left.goes.eq(self.o.ready & (end | (take & ~side))),
-            right.goes.eq(self.o.ready & (end | (take & side))),
+            left.goes.eq(self.o.ready & (end | chosen[STREAM_R])),
+            right.goes.eq(self.o.ready & (end | chosen[STREAM_S])),
+            self.o.valid.eq(can.any() | end),
+            passed.eq(self.o.ready & (may & star).any()),
+            due.ready.eq(total & (~may.any() | passed)),
+        ]
+        told = due.valid.replicate(2) & Cat(~due.payload, due.payload)
+        m.d.sync += [total.eq(self.total),
+                     may.eq(Mux(total, Mux(due.ready, told, may & ~passed.replicate(2)), (~self.total).replicate(2)))]
+        with m.If(can.any()):
+            # Until it is taken it stays on offer, whatever comes on the other side.
+            m.d.sync += turn.eq(chosen[STREAM_S] ^ self.o.ready)
+        kind, side = Signal(ItemKind), chosen[STREAM_S]
+        m.d.comb += [
             kind.eq(Mux(side, right.kind, left.kind)),
-            self.o.valid.eq(take | end),
             item.kind.eq(Mux(kind == ItemKind.SLICE, ItemKind.STAR, kind)), item.side.eq(side),
             item.r.eq(Mux(side, right.item.stored, left.item.probe)),
             item.s.eq(Mux(side, right.item.probe, left.item.stored)),
-            due.ready.eq(self.total & self.o.ready & take & (kind == ItemKind.STAR)),
         ]
-        with m.If(take):
-            # Until it is taken it stays on offer, whatever comes on the other side.
-            m.d.sync += turn.eq(side ^ self.o.ready)
         return m

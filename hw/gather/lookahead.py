@@ -19,11 +19,13 @@ class Lookahead(wiring.Component):
     """Holds up to four results, of which the first two can be compared with those of other queues.
 
     Ports: ``i``: results. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``,
-    ``part``, ``end`` and ``ready`` whether it is there and a pair, a star between slices, END, or anything but END. It
-    leaves with ``goes``, which needs ``valid``. ``ages``: the lowest ``bits`` bits of the row ids of the stored tuples
-    of the first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and cost nothing.
+    ``bar``, ``part``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star between slices,
+    END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``out``: there is none, and the
+    queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the row ids of the stored tuples of the
+    first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and cost nothing.
 
-    Latency 1 cycle, 1 result a cycle. All but ``item`` and ``ages``, which are read from LUT RAM, are registers.
+    Latency 1 cycle, 1 result a cycle. All but ``item``, which is read from LUT RAM, are registers: what is compared
+    stands twice, as a comparison behind a read of LUT RAM would take a fifth of the clock.
     """
 
     def __init__(self, bits: int = ROW_BITS):
@@ -33,9 +35,12 @@ class Lookahead(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(result_layout())),
             "goes": In(1),
+            "awaited": In(1),
             "valid": Out(1),
             "kind": Out(ItemKind),
             "pair": Out(1),
+            "bar": Out(1),
+            "out": Out(1),
             "part": Out(1),
             "end": Out(1),
             "ready": Out(1),
@@ -55,6 +60,7 @@ class Lookahead(wiring.Component):
         m.submodules.probes, m.submodules.stored, m.submodules.kinds = probes, stored, kinds
         heads = [Signal(range(_PLACES), name=f"head{n}", attrs={"keep": 1}) for n in range(2)]  # one a memory
         behind = Signal(range(_PLACES), init=1)  # the head
+        third = Signal(range(_PLACES), init=2)
         tail = Signal(range(_PLACES))
         has = Signal(_PLACES)  # bit n: more than n results
         room = Signal(init=1)  # fewer than four: the other way round it would be a register that synthesis merges
@@ -74,10 +80,14 @@ class Lookahead(wiring.Component):
             m.d.comb += port.addr.eq(place)
             return Value.cast(port.data)
 
-        first = read(stored, heads[1])
-        m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(first)]
+        m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(read(stored, heads[1]))]
+
         if self._bits:
-            m.d.comb += [self.ages[0].eq(first), self.ages[1].eq(read(stored, behind))]
+            # Enables here, as they cost a LUT a bit less; what is loaded does not depend on what goes.
+            behinds = (self.ages[1], read(stored, third)[:self._bits])
+            for place, (age, next_) in enumerate(zip(self.ages, behinds, strict=True)):
+                with m.If(self.goes | ~has[place]):
+                    m.d.sync += age.eq(Mux(has[place + 1], next_, arriving.stored[:self._bits]))
 
         def moved(now: Value, second: Value, comes: Value) -> Value:
             """What becomes of something that is known of the first result. No Mux: synthesis would make an enable of
@@ -88,16 +98,20 @@ class Lookahead(wiring.Component):
 
         kind = read(kinds, behind)
         m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind)))
-        for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.part, lambda k: k == ItemKind.SLICE),
+        for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.bar, lambda k: k != ItemKind.PAIR),
+                           (self.part, lambda k: k == ItemKind.SLICE),
                            (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
             m.d.sync += flag.eq(moved(flag, test(kind), self.i.valid & test(arriving.kind)))
+        # There is room whenever it matters here, so that this waits for ``goes`` and ``i.valid`` only.
         will = Signal(_PLACES)
-        m.d.comb += will.eq(Mux(self.goes, Cat(has[1:], 0) | (has & came.replicate(_PLACES)),
-                                has | (Cat(1, has[:-1]) & came.replicate(_PLACES))))
+        come = self.i.valid.replicate(_PLACES)
+        m.d.comb += will.eq(Mux(self.goes, Cat(has[1:], 0) | (has & Cat(come[:-1], 0)),
+                                has | (Cat(1, has[:-1]) & come)))
+        m.d.sync += self.out.eq(~will[0] & ~self.awaited)
         m.d.sync += [
             has.eq(will), room.eq(~will[-1]),
             tail.eq(tail + came),
-            behind.eq(behind + self.goes),
+            behind.eq(behind + self.goes), third.eq(third + self.goes),
             *(head.eq(head + self.goes) for head in heads),
         ]
         return m

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -69,14 +72,13 @@ class Merger(wiring.Component):
             wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
         total = Signal()  # here, as one register for all mergers would be far from most of them
         m.d.sync += total.eq(self.total)
-        valid, pair, part = (Cat(getattr(q, name) for q in queues) for name in ("valid", "pair", "part"))
+        pair, bar, part, out = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "out"))
         chosen = Signal(n)  # the input whose pair is on offer
         barrier = Signal()  # the barriers of all are
 
         # Of each two inputs: which one goes first if both show pairs. With `total` the older one, modular as row ids
-        # wrap, as soon as both have been compared; else the one that was served longer ago.
+        # wrap, as soon as both have been compared, and until then neither; else the one that was served longer ago.
         first: dict[tuple[int, int], Value] = {}
-        settled: list[Value] = [Const(1)]
         for j in range(n):
             for k in range(j + 1, n):
                 turn = Signal(name=f"turn{j}_{k}", init=1)
@@ -87,8 +89,6 @@ class Merger(wiring.Component):
                 # Each of the first two of one with each of the first two of the other, as either may go now; two
                 # registers, so that little comes behind the comparison. No Mux: synthesis would make it one comparator,
                 # and that would wait for the choice.
-                known = Signal(name=f"known{j}_{k}")  # which one is
-                meets: list[Value] = []
                 before, behind = Signal(2, name=f"first{j}_{k}"), Signal(2, name=f"first{k}_{j}")
                 for a in (0, 1):
                     older: Value = ~total & in_turn & (a == 0)
@@ -96,20 +96,16 @@ class Merger(wiring.Component):
                     for b in (0, 1):
                         meet = (total & (queues[j].goes == a) & (queues[k].goes == b)
                                 & queues[j].here[a] & queues[k].here[b])
-                        meets.append(meet)
                         later = (queues[k].ages[b] - queues[j].ages[a])[self._bits - 1]
                         older, younger = older | (meet & ~later), younger | (meet & later)
                     m.d.sync += [before[a].eq(older), behind[a].eq(younger)]
-                m.d.sync += known.eq(~total | Cat(meets).any())
                 first[j, k], first[k, j] = before.any(), behind.any()
-                settled.append(known | ~pair[j] | ~pair[k])
 
-        m.d.comb += [barrier.eq(valid.all() & ~pair.any()), self.o.valid.eq(
-            barrier | (pair.any() & (~total | (valid.all() & Cat(settled).all()))))]
+        m.d.comb += [barrier.eq(bar.all()), self.o.valid.eq(barrier | chosen.any())]
         for j, queue in enumerate(queues):
             m.d.comb += [
-                chosen[j].eq(Cat(pair[j], ~total | valid.all(),
-                                 *(~pair[k] | first[j, k] for k in range(n) if k != j)).all()),
+                queue.awaited.eq(total),
+                chosen[j].eq(Cat(pair[j], *(bar[k] | out[k] | first[j, k] for k in range(n) if k != j)).all()),
                 queue.goes.eq(self.o.ready & (chosen[j] | (barrier & (part[j] | ~part.any())))),
             ]
         # Where what is on offer comes from; barriers are all alike. Row ids are wide, so this is to be quick and shares
@@ -118,8 +114,8 @@ class Merger(wiring.Component):
         for j in range(1, n):
             with m.If(Cat(pair[j], *(~(pair[k] & first[k, j]) for k in range(n) if k != j)).all()):
                 m.d.comb += place.eq(j)
-        out, item = self.o.payload, Array(q.item for q in queues)[place]
-        m.d.comb += [out.probe.eq(item.probe), out.stored.eq(item.stored), out.kind.eq(ItemKind.PAIR)]
-        with m.If(~pair.any()):
-            m.d.comb += out.kind.eq(Mux(part.any(), ItemKind.SLICE, queues[0].kind))
+        o, item = self.o.payload, Array(q.item for q in queues)[place]
+        m.d.comb += [o.probe.eq(item.probe), o.stored.eq(item.stored),
+                     # Barriers are of one kind, but for slices among stars, whose kind has all bits.
+                     o.kind.eq(~pair.any().replicate(2) & reduce(or_, (Value.cast(q.kind) for q in queues)))]
         return m

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.registers import MAGIC, REGISTERS
@@ -11,6 +11,12 @@ from splitjoin.device.wire import Configuration, OrderMode
 from ..layouts import settings_layout
 
 __all__ = ["RegisterBlock", "bus_ports"]
+
+#: Bits of an address within a group, and words of a group.
+_LOW = 3
+_GROUP = 1 << _LOW
+#: Times that a word is read again when the address has changed already: stages before the last one.
+_EXTRA = 2
 
 
 def bus_ports() -> dict[str, wiring.Member]:
@@ -22,9 +28,10 @@ def bus_ports() -> dict[str, wiring.Member]:
 class RegisterBlock(wiring.Component):
     """Implements `splitjoin.device.registers.REGISTERS`.
 
-    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes in the next cycle; ``r_data`` holds the word that
-    ``addr`` named two cycles ago. Reading the low word of a 64-bit register keeps its high word for the next read, so
-    that a counter is read in one piece. Inputs: one signal per read-only register but ``id`` and ``abi``.
+    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes: settings follow three cycles behind it; ``r_data``
+    holds the word that ``addr`` named three cycles ago. Reading the low word of a 64-bit register keeps its high word
+    for the next read, so that a counter is read in one piece. Inputs: one signal per read-only register but ``id``
+    and ``abi``.
     """
 
     def __init__(self, config: Configuration):
@@ -48,35 +55,44 @@ class RegisterBlock(wiring.Component):
             elif reg.name not in values:
                 values[reg.name] = getattr(self, reg.name)
 
-        # The bus is looked at by all registers, so it gets a stage of its own. When the address changes, the old one's
-        # word is read once more: the high word that is kept is that of the low word read before.
+        # The bus is looked at by all registers, so it gets a stage of its own; a second one reads a word of each
+        # group, and the third chooses the group.
         addr, w_stb, w_data = Signal.like(self.addr), Signal(), Signal(32)
         m.d.sync += [addr.eq(self.addr), w_stb.eq(self.w_stb), w_data.eq(self.w_data)]
-        high, latest = Signal(32), Signal(32)
-        with m.Switch(addr):
-            for reg in REGISTERS:
-                value = values[reg.name]
-                with m.Case(reg.address):
-                    m.d.sync += self.r_data.eq(value[:32])
-                    if reg.bits == 64:
-                        m.d.sync += [latest.eq(value[32:]), high.eq(latest)]
-                    if reg.access == "rw":
-                        with m.If(w_stb):
-                            m.d.sync += value[:32].eq(w_data)
-                if reg.bits == 64:
-                    with m.Case(reg.address + 1):
-                        m.d.sync += self.r_data.eq(high)
-                        if reg.access == "rw":
-                            with m.If(w_stb):
-                                m.d.sync += value[32:].eq(w_data)
+        words = {reg.address + n: values[reg.name][32 * n:32 * n + 32] for reg in REGISTERS
+                 for n in range(reg.bits // 32)}
+        groups = range(-(-len(words) // _GROUP))
+        word, high = (Array(Signal(32, name=f"{name}{n}") for n in groups) for name in ("word", "high"))
+        low, behind = Signal(), Signal()  # the address is that of the low word of 64 bits, or of the high one
+        for reg in REGISTERS:
+            for n in range(reg.bits // 32):
+                at = reg.address + n
+                with m.If(addr[:_LOW] == at % _GROUP):
+                    m.d.sync += word[at // _GROUP].eq(words[at])
+                    if reg.bits == 64 and not n:
+                        m.d.sync += high[at // _GROUP].eq(words[at + 1])
+                if reg.access == "rw":
+                    with m.If(w_stb & (addr == at)):
+                        m.d.sync += words[at].eq(w_data)
+        wide = [reg.address for reg in REGISTERS if reg.bits == 64]
+        group = Signal(range(len(groups)))
+        m.d.sync += [group.eq(addr[_LOW:]), low.eq(Cat(addr == at for at in wide).any()),
+                     behind.eq(Cat(addr == at + 1 for at in wide).any())]
+        # When the address changes, the old one's word is read twice more: the high word that counts is that of the low
+        # word read before these.
+        kept = [Signal(32, name=f"kept{n}") for n in range(_EXTRA + 1)]
+        m.d.sync += self.r_data.eq(Mux(behind, kept[-1], word[group]))
+        with m.If(low):
+            m.d.sync += [kept[0].eq(high[group]), *(new.eq(old) for new, old in zip(kept[1:], kept, strict=False))]
 
         m.d.comb += self.select.eq(values["select"])
         order = values["order"]
-        m.d.comb += [self.settings.total.eq(order == OrderMode.TOTAL),
+        # Registers too, as they are looked at all over the device.
+        m.d.sync += [self.settings.total.eq(order == OrderMode.TOTAL),
                      self.settings.sorted.eq((order == OrderMode.TOTAL) | (order == OrderMode.INNER))]
         for side in ("r", "s"):
             window, limit = self.settings[side], values[f"range_{side}"]
-            m.d.comb += [
+            m.d.sync += [
                 window.rows.eq(values[f"rows_{side}"]),
                 window.range.eq(limit[:config.time_bits]),
                 window.timed.eq(~limit.all()),

@@ -46,7 +46,8 @@ class Queue(wiring.Component):
         head = Signal(range(depth))
         tail = Signal(range(depth))
         push, pop = Signal(), Signal()
-        after = [Signal(range(depth), name=f"after_{name}") for name in ("tail", "head")]
+        # What comes behind these, so that nothing need be added before it is compared.
+        after = [Signal(range(depth), name=f"after_{name}", init=1) for name in ("tail", "head")]
         m.d.comb += [
             self.i.ready.eq(~full), self.o.valid.eq(some),
             push.eq(self.i.valid & ~full), pop.eq(self.o.ready & some),
@@ -59,9 +60,9 @@ class Queue(wiring.Component):
             full.eq(~pop & (full | (push & (after[0] == head)))),
         ]
         for go, place, then in ((push, tail, after[0]), (pop, head, after[1])):
-            m.d.comb += then.eq(place + 1 if depth.bit_count() == 1 else Mux(place == depth - 1, 0, place + 1))
             with m.If(go):
-                m.d.sync += place.eq(then)
+                m.d.sync += [place.eq(then),
+                             then.eq(then + 1 if depth.bit_count() == 1 else Mux(then == depth - 1, 0, then + 1))]
         # Nothing here waits for the level, which would have to wait for what comes and goes.
         ahead = Signal(range(depth))
         m.d.comb += [ahead.eq(tail - head + (0 if depth.bit_count() == 1 else Mux(tail < head, depth, 0))),

@@ -42,7 +42,7 @@ class Registers:
         value = 0
         for n in range(reg.bits // 32):
             self._tb.set("addr", reg.address + n)
-            await self._tb.steps(3)  # an edge takes the address, one reads; the next sample sees the word
+            await self._tb.steps(4)  # an edge takes the address, two read; the next sample sees the word
             value |= self._data() << 32 * n
         return value
 

@@ -12,15 +12,18 @@ ITEMS = st.lists(st.builds(Item, st.sampled_from(list(ItemKind)), st.integers(0,
                  max_size=25)
 
 
-@given(ITEMS, pauses(), pauses(), st.sampled_from([1, 5, 32]))
+@given(ITEMS, pauses(), pauses(), st.sampled_from([1, 5, 32]), st.booleans())
 @settings(max_examples=40)
-def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits):
+def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, awaited):
     """``stays``: in which cycles the first one does not go."""
     async def body(tb):
+        tb.set("awaited", awaited)
+        await tb.step()
         source = tb.source("i", map(packed_item, items), idle)
         valid, kind, here, first, second, item = (tb.watch(name) for name in (
             "valid", "kind", "here", "ages__0", "ages__1", "item"))
         flags = [tb.watch(name) for name in ("pair", "part", "end", "ready")]
+        bar, out = tb.watch("bar"), tb.watch("out")
         gone, came = 0, 0
         for _ in range(160):
             goes = came > gone and not next(stays, False)
@@ -32,6 +35,8 @@ def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits):
             shown = inside[0].kind if inside else None
             assert [flag() for flag in flags] == [shown == k for k in (ItemKind.PAIR, ItemKind.SLICE, ItemKind.END)] + [
                 shown not in (None, ItemKind.END)]
+            assert bar() == (shown not in (None, ItemKind.PAIR))
+            assert out() == (not inside and not awaited)
             if inside:
                 assert kind() == inside[0].kind
                 assert item() == inside[0].probe | inside[0].stored << 32
