@@ -25,6 +25,8 @@ __all__ = ["SplitJoin", "padded", "top_ports"]
 _IN_FLIGHT = 256
 #: Queues in a row that hold them: the places of one are few enough to be read in a cycle.
 _SEQUENCES = 4
+#: Tuples that may come before it is known that there is no more room for them, and one more.
+_UNDER_WAY = 5
 #: Cycles after a write to a register in which no record is taken: more than settings take to where they are looked at.
 _SETTLING = 10
 
@@ -85,19 +87,17 @@ class SplitJoin(wiring.Component):
         # Settings take some cycles to the cores and mergers, and to what these derive from them. Nothing comes in
         # meanwhile, so that they stand while records and results are under way.
         settling = Signal(range(_SETTLING + 1))
-        open_ = Signal()  # records may come; known a cycle ahead
+        open_, room = Signal(), Signal()  # records may come; there is room in the sequence: known ahead
+        level = Signal.like(sequence.level)
         m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),
-                     open_.eq(~self.w_stb & (settling <= 1) & (~total | (sequence.level < sequence.depth - 3)))]
+                     level.eq(sequence.level), room.eq(~total | (level < sequence.depth - _UNDER_WAY)),
+                     open_.eq(~self.w_stb & (settling <= 1) & room)]
 
         record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
         m.d.comb += [
             tree.i.payload.eq(record),
             tree.i.valid.eq(self.i.valid & open_),
             self.i.ready.eq(tree.i.ready & open_),
-            # Total order: the combiner needs to know the streams of tuples in their order. There is room for it: one
-            # more may have come since that was looked at.
-            sequence.i.payload.eq(record.stream),
-            sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE)),
             left.total.eq(registers.settings.sorted), right.total.eq(registers.settings.sorted),
             combiner.total.eq(total),
             self.o.payload.eq(combiner.o.payload.as_value()),
@@ -106,6 +106,9 @@ class SplitJoin(wiring.Component):
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
             self.r_data.eq(registers.r_data),
         ]
+        # Total order: the combiner needs to know the streams of tuples in their order.
+        m.d.sync += [sequence.i.payload.eq(record.stream),
+                     sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
         wiring.connect(m, left.o, combiner.left)
         wiring.connect(m, right.o, combiner.right)
         wiring.connect(m, queues[-1].o, turn.i)

@@ -1,4 +1,4 @@
-"""A circuit as RTLIL: one module a kind of part, which synthesis maps once however often it is instantiated."""
+"""A circuit as RTLIL: one module a kind of part. Synthesis maps cores once, however often they are instantiated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def _whole(config: Configuration, family: str, name: str) -> tuple[str, SplitJoi
     top = SplitJoin(config, parts)
     text = _convert(top, name, family)  # only now is it known which modules the top has instances of
     made = sorted(parts.modules.items())
-    return "\n".join([text, *(_convert(part, kind, family) for kind, part in made)]), top, tuple(k for k, _ in made)
+    # Nodes of trees are mapped together: they are small, and their longest paths lead from one to the next.
+    kept = tuple(kind for kind, part in made if isinstance(part, Core))
+    return "\n".join([text, *(_convert(part, kind, family) for kind, part in made)]), top, kept
 
 
 def _harnessed(text: str, part: wiring.Component, kept: tuple[str, ...], family: str) -> Design:

@@ -43,7 +43,7 @@ class Combiner(wiring.Component):
         left, right = queues.values()
 
         ready = Cat(queue.ready for queue in queues.values())  # something other than END
-        star = Cat(queue.ready & (queue.kind == ItemKind.STAR) for queue in queues.values())
+        star = Cat(queue.star for queue in queues.values())
         turn = Signal()  # with both sides ready it is the right one's
         may = Signal(2)  # whose turn it may be; with `total` one side's, or none's before `sequence` tells
         chosen = Signal(2)

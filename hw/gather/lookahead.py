@@ -19,8 +19,8 @@ class Lookahead(wiring.Component):
     """Holds up to four results, of which the first two can be compared with those of other queues.
 
     Ports: ``i``: results. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``,
-    ``bar``, ``part``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star between slices,
-    END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``out``: there is none, and the
+    ``bar``, ``part``, ``star``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star
+    between slices, another star, END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``out``: there is none, and the
     queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the row ids of the stored tuples of the
     first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and cost nothing.
 
@@ -42,6 +42,7 @@ class Lookahead(wiring.Component):
             "bar": Out(1),
             "out": Out(1),
             "part": Out(1),
+            "star": Out(1),
             "end": Out(1),
             "ready": Out(1),
             "item": Out(data.StructLayout({"probe": ROW_BITS, "stored": ROW_BITS})),
@@ -82,26 +83,29 @@ class Lookahead(wiring.Component):
 
         m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(read(stored, heads[1]))]
 
+        # No Mux of what stays and what comes: synthesis would make an enable of it, which is slower.
         if self._bits:
-            # Enables here, as they cost a LUT a bit less; what is loaded does not depend on what goes.
             behinds = (self.ages[1], read(stored, third)[:self._bits])
             for place, (age, next_) in enumerate(zip(self.ages, behinds, strict=True)):
-                with m.If(self.goes | ~has[place]):
-                    m.d.sync += age.eq(Mux(has[place + 1], next_, arriving.stored[:self._bits]))
+                keeps = (~self.goes & has[place]).replicate(self._bits)
+                m.d.sync += age.eq((keeps & age) | (~keeps & Mux(has[place + 1], next_,
+                                                                 arriving.stored[:self._bits])))
+
+        free = Signal()  # the first place is, or will be
+        m.d.comb += free.eq(~has[0] | (self.goes & ~has[1]))
 
         def moved(now: Value, second: Value, comes: Value) -> Value:
-            """What becomes of something that is known of the first result. No Mux: synthesis would make an enable of
-            it, which is slower.
-            """
-            keeps, moves = (choice.replicate(len(now)) for choice in (~self.goes & has[0], self.goes & has[1]))
-            return (keeps & now) | (moves & second) | (~keeps & ~moves & comes)
+            """What becomes of something that is known of the first result, if ``comes`` is known of one that arrives."""
+            keeps, moves, takes = (choice.replicate(len(now)) for choice in (
+                ~self.goes & has[0], self.goes & has[1], free & self.i.valid))
+            return ((keeps & now) | (moves & second)) | (takes & comes)
 
         kind = read(kinds, behind)
         m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind)))
         for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.bar, lambda k: k != ItemKind.PAIR),
-                           (self.part, lambda k: k == ItemKind.SLICE),
+                           (self.part, lambda k: k == ItemKind.SLICE), (self.star, lambda k: k == ItemKind.STAR),
                            (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
-            m.d.sync += flag.eq(moved(flag, test(kind), self.i.valid & test(arriving.kind)))
+            m.d.sync += flag.eq(moved(flag, test(kind), test(arriving.kind)))
         # There is room whenever it matters here, so that this waits for ``goes`` and ``i.valid`` only.
         will = Signal(_PLACES)
         come = self.i.valid.replicate(_PLACES)

@@ -28,7 +28,7 @@ def bus_ports() -> dict[str, wiring.Member]:
 class RegisterBlock(wiring.Component):
     """Implements `splitjoin.device.registers.REGISTERS`.
 
-    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes: settings follow three cycles behind it; ``r_data``
+    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes: settings follow four cycles behind it; ``r_data``
     holds the word that ``addr`` named three cycles ago. Reading the low word of a 64-bit register keeps its high word
     for the next read, so that a counter is read in one piece. Inputs: one signal per read-only register but ``id``
     and ``abi``.
@@ -86,16 +86,18 @@ class RegisterBlock(wiring.Component):
             m.d.sync += [kept[0].eq(high[group]), *(new.eq(old) for new, old in zip(kept[1:], kept, strict=False))]
 
         m.d.comb += self.select.eq(values["select"])
-        order = values["order"]
-        # Registers too, as they are looked at all over the device.
-        m.d.sync += [self.settings.total.eq(order == OrderMode.TOTAL),
-                     self.settings.sorted.eq((order == OrderMode.TOTAL) | (order == OrderMode.INNER))]
+        # Registers, as settings are looked at all over the device; and others before what is told from wide ones.
+        order, upper = Signal(2), Signal()
+        m.d.sync += [order.eq(values["order"]), upper.eq(values["order"][2:].any()),
+                     self.settings.total.eq(~upper & (order == OrderMode.TOTAL)),
+                     self.settings.sorted.eq(~upper & ((order == OrderMode.TOTAL) | (order == OrderMode.INNER)))]
         for side in ("r", "s"):
             window, limit = self.settings[side], values[f"range_{side}"]
+            ones = Signal(len(limit) // 16, name=f"ones_{side}")
             m.d.sync += [
                 window.rows.eq(values[f"rows_{side}"]),
                 window.range.eq(limit[:config.time_bits]),
-                window.timed.eq(~limit.all()),
+                ones.eq(Cat(limit[at:at + 16].all() for at in range(0, len(limit), 16))), window.timed.eq(~ones.all()),
                 window.precision.eq(values["precision"]),
                 window.slice.eq(values["slice"]),
             ]

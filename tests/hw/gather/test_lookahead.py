@@ -22,7 +22,7 @@ def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, await
         source = tb.source("i", map(packed_item, items), idle)
         valid, kind, here, first, second, item = (tb.watch(name) for name in (
             "valid", "kind", "here", "ages__0", "ages__1", "item"))
-        flags = [tb.watch(name) for name in ("pair", "part", "end", "ready")]
+        flags = [tb.watch(name) for name in ("pair", "part", "star", "end", "ready")]
         bar, out = tb.watch("bar"), tb.watch("out")
         gone, came = 0, 0
         for _ in range(160):
@@ -33,7 +33,8 @@ def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, await
             assert valid() == (came > gone)
             assert here() == (1 << min(2, came - gone)) - 1
             shown = inside[0].kind if inside else None
-            assert [flag() for flag in flags] == [shown == k for k in (ItemKind.PAIR, ItemKind.SLICE, ItemKind.END)] + [
+            assert [flag() for flag in flags] == [
+                *(shown == k for k in (ItemKind.PAIR, ItemKind.SLICE, ItemKind.STAR, ItemKind.END)),
                 shown not in (None, ItemKind.END)]
             assert bar() == (shown not in (None, ItemKind.PAIR))
             assert out() == (not inside and not awaited)

@@ -60,7 +60,7 @@ def test_order(order):
         registers = Registers(tb)
         word = tb.watch("settings")
         await registers.write("order", order)
-        await tb.steps(4)  # three cycles, and the next sample sees them
+        await tb.steps(5)  # four cycles, and the next sample sees them
         found = settings_layout(CONFIG).from_bits(word())
         assert found.total == (order == OrderMode.TOTAL)
         assert found.sorted == (order in (OrderMode.TOTAL, OrderMode.INNER))
