@@ -86,7 +86,7 @@ class SplitJoin(wiring.Component):
 
         # Settings take some cycles to the cores and mergers, and to what these derive from them. Nothing comes in
         # meanwhile, so that they stand while records and results are under way.
-        settling = Signal(range(_SETTLING + 1))
+        settling = Signal(range(_SETTLING + 1), init=_SETTLING)  # after a reset too: not all registers have one
         open_, room = Signal(), Signal()  # records may come; there is room in the sequence: known ahead
         level = Signal.like(sequence.level)
         m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.device.wire import ROW_BITS, Configuration
 
-from ..layouts import input_layout, result_layout, settings_layout
+from ..layouts import input_layout, result_layout, settings_layout, window_layout
 from ..network.distributor import Distributor
 from .region import Region
 
@@ -68,7 +68,10 @@ class Core(wiring.Component):
         wiring.connect(m, left.o, wiring.flipped(self.left))
         wiring.connect(m, right.o, wiring.flipped(self.right))
         # A register of the settings in each core, so that they may take a cycle to come here.
-        m.d.sync += [left.window.eq(self.settings.s), right.window.eq(self.settings.r)]
+        for region, window in ((left, self.settings.s), (right, self.settings.r)):
+            held = Signal(window_layout(self._config), name=f"window_{region.side}", reset_less=True)
+            m.d.sync += held.eq(window)
+            m.d.comb += region.window.eq(held)
         m.d.comb += [
             self.overflow_s.eq(left.overflow), self.overflow_row_s.eq(left.overflow_row),
             self.overflow_after_s.eq(left.overflow_after),

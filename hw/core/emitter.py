@@ -57,7 +57,7 @@ class Emitter(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.items = items = Queue(self._item_layout(), ITEMS)
-        batch = Signal(batch_layout(config))
+        batch = Signal(batch_layout(config), reset_less=True)
         accept = Signal()
         m.d.comb += accept.eq(self.batch.valid & self.batch.ready)
         with m.If(accept):
@@ -126,13 +126,13 @@ class Emitter(wiring.Component):
             found_list.w_en.eq(write), write.eq(valid & some.any()),
         ]
         # A pass that has ended: up to where its entries go, less one, and which probes have any.
-        past = Signal(data.StructLayout({"end": top.shape(), "before": top.shape(), "some": probes}))
+        past = Signal(data.StructLayout({"end": top.shape(), "before": top.shape(), "some": probes}), reset_less=True)
         past_valid = Signal()
         leaving = Signal.like(past)  # the same for the batch that leaves
         leaving_valid = Signal()
         ended, starts = Signal(), Signal(init=1)  # the last read was a pass's last; so the next is one's first
         # The end as far as one may look ahead of that, as the next pass may have begun; and less one.
-        shown, before_shown = Signal(pointer), Signal(pointer)
+        shown, before_shown = (Signal(pointer, name=name, reset_less=True) for name in ("shown", "before_shown"))
         m.d.sync += [ended.eq(valid & last_read), shown.eq(top), before_shown.eq(top - 1)]
         with m.If(write):
             m.d.sync += top.eq(top + 1)

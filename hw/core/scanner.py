@@ -71,7 +71,7 @@ class Scanner(wiring.Component):
 
         # A task waits here, its bounds in the matcher, so that what takes it does not wait for what makes room for it.
         task = Signal(data.StructLayout({name: field.shape for name, field in task_layout(config, self._side)
-                                         if name not in ("bounds", "reach")}))
+                                         if name not in ("bounds", "reach")}), reset_less=True)
         held, empty = Signal(name="held"), Signal(init=1, name="empty")  # one waits; the opposite, for many registers
         accept = Signal()
         m.d.comb += [self.task.ready.eq(empty), matcher.bounds.eq(self.task.payload.bounds), matcher.hold.eq(~empty)]
@@ -82,7 +82,7 @@ class Scanner(wiring.Component):
         # The batch being collected.
         number = Signal(range(probes + 1))  # probes in it
         flush = Signal()
-        row = Signal(ROW_BITS)
+        row = Signal(ROW_BITS, reset_less=True)
         reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
         take = Signal()  # it becomes the batch under way
         taken = Signal()  # it became so in the last cycle
@@ -102,9 +102,11 @@ class Scanner(wiring.Component):
             end.eq(task.end - begin),
             self.claiming.eq(held & ~self.waiting),
         ]
-        m.d.sync += self.compared.eq(Mux(accept & ~task.masked, task.count, 0))
+        counts, count = Signal(name="counts"), Signal.like(task.count, name="count", reset_less=True)
+        m.d.sync += [counts.eq(accept & ~task.masked), count.eq(task.count), self.compared.eq(Mux(counts, count, 0))]
         loads = Signal(probes)  # the probe of the batch that the last task became
-        m.d.sync += loads.eq(Mux(accept, 1 << number, 0))
+        # No Mux: synthesis would make a reset of it, which is slower.
+        m.d.sync += loads.eq(Cat(accept & (number == n) for n in range(probes)))
         m.d.comb += matcher.load.eq(loads)
         with m.If(accept):
             m.d.sync += [number.eq(number + 1), flush.eq(task.flush), self.waiting.eq(1),
@@ -181,7 +183,7 @@ class Scanner(wiring.Component):
             m.d.sync += later.eq(token)
             token = later
         for n in range(config.stages - 1):
-            later_mask = Signal.like(mask, name=f"mask{n}")
+            later_mask = Signal.like(mask, name=f"mask{n}", reset_less=True)
             m.d.sync += later_mask.eq(mask)
             mask = later_mask
         m.d.sync += [self.found_valid.eq(token[0]), self.found.last.eq(token[1]),
@@ -206,7 +208,7 @@ class Scanner(wiring.Component):
         ends: list[tuple[str, Signal, Signal]] = []
         for name, edge in (("start", start), ("end", end)):
             # Lane l is the (l − lane0) mod lanes-th tuple of a read, if the batch's reads begin in lane0.
-            known = Signal(position_bits(config), name=f"{name}_known")
+            known = Signal(position_bits(config), name=f"{name}_known", reset_less=True)
             lane0 = self.first[:lane_bits]
             m.d.sync += known.eq(edge)
             ends.append((name, known, Cat((lane - lane0)[:lane_bits] >= known[:lane_bits] for lane in range(lanes))
@@ -223,8 +225,8 @@ class Scanner(wiring.Component):
                 m.d.sync += members[0].eq(part)
             since = []  # per edge, the lanes that lie behind it
             for name, edge, edge_lanes in ends:
-                at = [Signal(groups_bits(config), name=f"{name}{probe}_{n}") for n in range(2)]
-                edges = [Signal(lanes, name=f"{name}_lanes{probe}_{n}") for n in range(2)]
+                at = [Signal(groups_bits(config), name=f"{name}{probe}_{n}", reset_less=True) for n in range(2)]
+                edges = [Signal(lanes, name=f"{name}_lanes{probe}_{n}", reset_less=True) for n in range(2)]
                 before, passed, here = (Signal(name=f"{name}_{kind}{probe}") for kind in ("before", "passed", "here"))
                 with m.If(loads[probe]):
                     m.d.sync += [at[0].eq(edge[lane_bits:]), edges[0].eq(edge_lanes)]

@@ -248,7 +248,8 @@ class Storage(wiring.Component):
         late = Signal()
         # From a new head to its time there are the memory's cycles, and one for the comparison.
         pending = Signal(Ram.latency + 1)
-        last = Signal(config.time_bits)  # the time up to which the operation's tuple stays, if it is stored
+        # The time up to which the operation's tuple stays, if it is stored.
+        last = Signal(config.time_bits, reset_less=True)
         m.d.comb += [
             times.w_en.eq(stored), times.w_addr.eq(self.written[:len(times.w_addr)]), times.w_data.eq(last),
             times.r_addr.eq(head[:len(times.r_addr)]),

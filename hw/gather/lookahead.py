@@ -20,9 +20,10 @@ class Lookahead(wiring.Component):
 
     Ports: ``i``: results. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``,
     ``bar``, ``part``, ``star``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star
-    between slices, another star, END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``out``: there is none, and the
-    queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the row ids of the stored tuples of the
-    first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and cost nothing.
+    between slices, another star, END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``out``:
+    there is none, and the queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the row ids of the
+    stored tuples of the first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and
+    cost nothing.
 
     Latency 1 cycle, 1 result a cycle. All but ``item``, which is read from LUT RAM, are registers: what is compared
     stands twice, as a comparison behind a read of LUT RAM would take a fifth of the clock.
@@ -86,8 +87,10 @@ class Lookahead(wiring.Component):
         # No Mux of what stays and what comes: synthesis would make an enable of it, which is slower.
         if self._bits:
             behinds = (self.ages[1], read(stored, third)[:self._bits])
-            for place, (age, next_) in enumerate(zip(self.ages, behinds, strict=True)):
+            for place, (shown, next_) in enumerate(zip(self.ages, behinds, strict=True)):
                 keeps = (~self.goes & has[place]).replicate(self._bits)
+                age = Signal(self._bits, name=f"age{place}", reset_less=True)
+                m.d.comb += shown.eq(age)
                 m.d.sync += age.eq((keeps & age) | (~keeps & Mux(has[place + 1], next_,
                                                                  arriving.stored[:self._bits])))
 
@@ -95,7 +98,7 @@ class Lookahead(wiring.Component):
         m.d.comb += free.eq(~has[0] | (self.goes & ~has[1]))
 
         def moved(now: Value, second: Value, comes: Value) -> Value:
-            """What becomes of something that is known of the first result, if ``comes`` is known of one that arrives."""
+            """What becomes of what is known of the first result, if ``comes`` is known of one that arrives."""
             keeps, moves, takes = (choice.replicate(len(now)) for choice in (
                 ~self.goes & has[0], self.goes & has[1], free & self.i.valid))
             return ((keeps & now) | (moves & second)) | (takes & comes)

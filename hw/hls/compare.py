@@ -44,7 +44,7 @@ class Comparison:
         below: Signal | None = None
         for n, (order, key, low, high) in enumerate(zip(self._orders, keys, lows, highs, strict=True)):
             place = f"{name}_{n}" if n else name
-            over, under = Signal(name=f"above{place}"), Signal(name=f"below{place}")
+            over, under = (Signal(name=f"{name}{place}", reset_less=True) for name in ("above", "below"))
             if above is not None and below is not None:
                 # The lowest bit of a code is that of the number: key + 1 bit >= bound + 1, key + 1 <= bound + 1 bit.
                 key_over, low, key_under, high = Cat(above, key), Cat(Const(1), low), Cat(Const(1), key), Cat(below,

@@ -62,7 +62,8 @@ class RegisterBlock(wiring.Component):
         words = {reg.address + n: values[reg.name][32 * n:32 * n + 32] for reg in REGISTERS
                  for n in range(reg.bits // 32)}
         groups = range(-(-len(words) // _GROUP))
-        word, high = (Array(Signal(32, name=f"{name}{n}") for n in groups) for name in ("word", "high"))
+        word, high = (Array(Signal(32, name=f"{name}{n}", reset_less=True) for n in groups)
+                      for name in ("word", "high"))
         low, behind = Signal(), Signal()  # the address is that of the low word of 64 bits, or of the high one
         for reg in REGISTERS:
             for n in range(reg.bits // 32):
@@ -80,7 +81,7 @@ class RegisterBlock(wiring.Component):
                      behind.eq(Cat(addr == at + 1 for at in wide).any())]
         # When the address changes, the old one's word is read twice more: the high word that counts is that of the low
         # word read before these.
-        kept = [Signal(32, name=f"kept{n}") for n in range(_EXTRA + 1)]
+        kept = [Signal(32, name=f"kept{n}", reset_less=True) for n in range(_EXTRA + 1)]
         m.d.sync += self.r_data.eq(Mux(behind, kept[-1], word[group]))
         with m.If(low):
             m.d.sync += [kept[0].eq(high[group]), *(new.eq(old) for new, old in zip(kept[1:], kept, strict=False))]

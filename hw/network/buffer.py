@@ -31,7 +31,7 @@ class Buffer(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         width = Shape.cast(self._shape).width
-        slots = [Signal(width, name=f"slot{n}") for n in range(2)]
+        slots = [Signal(width, name=f"slot{n}", reset_less=True) for n in range(2)]
         some = Signal()
         full = Signal()
         m.d.comb += [self.o.valid.eq(some), self.i.ready.eq(~full)]
@@ -43,8 +43,8 @@ class Buffer(wiring.Component):
         heads = [Signal(name=f"head{n}", attrs={"keep": 1}) for n in range(max(1, -(-width // _SHARE)))]
         payload = []
         for n, head in enumerate(heads):
-            with m.If(self.o.ready):
-                m.d.sync += head.eq(~head)  # an empty buffer may begin with either
+            # An empty buffer may begin with either. No m.If: synthesis would make an enable of it, which is slower.
+            m.d.sync += head.eq(head ^ self.o.ready)
             first, second = (slot[n * _SHARE:(n + 1) * _SHARE] for slot in slots)
             payload.append(Mux(head, second, first))
         m.d.comb += Cat(self.o.payload).eq(Cat(payload))
