@@ -44,19 +44,24 @@ def _narrow() -> Iterator[None]:
 
 
 class _Queue:
-    """The `Lookahead` at ``path``: what it holds."""
+    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``out``: what it says if it is empty."""
 
-    def __init__(self, h: Harness, path: str):
+    def __init__(self, h: Harness, path: str, bits: int, out: Value):
         at = f"{path}." if path else ""
-        self.leaves, has, self._head, copy, behind, tail, kind = (h.inner(f"{at}{name}") for name in (
-            "goes", "has", "head0", "head1", "behind", "tail", "kind"))
+        self.leaves, has, self._head, copy, behind, third, tail, kind = (h.inner(f"{at}{name}") for name in (
+            "goes", "has", "head0", "head1", "behind", "third", "tail", "kind"))
         self._h, self._at, self.level = h, at, sum(has)
         self.some, self.first = has[0], data.View(result_layout(), self.at(0))
         flags = ((name, test) for name, test in (
-            ("pair", kind == ItemKind.PAIR), ("part", kind == ItemKind.SLICE), ("end", kind == ItemKind.END),
-            ("ready", kind != ItemKind.END)))
+            ("pair", kind == ItemKind.PAIR), ("bar", kind != ItemKind.PAIR), ("part", kind == ItemKind.SLICE),
+            ("star", kind == ItemKind.STAR), ("end", kind == ItemKind.END), ("ready", kind != ItemKind.END)))
+        ages = ((h.inner(f"{at}age{n}"), has[n], data.View(result_layout(), self.at(n)).stored[:bits])
+                for n in range(2 if bits else 0))
         self.sound = (((has & (has + 1)) == 0) & ((self._head + self.level - tail)[:len(tail)] == 0)
                       & ((self._head + 1 - behind)[:len(behind)] == 0) & (self._head == copy)
+                      & ((self._head + 2 - third)[:len(third)] == 0)
+                      & Cat(~here | (age == stored) for age, here, stored in ages).all()
+                      & (h.inner(f"{at}out") == (~self.some & out))
                       & (h.inner(f"{at}room") == ~has[-1])
                       & (~self.some | (kind == self.first.kind))
                       & Cat(h.inner(f"{at}{name}") == (self.some & test) for name, test in flags).all())
@@ -74,7 +79,7 @@ def lookahead(bits: int) -> Harness:
     dut = Lookahead(bits)
     h = Harness(dut)
     h.assume("what goes is there", ~dut.goes | dut.valid)
-    queue = _Queue(h, "")
+    queue = _Queue(h, "", bits, h.started() & ~h.past(dut.awaited, "was_awaited"))
     item = Signal(len(queue.at(0)), name="item")
     h.m.d.comb += item.eq(Cat(dut.kind, dut.item))
     h.output = out = SimpleNamespace(valid=dut.valid, ready=dut.goes, payload=item)
@@ -93,7 +98,10 @@ def lookahead(bits: int) -> Harness:
 def _queues(h: Harness, inputs: int) -> list[_Queue]:
     """Those of a merger, and what is known of them."""
     out, bits = h.dut.o, h.dut.bits
-    queues = [_Queue(h, f"queue{n}") for n in range(inputs)]
+    # An empty queue is waited for from the second cycle on; in the first it says nothing.
+    waits = h.inner("total")
+    queues = [_Queue(h, f"queue{n}", bits, h.started() & ~h.past(waits, f"waits{n}"))
+              for n in range(inputs)]
     slices = Cat(q.kind == ItemKind.SLICE for q in queues)
     leaving = Cat(q.leaves for q in queues)
     h.prove("places and flags of its queues agree", Cat(q.sound for q in queues).all())
@@ -102,6 +110,10 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
     h.prove("a pair leaves alone and as it came", ~_taken(out) | (out.payload.kind != ItemKind.PAIR) | (
         (sum(leaving) == 1) & Cat(~q.leaves | (q.pair & (Value.cast(q.first) == Value.cast(out.payload)))
                                   for q in queues).all()))
+    kinds = (ItemKind.STAR, ItemKind.END)
+    h.assume("stars and ENDs do not stand at one barrier",
+             ~(Cat(q.some & (q.kind == kinds[0]) for q in queues).any()
+               & Cat(q.some & (q.kind == kinds[1]) for q in queues).any()))
     first = queues[0].first
     h.prove("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
             ~out.valid | (out.payload.kind == ItemKind.PAIR) | (
@@ -123,10 +135,8 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
         turn = turns[j, k] = h.inner(f"turn{j}_{k}")
         both = queues[j].some & queues[k].some
         younger = (queues[k].first.stored[:bits] - queues[j].first.stored[:bits])[bits - 1]
-        sure_of = h.inner(f"known{j}_{k}")
-        known.append(Mux(total, ~settled | ((before == (sure_of & ~younger)) & (behind == (sure_of & younger))
-                                            & (~sure_of | both)),
-                         ~h.started() | (sure_of & (before == turn) & (behind == ~turn))))
+        known.append(Mux(total, ~settled | ((~before | (both & ~younger)) & (~behind | (both & younger))),
+                         ~h.started() | ((before == turn) & (behind == ~turn))))
     h.prove("what is known of the order of two inputs is true", Cat(known).all())
     h.prove("the turns of all inputs are an order", Cat(
         Mux(turns[i, j] == turns[j, k], turns[i, k] == turns[i, j], 1)
@@ -248,7 +258,7 @@ def combiner() -> Harness:
     dut = Combiner()
     h = Harness(dut)
     out, turn = dut.o, dut.sequence
-    left, right = queues = _Queue(h, "left"), _Queue(h, "right")
+    left, right = queues = tuple(_Queue(h, name, 0, h.started()) for name in ("left", "right"))
     ends = [q.some & (q.kind == ItemKind.END) for q in queues]
     total = h.constant("total_order", 1)
     h.assume("the order stands", dut.total == total)
@@ -272,11 +282,19 @@ def combiner() -> Harness:
             ~_taken(out) | end | ((left.leaves ^ right.leaves) & (Value.cast(item) == Value.cast(out.payload))))
     h.prove("without total, nothing waits", dut.total | ~_waiting(queues, ends) | out.valid)
     goes = [q.leaves for q in queues]
+    stars = Cat(go & (q.kind == ItemKind.STAR) for go, q in zip(goes, queues, strict=True)).any()
+    told, whose = Signal(), Signal()  # the turn that was taken last has not ended; the side whose it is
+    with h.m.If(_taken(turn)):
+        h.m.d.sync += [told.eq(1), whose.eq(turn.payload)]
+    with h.m.Elif(stars):
+        h.m.d.sync += told.eq(0)
     h.prove("in total order the side is the one whose turn it is",
             ~dut.total | ~(goes[0] | goes[1]) | (goes[0] & goes[1])
-            | (turn.valid & (goes[0] == ~turn.payload) & (goes[1] == turn.payload)))
-    stars = [go & (q.kind == ItemKind.STAR) for go, q in zip(goes, queues, strict=True)]
-    h.prove("a turn ends with its star, and only then", _taken(turn) == (dut.total & (stars[0] | stars[1])))
+            | (told & (goes[0] == ~whose) & (goes[1] == whose)))
+    h.prove("a turn ends with its star, and only then", ~_taken(turn) | (dut.total & (~told | stars)))
+    h.prove("whose turn it may be is what was told", ~h.started() | (
+        h.inner("may") == Mux(total, Cat(told & ~whose, told & whose), 0b11)))
+    h.prove("and nothing is before that", (h.started() | ~told) & (h.inner("total") == (total & h.started())))
     return h
 
 
@@ -290,72 +308,71 @@ _LOOKAHEAD_FAULTS = (
     Fault("nothing leaves that did not enter", Lookahead, "self.valid.eq(has[0])", "self.valid.eq(1)"),
     Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
     Fault("what is picked is inside", Lookahead, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
-    Fault("its places and flags agree", Lookahead, "self.i.valid & test(arriving.kind)", "test(arriving.kind)"),
+    Fault("its places and flags agree", Lookahead, "free & self.i.valid", "free"),
     Fault("what is inside is counted", Lookahead, "came.eq(self.i.valid & room)",
           "came.eq(self.i.valid & ~has[-2])"),
     Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
-    Fault("the first two are shown", Lookahead, "self.ages[1].eq(read(stored, behind))", "self.ages[1].eq(first)"),
+    Fault("the first two are shown", Lookahead, "read(stored, third)", "read(stored, behind)"),
 )
 
 _QUEUES_FAULTS = (
-    Fault("places and flags of its queues agree", Lookahead, "self.i.valid & test(arriving.kind)",
-          "test(arriving.kind)"),
+    Fault("places and flags of its queues agree", Lookahead, "free & self.i.valid", "free"),
 )
 
 _MERGER_FAULTS = (
     Fault("offers at o stand", Merger, "Mux(chosen[j], ~self.o.ready, Mux(chosen[k], self.o.ready, turn))",
           "turn ^ self.o.ready"),
     *_QUEUES_FAULTS,
-    Fault("only what is there leaves, with what is taken", Merger, "barrier | (pair.any() &",
-          "(pair.any() &"),
+    Fault("only what is there leaves, with what is taken", Merger, "barrier | chosen.any()",
+          "chosen.any()"),
     Fault("a pair leaves alone and as it came", Merger, "~(pair[k] & first[k, j])", "~(pair[k] & first[j, k])"),
     Fault("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
           Merger, "part[j] | ~part.any()", "1"),
     Fault("with total, a pair is on offer when all inputs show something", Merger,
-          "(valid.all() & Cat(settled).all())", "Cat(settled).all()"),
+          "queue.awaited.eq(total)", "queue.awaited.eq(0)"),
     Fault("the order is known in time", Merger, "total.eq(self.total)", "total.eq(self.total & self.o.ready)"),
     Fault("what is known of the order of two inputs is true", Merger, "queues[k].ages[b] - queues[j].ages[a]",
           "queues[k].ages[b] - queues[j].ages[0]"),
     Fault("the turns of all inputs are an order", Merger, "chosen[j], ~self.o.ready",
           "chosen[j], ~self.o.ready & (k > 1)"),
     Fault("without total, pairs do not wait for other inputs", Merger,
-          "~total | (valid.all() & Cat(settled).all())", "valid.all() & Cat(settled).all()"),
-    Fault("a barrier that all have come to does not wait", Merger, "valid.all() & ~pair.any()",
-          "valid.all() & part.all()"),
+          "queue.awaited.eq(total)", "queue.awaited.eq(1)"),
+    Fault("a barrier that all have come to does not wait", Merger, "barrier.eq(bar.all())",
+          "barrier.eq(part.all())"),
     Fault("with total, the oldest stored tuple goes first", Merger, "older | (meet & ~later), younger | (meet & later)",
           "older | (meet & later), younger | (meet & ~later)"),
-    Fault("with total, row ids that all show are compared in a cycle", Merger, "known.eq(~total | Cat(meets).any())",
-          "known.eq(~total)"),
+    Fault("with total, row ids that all show are compared in a cycle", Merger, "(queues[j].goes == a)",
+          "queues[j].goes & (a == 1)"),
 )
 
 _SORTED_FAULTS = (
     Fault("a group leaves in the order of stored tuples", Merger,
           "older | (meet & ~later), younger | (meet & later)", "older | (meet & later), younger | (meet & ~later)"),
-    Fault("no input brings anything older", Merger, "~total | valid.all()", "1"),
+    Fault("no input brings anything older", Merger, "queue.awaited.eq(total)", "queue.awaited.eq(0)"),
     Fault("what leaves is the oldest", Merger, "older | (meet & ~later), younger | (meet & later)",
           "older | (meet & later), younger | (meet & ~later)"),
 )
 
 _TREE_FAULTS = (
     Fault("offers at o stand", Lookahead, "read(probes, heads[0])", "read(probes, behind)"),
-    Fault("each pair leaves in its group", Merger, "valid.all() & ~pair.any()", "valid.any() & ~pair.any()"),
-    Fault("a group is whole when its barrier leaves", Lookahead, "(has & came.replicate(_PLACES))", "0"),
+    Fault("each pair leaves in its group", Merger, "barrier.eq(bar.all())", "barrier.eq(bar.any() & ~pair.any())"),
+    Fault("a group is whole when its barrier leaves", Lookahead, "(has & Cat(come[:-1], 0))", "0"),
     Fault("a pair leaves once, and only if it came", Lookahead, "head + self.goes", "head"),
 )
 
 _COMBINER_FAULTS = (
-    Fault("offers at o stand", Combiner, "turn.eq(side ^ self.o.ready)", "turn.eq(~side)"),
+    Fault("offers at o stand", Combiner, "turn.eq(chosen[STREAM_S] ^ self.o.ready)", "turn.eq(~chosen[STREAM_S])"),
     *_QUEUES_FAULTS,
-    Fault("only what is there leaves, with what is taken", Combiner, "self.o.valid.eq(take | end)",
-          "self.o.valid.eq(take)"),
+    Fault("only what is there leaves, with what is taken", Combiner, "self.o.valid.eq(can.any() | end)",
+          "self.o.valid.eq(can.any())"),
     Fault("an END is on offer when both sides have come to theirs, and leaves both", Combiner, "left.end & right.end",
           "left.end | right.end"),
     Fault("all else leaves one side, as it came", Combiner, "item.r.eq(Mux(side, right.item.stored, left.item.probe))",
           "item.r.eq(Mux(side, right.item.probe, left.item.probe))"),
-    Fault("without total, nothing waits", Combiner, "self.o.valid.eq(take | end)", "self.o.valid.eq(take)"),
-    Fault("in total order the side is the one whose turn it is", Combiner, "due.valid & ", ""),
-    Fault("a turn ends with its star, and only then", Combiner, "(kind == ItemKind.STAR)",
-          "(kind != ItemKind.END)"),
+    Fault("without total, nothing waits", Combiner, "self.o.valid.eq(can.any() | end)", "self.o.valid.eq(can.any())"),
+    Fault("in total order the side is the one whose turn it is", Combiner, "may & ready", "ready"),
+    Fault("a turn ends with its star, and only then", Combiner, "(may & star).any()",
+          "(may & ready).any()"),
 )
 
 PROOFS = (

@@ -60,6 +60,8 @@ def queue(depth: int) -> Harness:
             (dut.level == f.inside) & (f.inside <= depth) & (dut.o.valid == (f.inside != 0))
             & (dut.i.ready == (f.inside != depth)))
     h.prove("the ends are a level apart", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
+    h.prove("what comes behind the ends is known",
+            (h.inner("after_head") == after(head, 1)) & (h.inner("after_tail") == after(tail, 1)))
     h.prove("the item picked is in its place", ~f.picked | (h.look("rows", after(head, f.ahead)) == f.token))
     return h
 
@@ -147,7 +149,7 @@ BUFFER_FAULTS = (
     Fault("its buffer is never full and empty, and its shares agree", Buffer,
           "self.i.valid | full | (some & ~self.o.ready)", "self.i.valid"),
     Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
-    Fault("items leave whole and in order", Buffer, "head.eq(~head)", "head.eq(head)"),
+    Fault("items leave whole and in order", Buffer, "head ^ self.o.ready", "head"),
     Fault("what is picked is inside", Buffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
     Fault("what is inside is counted, and offered", Buffer, "self.i.valid | full |", "self.i.valid |"),
     Fault("the item picked is in its slot", Buffer, "heads[0] == n", "heads[0] != n"),
@@ -159,7 +161,7 @@ _QUEUE_FAULTS = (
     Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
     Fault("what is picked is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
     Fault("the level is that of what is inside, and offered", Queue, "push & (after[0] == head)", "push"),
-    Fault("the ends are a level apart", Queue, "Mux(place == depth - 1, 0, place + 1)", "place + 1"),
+    Fault("the ends are a level apart", Queue, "Mux(then == depth - 1, 0, then + 1)", "then + 1"),
     Fault("the item picked is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )
 
