@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..lang.ir import Expr, denominator, sides
+from ..lang.denominator import denominator
+from ..lang.ir import Expr
 from ..lang.nulls import may_be_null
+from ..lang.traversal import sides
 from ..lang.types import Bool, Date, Float, Int, is_text
 from ..lang.vector import Vector, evaluate
 

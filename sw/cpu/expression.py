@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..lang.ir import Expr, columns
+from ..lang.ir import Expr
+from ..lang.traversal import columns
 from ..lang.vector import Vector, column, evaluate_columns
 from .atoms import AtomLanes
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..lang.ir import Abs, And, Arith, BitCount, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or, sides
+from ..lang.ir import Abs, And, Arith, BitCount, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
+from ..lang.traversal import sides
 from ..lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from ..lang.vector import constant
 from .atoms import Atom, Spread

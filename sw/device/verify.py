@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrival import Arrivals
-from ..lang.ir import Col, Expr, columns
+from ..lang.ir import Col, Expr
 from ..lang.query import Query
+from ..lang.traversal import columns
 from ..lang.vector import Vector, column, evaluate_columns
 from ..lang.windows import Extent
 from .api import PAIR, STAR, Items

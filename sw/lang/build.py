@@ -21,7 +21,8 @@ from typing import Literal, cast
 
 from ..errors import PredicateError
 from .conversions import same_unit, to_float, to_unit
-from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or, denominator
+from .denominator import denominator
+from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or
 from .literals import check_size, duration, literal, time_literal, whole
 from .schema import Schema
 from .types import (

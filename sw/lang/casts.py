@@ -20,9 +20,11 @@ from sqlglot.errors import ParseError, TokenError
 from ..errors import PredicateError
 from .build import compare, not_
 from .conversions import to_float, to_unit
-from .ir import Case, Cast, Expr, Lit, denominator, sides
+from .denominator import denominator
+from .ir import Case, Cast, Expr, Lit
 from .literals import time_literal
 from .ranges import value_range
+from .traversal import sides
 from .types import (
     BINARY,
     BOOL,

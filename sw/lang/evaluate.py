@@ -32,9 +32,9 @@ from .ir import (
     Or,
     StartsWith,
     Step,
-    columns,
 )
 from .schema import Side
+from .traversal import columns
 from .types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
 
 __all__ = ["Evaluator", "Row", "Value", "compile_condition", "evaluate"]

@@ -12,12 +12,13 @@ from typing import Literal, Union
 
 from . import build
 from .bounds import Relation
-from .ir import Cmp, Expr, sides, text
+from .ir import Cmp, Expr, text
 from .keys import Key
 from .nulls import causes
 from .plan_text import key_text, relation_text, sum_text
 from .schema import Side
 from .sums import SumRelation
+from .traversal import sides
 
 __all__ = ["FALSE", "TRUE", "Both", "Compared", "Form", "Junction", "Measured", "OneSided", "Value", "form_text",
            "junction", "present"]

@@ -6,21 +6,18 @@ Evaluation is SQL's three-valued logic (semantics, section 3).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, cast
+from typing import Literal
 
 from .schema import Side
-from .types import Bool, Date, Decimal, Duration, Exact, String, Timestamp, Type
+from .types import Bool, Date, Duration, Exact, String, Timestamp, Type
 
 __all__ = [
     "MIRRORED",
     "Abs", "And", "Arith", "ArithOp", "BitCount", "Case", "Cast", "Cmp", "CmpOp", "Col", "Expr", "Extreme", "IsNull",
-    "Isqrt", "Lit", "Neg", "Not", "Or", "StartsWith", "Step",
-    "Within",
-    "columns", "denominator", "rebuilt", "sides", "text", "walk",
+    "Isqrt", "Lit", "Neg", "Not", "Or", "StartsWith", "Step", "Unary", "Within",
+    "text",
 ]
 
 #: ``/`` is of floats. Whole numbers: ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
@@ -46,6 +43,17 @@ class Expr:
 
     def __str__(self) -> str:
         return text(self)
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    """Base of the nodes with one operand, ``a``."""
+
+    a: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
 
 
 @dataclass(frozen=True)
@@ -90,38 +98,20 @@ class Arith(Expr):
 
 
 @dataclass(frozen=True)
-class Neg(Expr):
+class Neg(Unary):
     """``-a``."""
 
-    a: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
 
 @dataclass(frozen=True)
-class Abs(Expr):
+class Abs(Unary):
     """``abs(a)``."""
 
-    a: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
 
 @dataclass(frozen=True)
-class Cast(Expr):
+class Cast(Unary):
     """``a`` in another type: a number to a float, an exact number to an integer type that holds it, or a time to a
     finer unit.
     """
-
-    a: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
 
 
 @dataclass(frozen=True)
@@ -162,25 +152,13 @@ class Or(Expr):
 
 
 @dataclass(frozen=True)
-class Not(Expr):
+class Not(Unary):
     """Negation."""
-
-    a: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
 
 
 @dataclass(frozen=True)
-class IsNull(Expr):
+class IsNull(Unary):
     """``a IS NULL``; never NULL itself."""
-
-    a: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
 
 
 @dataclass(frozen=True)
@@ -209,53 +187,31 @@ class Extreme(Expr):
 
 
 @dataclass(frozen=True)
-class StartsWith(Expr):
+class StartsWith(Unary):
     """Whether the text or binary ``a`` begins with ``prefix``."""
 
-    a: Expr
     prefix: str | bytes
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
 
 @dataclass(frozen=True)
-class BitCount(Expr):
+class BitCount(Unary):
     """How many bits of ``a``, an `Int` in two's complement of its width, are 1."""
 
-    a: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
 
 @dataclass(frozen=True)
-class Isqrt(Expr):
+class Isqrt(Unary):
     """The whole part of the square root of the whole part of ``a``; −1 below 0. Made by passes only."""
 
-    a: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
 
 @dataclass(frozen=True)
-class Step(Expr):
+class Step(Unary):
     """The next float above ``a`` (``up``) or below it; infinity of that sign for NaN. Made by passes only."""
 
-    a: Expr
     up: bool
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
 
 
 @dataclass(frozen=True)
-class Within(Expr):
+class Within(Unary):
     """``a`` where it is from ``low`` to ``high``, else NULL. Made by passes only.
 
     ``low`` and ``high`` are whole numbers as those of `Col.range`.
@@ -264,63 +220,6 @@ class Within(Expr):
     a: Col
     low: int
     high: int
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
-
-def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
-    """``e`` with other operands, in the order of `Expr.children`."""
-    match e:
-        case Arith() | Cmp():
-            return replace(e, a=children[0], b=children[1])
-        case And() | Or() | Extreme():
-            return replace(e, args=tuple(children))
-        case Case():
-            return replace(e, when=tuple(children[:-1:2]), then=tuple(children[1::2]), otherwise=children[-1])
-        case Neg() | Abs() | Cast() | Not() | IsNull() | StartsWith() | BitCount() | Isqrt() | Step():
-            return replace(e, a=children[0])
-        case Within():
-            return replace(e, a=cast(Col, children[0]))
-    return e
-
-
-def denominator(e: Expr) -> int:
-    """The whole number that makes every value of the exact expression ``e`` whole when multiplied with it."""
-    match e:
-        case Lit():
-            return Fraction(cast(Fraction, e.value)).denominator if isinstance(e.value, (int, Fraction)) else 1
-        case Col(type=Decimal() as t):
-            return int(10**t.scale)
-        case Arith(op="*"):
-            return denominator(e.a) * denominator(e.b)
-        case Arith(op="+" | "-" | "mod" | "%"):
-            return math.lcm(denominator(e.a), denominator(e.b))
-        case Neg() | Abs() | Within():
-            return denominator(e.a)
-        case Case():
-            return math.lcm(*(denominator(x) for x in (*e.then, e.otherwise)))
-        case Extreme():
-            return math.lcm(*(denominator(x) for x in e.args))
-    return 1
-
-
-def walk(e: Expr) -> Iterator[Expr]:
-    """``e`` and all nodes below it, parents first."""
-    yield e
-    for child in e.children:
-        yield from walk(child)
-
-
-def columns(e: Expr) -> tuple[Col, ...]:
-    """The distinct columns of ``e``, in order of appearance."""
-    return tuple(dict.fromkeys(n for n in walk(e) if isinstance(n, Col)))
-
-
-def sides(e: Expr) -> frozenset[Side]:
-    """The streams whose columns ``e`` reads."""
-    return frozenset(c.side for c in columns(e))
 
 
 def _literal(e: Lit) -> str:

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, denominator, sides
+from .denominator import denominator
+from .ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg
 from .ranges import value_range
 from .schema import Side
+from .traversal import sides
 from .types import BOOL, EXACT, Duration, Int, Timestamp, units_per
 from .vector import constant
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .ir import Abs, Arith, BitCount, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, Within, denominator
+from .denominator import denominator
+from .ir import Abs, Arith, BitCount, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, Within
 from .types import Bool, Date, Decimal, Duration, Int, Timestamp, units_per
 
 __all__ = ["Range", "value_range"]

@@ -37,8 +37,8 @@ from .ir import (
     StartsWith,
     Step,
     Within,
-    columns,
 )
+from .traversal import columns
 from .types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 
 __all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "magnitude", "widen"]

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from ..errors import SchemaError, WindowError
 from ..explain import explain
-from ..lang.ir import columns, text
+from ..lang.ir import text
 from ..lang.order import Order
 from ..lang.query import Query, TimeSpec
 from ..lang.schema import Schema, Side
+from ..lang.traversal import columns
 from ..lang.windows import WindowSpec
 from .parts import Statement, TableName
 from .placement import Placement, Term, joined, place

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import InputError, PredicateError
-from ..lang.ir import Case, Col, Expr, denominator
+from ..lang.denominator import denominator
+from ..lang.ir import Case, Col, Expr
 from ..lang.ranges import value_range
 from ..lang.types import Binary, Bool, Date, Decimal, Duration, Float, Int, String, Timestamp, is_exact
 from ..lang.vector import Vector, magnitude, widen

@@ -10,9 +10,9 @@ import pyarrow as pa
 from ..errors import InputError, SchemaError
 from ..gate import PushOrder, ScaleGate
 from ..gate.batch import as_batch
-from ..lang.ir import columns as columns_of
 from ..lang.query import Query
 from ..lang.schema import Side
+from ..lang.traversal import columns as columns_of
 from ..lang.types import plain
 from ..output import output_columns, output_schema
 from ..statement import Select

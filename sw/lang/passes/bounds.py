@@ -9,12 +9,14 @@ import math
 from typing import cast
 
 from ..bounds import EqualText, FloatBand, FloatOrder, Product, TextOrder, WideRelation
+from ..denominator import denominator
 from ..form import FALSE, Both, Compared, Form, Junction, OneSided, junction, present
-from ..ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, Step, denominator, sides
+from ..ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, Step
 from ..keys import FloatKey, Key, PrefixKey, TextKey, WideKey, exact_key
 from ..linear import Term, Total, relation
 from ..nulls import causes
 from ..schema import Side
+from ..traversal import sides
 from ..types import Binary, Float, is_text
 
 __all__ = ["NoInterval", "bounded", "direct", "isolated"]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from ..form import Both
-from ..ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides
+from ..ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg
+from ..traversal import sides
 from ..types import BOOL, Float
 from .bounds import NoInterval, direct, isolated
 from .roots import root_bound

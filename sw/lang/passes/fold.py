@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 
-from ..ir import MIRRORED, And, Arith, Case, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or, rebuilt, sides
+from ..ir import MIRRORED, And, Arith, Case, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
 from ..literals import whole
 from ..nulls import may_be_null
+from ..traversal import rebuilt, sides
 from ..types import BOOL, EXACT, Type, is_exact
 from ..vector import constant
 

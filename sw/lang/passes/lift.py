@@ -6,7 +6,8 @@ logic. What reads one stream only stays, as the host computes it once per tuple.
 
 from __future__ import annotations
 
-from ..ir import And, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Not, Or, StartsWith, rebuilt, sides, walk
+from ..ir import And, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Not, Or, StartsWith
+from ..traversal import rebuilt, sides, walk
 from ..types import BOOL, Bool
 
 __all__ = ["TooManyCases", "lift"]

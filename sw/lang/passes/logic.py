@@ -13,8 +13,9 @@ from typing import Literal
 
 from .. import build
 from ..form import FALSE, TRUE, Both, Compared, Form, Junction, Measured, OneSided, Value, junction
-from ..ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or, sides
+from ..ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or
 from ..nulls import causes, may_be_null
+from ..traversal import sides
 from ..types import BOOL, EXACT, Bool, Float
 from ..vector import constant
 

@@ -6,12 +6,14 @@ import math
 from dataclasses import replace
 from typing import cast
 
+from ..denominator import denominator
 from ..exact_keys import ExactKey, exact_key
-from ..ir import Abs, Arith, BitCount, CmpOp, Expr, Isqrt, denominator, sides
+from ..ir import Abs, Arith, BitCount, CmpOp, Expr, Isqrt
 from ..linear import Term, Total
 from ..ranges import value_range
 from ..schema import Side
 from ..sums import LIMIT_BITS, Axis, SumRelation
+from ..traversal import sides
 from ..types import Int
 
 __all__ = ["NoSum", "sum_relation"]

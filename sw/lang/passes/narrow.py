@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..ir import Abs, Cmp, Col, Expr, Lit, Within, denominator, rebuilt, sides
+from ..denominator import denominator
+from ..ir import Abs, Cmp, Col, Expr, Lit, Within
 from ..linear import Total
 from ..nulls import causes
 from ..ranges import Range, value_range
+from ..traversal import rebuilt, sides
 from ..types import Date, Decimal, Duration, Int, Timestamp, is_exact
 
 __all__ = ["narrow"]

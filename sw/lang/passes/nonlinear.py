@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, cast
 
-from ..ir import Abs, Arith, BitCount, Cmp, CmpOp, Expr, Isqrt, Lit, denominator, sides
+from ..denominator import denominator
+from ..ir import Abs, Arith, BitCount, Cmp, CmpOp, Expr, Isqrt, Lit
 from ..linear import Total
 from ..ranges import value_range
 from ..schema import Side
+from ..traversal import sides
 from ..types import BOOL, EXACT
 
 __all__ = ["Simpler", "simpler"]

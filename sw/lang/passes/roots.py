@@ -12,7 +12,8 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from ..ir import Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, sides
+from ..ir import Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit
+from ..traversal import sides
 from ..types import BOOL, Float
 
 __all__ = ["Parts", "root_bound"]

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Literal
 
 from ..form import FALSE, TRUE, Both, Form, Junction, Measured, OneSided, junction, present
-from ..ir import Cmp, Lit, sides
+from ..ir import Cmp, Lit
 from ..linear import Total
 from ..nulls import causes
+from ..traversal import sides
 from ..types import BOOL, Float, is_text
 from ..vector import constant
 from .bounds import NoInterval, direct

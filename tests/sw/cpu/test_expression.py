@@ -20,9 +20,9 @@ from splitjoin.cpu.verified import cut
 from splitjoin.cpu.worker import Batch
 from splitjoin.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.evaluate import compile_condition
-from splitjoin.lang.ir import walk
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.lang.traversal import walk
 from splitjoin.lang.types import Float, is_text
 
 from tests.conformance import run, slices

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.golden import GoldenSession
+from splitjoin.lang.denominator import denominator
 from splitjoin.lang.evaluate import compile_condition
-from splitjoin.lang.ir import Arith, Expr, Isqrt, Lit, columns, denominator, walk
+from splitjoin.lang.ir import Arith, Expr, Isqrt, Lit
 from splitjoin.lang.nulls import causes, may_be_null
 from splitjoin.lang.query import Query
 from splitjoin.lang.ranges import value_range
 from splitjoin.lang.schema import Schema
+from splitjoin.lang.traversal import columns, walk
 from splitjoin.lang.types import EXACT, Bool, Date, Float, Timestamp, is_exact, is_text
 from splitjoin.lang.vector import Vector, column, constant, evaluate, evaluate_columns
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from splitjoin.lang.bounds import interval
 from splitjoin.lang.form import Both, Compared, Form, Junction, OneSided
-from splitjoin.lang.ir import And, Expr, columns
+from splitjoin.lang.ir import And, Expr
 from splitjoin.lang.keys import Texts
 from splitjoin.lang.passes.bounds import bounded
 from splitjoin.lang.passes.fold import fold
@@ -24,6 +24,7 @@ from splitjoin.lang.passes.split import split
 from splitjoin.lang.passes.strength import reduced
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
+from splitjoin.lang.traversal import columns
 from splitjoin.lang.types import BOOL
 from splitjoin.lang.vector import Vector, column, evaluate_columns
 
