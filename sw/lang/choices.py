@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from ..errors import PredicateError
 from . import functions
-from .values import Value, lift, text_of
+from .refusals import text_of
+from .values import Value, lift
 
 __all__ = ["coalesce", "greatest", "least", "where"]
 

@@ -13,14 +13,11 @@ from ..errors import PredicateError
 from . import build, functions
 from .casts import cast, named_type
 from .ir import ArithOp, CmpOp, Expr
+from .refusals import Refusing, operand_text, refuse, text_of
 from .schema import Schema
 from .types import Bool, Exact, Int
 
-__all__ = ["Row", "Value", "lift", "text_of"]
-
-_SUPPORTED = ("columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as ^ "
-              "<< >>), .between(lo, hi), .isin(values), .starts_with(prefix), .bit_count(), .cast(type), .is_null(), "
-              ".is_not_null(), and splitjoin.least, greatest, where and coalesce")
+__all__ = ["Row", "Value", "lift"]
 
 
 class Row:
@@ -55,65 +52,63 @@ class Row:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _no
 
 
-class Value:
+class Value(Refusing):
     """A value in a traced function: a column, or what was computed from columns.
 
     Supports ``+ - * / // %``, ``abs``, comparisons, ``& | ~``, bit operations on integers, and the methods below; the
     other operand may be a Python or NumPy scalar. All else raises `PredicateError`.
     """
 
-    __slots__ = ("_atom", "expr", "text")
+    __slots__ = ("expr",)
 
     def __init__(self, expr: Expr, text: str, *, atom: bool = False):
-        self.expr, self.text, self._atom = expr, text, atom
-
-    def __repr__(self) -> str:
-        return self.text
+        super().__init__(text, atom=atom)
+        self.expr = expr
 
     def is_null(self) -> Value:
         """Whether the value is NULL."""
-        at = f"{_in(self)}.is_null()"
+        at = f"{operand_text(self)}.is_null()"
         return Value(build.is_null(self.expr, at), at, atom=True)
 
     def is_not_null(self) -> Value:
         """Whether the value is not NULL."""
-        at = f"{_in(self)}.is_not_null()"
+        at = f"{operand_text(self)}.is_not_null()"
         return Value(build.not_(build.is_null(self.expr, at), at), at, atom=True)
 
     def between(self, lo: Any, hi: Any) -> Value:
         """``lo <= self <= hi``."""
-        at = f"{_in(self)}.between({text_of(lo)}, {text_of(hi)})"
+        at = f"{operand_text(self)}.between({text_of(lo)}, {text_of(hi)})"
         return Value(build.between(self.expr, lift(lo, at), lift(hi, at), at), at, atom=True)
 
     def isin(self, values: Iterable[Any]) -> Value:
         """Whether the value equals one of ``values``."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise PredicateError(f"'{_in(self)}.isin({text_of(values)})': values must be a list of values, not "
-                                 f"{type(values).__name__}")
+            raise PredicateError(f"'{operand_text(self)}.isin({text_of(values)})': values must be a list of values, "
+                                 f"not {type(values).__name__}")
         items = list(values)
-        at = f"{_in(self)}.isin([{', '.join(map(text_of, items))}])"
+        at = f"{operand_text(self)}.isin([{', '.join(map(text_of, items))}])"
         return Value(functions.in_(self.expr, [lift(v, at) for v in items], at), at, atom=True)
 
     def starts_with(self, prefix: str | bytes) -> Value:
         """Whether the text or binary begins with the constant ``prefix``."""
-        at = f"{_in(self)}.starts_with({text_of(prefix)})"
+        at = f"{operand_text(self)}.starts_with({text_of(prefix)})"
         return Value(functions.starts_with(self.expr, lift(prefix, at), at), at, atom=True)
 
     def cast(self, to: str) -> Value:
         """The value in the type of that SQL name, such as ``"bigint"`` or ``"decimal(9, 2)"``."""
-        at = f"{_in(self)}.cast({text_of(to)})"
+        at = f"{operand_text(self)}.cast({text_of(to)})"
         return Value(cast(self.expr, named_type(to, at), at), at, atom=True)
 
     def bit_count(self) -> Value:
         """How many bits of the integer are 1, in two's complement of its width."""
-        at = f"{_in(self)}.bit_count()"
+        at = f"{operand_text(self)}.bit_count()"
         return Value(functions.bit_count(self.expr, at), at, atom=True)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Value:
         """What NumPy calls for ``np.float32(1) - r.y`` and ``np.abs(r.y)``."""
         operation = _UFUNCS.get(ufunc.__name__) if method == "__call__" and not options else None
         if operation is None:
-            _refuse(f"{ufunc.__name__}({', '.join(map(text_of, args))})")
+            refuse(f"{ufunc.__name__}({', '.join(map(text_of, args))})")
         # A scalar may come as an array without dimensions.
         return operation(*(a[()] if isinstance(a, np.ndarray) else a for a in args))
 
@@ -122,14 +117,14 @@ class Value:
         return Value(build.abs_(self.expr, at), at, atom=True)
 
     def __neg__(self) -> Value:
-        at = f"-{_in(self)}"
+        at = f"-{operand_text(self)}"
         return Value(build.neg(self.expr, at), at)
 
     def __pos__(self) -> Value:
         return self
 
     def __invert__(self) -> Value:
-        at = f"~{_in(self)}"
+        at = f"~{operand_text(self)}"
         if isinstance(self.expr.type, Int):
             return Value(functions.complement(self.expr, at), at)
         return Value(build.not_(_condition(self, at), at), at)
@@ -194,6 +189,8 @@ class Value:
     def __ne__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
         return _compare("<>", "!=", self, other)
 
+    __hash__ = Refusing.__hash__  # with an __eq__ of its own, a class inherits none
+
     def __lt__(self, other: Any) -> Value:
         return _compare("<", "<", self, other)
 
@@ -218,66 +215,6 @@ class Value:
     def __ror__(self, other: Any) -> Value:
         return _connect("|", other, self)
 
-    def __bool__(self) -> bool:
-        raise PredicateError(f"{self.text!r} has no truth value before the join runs: write & | ~ instead of and, or, "
-                             f"not, each comparison in parentheses; two comparisons instead of a chain such as "
-                             f"1 < r.x < 5; .isin(values) instead of in; splitjoin.where, least and greatest instead "
-                             f"of if, min and max")
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        raise PredicateError(f"'{_in(self)}.{name}' is not supported in a condition; it may hold {_SUPPORTED}")
-
-
-def _refuse_binary(symbol: str) -> tuple[Callable[[Value, Any], NoReturn], Callable[[Value, Any], NoReturn]]:
-    def forward(a: Value, b: Any, *_: Any) -> NoReturn:
-        _refuse(f"{_in(a)} {symbol} {_in(b)}")
-
-    def reflected(b: Value, a: Any, *_: Any) -> NoReturn:
-        _refuse(f"{_in(a)} {symbol} {_in(b)}")
-
-    return forward, reflected
-
-
-def _refuse_call(name: str) -> Callable[[Value], NoReturn]:
-    def call(a: Value, *_: Any) -> NoReturn:
-        _refuse(f"{name}({a.text})")
-
-    return call
-
-
-def _refuse(part: str) -> NoReturn:
-    raise PredicateError(f"{part!r} is not supported in a condition; it may hold {_SUPPORTED}")
-
-
-# What Python would otherwise answer with a TypeError that names our class instead of the user's text.
-for _method, _symbol in (("pow", "**"), ("matmul", "@")):
-    _forward, _reflected = _refuse_binary(_symbol)
-    setattr(Value, f"__{_method}__", _forward)
-    setattr(Value, f"__r{_method}__", _reflected)
-for _method, _call in (("round", "round"), ("float", "float"), ("int", "int"), ("complex", "complex"),
-                       ("index", "index"), ("trunc", "trunc"), ("floor", "floor"), ("ceil", "ceil"), ("len", "len"),
-                       ("iter", "iter"), ("hash", "hash"), ("divmod", "divmod"), ("rdivmod", "divmod"),
-                       ("getitem", "index"), ("contains", "in"), ("call", "call")):
-    setattr(Value, f"__{_method}__", _refuse_call(_call))
-
-
-def text_of(x: Any) -> str:
-    """The user's text of ``x``, as near as it can be told."""
-    if isinstance(x, Value):
-        return x.text
-    try:
-        return repr(x)
-    except ValueError:  # Python prints no ints of more than 4300 digits
-        return f"<{type(x).__name__}>"
-
-
-def _in(x: Any) -> str:
-    """The text of ``x`` as an operand."""
-    return text_of(x) if not isinstance(x, Value) or x._atom else f"({x.text})"
-
-
 def lift(x: Any, at: str) -> Expr:
     """``x``, a value or a constant, as an expression."""
     if isinstance(x, Value):
@@ -291,24 +228,24 @@ def lift(x: Any, at: str) -> Expr:
 
 
 def _arith(op: ArithOp, a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {op} {_in(b)}"
+    at = f"{operand_text(a)} {op} {operand_text(b)}"
     return Value(build.arith(op, lift(a, at), lift(b, at), at), at)
 
 
 def _divide(op: Literal["/", "//", "%"], a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {op} {_in(b)}"
+    at = f"{operand_text(a)} {op} {operand_text(b)}"
     x, y = lift(a, at), lift(b, at)
     return Value(build.divide(x, y, at) if op == "/" else build.remainder(op, x, y, at), at)
 
 
 def _bits(op: Literal["^", "<<", ">>"], a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {op} {_in(b)}"
+    at = f"{operand_text(a)} {op} {operand_text(b)}"
     x, y = lift(a, at), lift(b, at)
     return Value(functions.bits(op, x, y, at) if op == "^" else functions.shift(op, x, y, at), at)
 
 
 def _compare(op: CmpOp, symbol: str, a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {symbol} {_in(b)}"
+    at = f"{operand_text(a)} {symbol} {operand_text(b)}"
     return Value(build.compare(op, lift(a, at), lift(b, at), at), at)
 
 
@@ -322,7 +259,7 @@ def _condition(x: Any, at: str) -> Expr:
 
 
 def _connect(symbol: Literal["&", "|"], a: Any, b: Any) -> Value:
-    at = f"{_in(a)} {symbol} {_in(b)}"
+    at = f"{operand_text(a)} {symbol} {operand_text(b)}"
     x, y = lift(a, at), lift(b, at)
     if any(isinstance(e.type, Int) for e in (x, y)) and all(isinstance(e.type, (Int, Exact)) for e in (x, y)):
         return Value(functions.bits(symbol, x, y, at), at)

@@ -1,0 +1,92 @@
+"""What a condition written in Python may not do with a value: it is refused by the user's own text.
+
+Python would otherwise answer with a TypeError that names our class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..errors import PredicateError
+
+__all__ = ["Refusing", "operand_text", "refuse", "text_of"]
+
+_SUPPORTED = ("columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as ^ "
+              "<< >>), .between(lo, hi), .isin(values), .starts_with(prefix), .bit_count(), .cast(type), .is_null(), "
+              ".is_not_null(), and splitjoin.least, greatest, where and coalesce")
+
+
+class Refusing:
+    """Base of traced values: refuses, with `PredicateError`, all that a subclass does not define.
+
+    Attributes:
+        text: The user's text of the value.
+    """
+
+    __slots__ = ("_atom", "text")
+
+    def __init__(self, text: str, *, atom: bool):
+        self.text, self._atom = text, atom  # an atom needs no parentheses as an operand
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __bool__(self) -> bool:
+        raise PredicateError(f"{self.text!r} has no truth value before the join runs: write & | ~ instead of and, or, "
+                             f"not, each comparison in parentheses; two comparisons instead of a chain such as "
+                             f"1 < r.x < 5; .isin(values) instead of in; splitjoin.where, least and greatest instead "
+                             f"of if, min and max")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        raise PredicateError(f"'{operand_text(self)}.{name}' is not supported in a condition; it may hold {_SUPPORTED}")
+
+
+def refuse(part: str) -> NoReturn:
+    """Raise the `PredicateError` that ``part``, of the user's text, is not supported."""
+    raise PredicateError(f"{part!r} is not supported in a condition; it may hold {_SUPPORTED}")
+
+
+def text_of(x: Any) -> str:
+    """The user's text of ``x``, as near as it can be told."""
+    if isinstance(x, Refusing):
+        return x.text
+    try:
+        return repr(x)
+    except ValueError:  # Python prints no ints of more than 4300 digits
+        return f"<{type(x).__name__}>"
+
+
+def operand_text(x: Any) -> str:
+    """The text of ``x`` as an operand, in parentheses where it needs them."""
+    return text_of(x) if not isinstance(x, Refusing) or x._atom else f"({x.text})"
+
+
+def _refuse_binary(symbol: str) -> tuple[Callable[[Refusing, Any], NoReturn], Callable[[Refusing, Any], NoReturn]]:
+    def forward(a: Refusing, b: Any, *_: Any) -> NoReturn:
+        refuse(f"{operand_text(a)} {symbol} {operand_text(b)}")
+
+    def reflected(b: Refusing, a: Any, *_: Any) -> NoReturn:
+        refuse(f"{operand_text(a)} {symbol} {operand_text(b)}")
+
+    return forward, reflected
+
+
+def _refuse_call(name: str) -> Callable[[Refusing], NoReturn]:
+    def call(a: Refusing, *_: Any) -> NoReturn:
+        refuse(f"{name}({a.text})")
+
+    return call
+
+
+for _method, _symbol in (("pow", "**"), ("matmul", "@")):
+    _forward, _reflected = _refuse_binary(_symbol)
+    setattr(Refusing, f"__{_method}__", _forward)
+    setattr(Refusing, f"__r{_method}__", _reflected)
+for _method, _call in (("round", "round"), ("float", "float"), ("int", "int"), ("complex", "complex"),
+                       ("index", "index"), ("trunc", "trunc"), ("floor", "floor"), ("ceil", "ceil"), ("len", "len"),
+                       ("iter", "iter"), ("hash", "hash"), ("divmod", "divmod"), ("rdivmod", "divmod"),
+                       ("getitem", "index"), ("contains", "in"), ("call", "call")):
+    setattr(Refusing, f"__{_method}__", _refuse_call(_call))
