@@ -16,8 +16,8 @@ from ..lang.ir import Expr
 from ..lang.traversal import columns
 from ..lang.vector import Vector, column, evaluate_columns
 from .atoms import AtomLanes
+from .exact_source import NotCompiled
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel
-from .expression_source import NotCompiled
 from .worker import Batch, Found, Worker
 
 __all__ = ["Compiler", "ExpressionWorker", "column_arrays"]

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from ..lang.ir import Expr
 from .atoms import Atom, Spread
-from .expression_source import Code, TooWide, compile_pair
+from .exact_source import TooWide
+from .expression_source import Code, compile_pair
 from .jit import load
 
 __all__ = ["PROBES", "Kernel", "find_source", "make_kernel", "verify_source"]

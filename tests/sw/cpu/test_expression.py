@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.cpu import expression, expression_kernel, search, store, verified
 from splitjoin.cpu.atoms import Atom, AtomLanes
 from splitjoin.cpu.engine import CpuDevice, CpuSession
-from splitjoin.cpu.expression_source import Code, NotCompiled, TooWide, compile_pair
+from splitjoin.cpu.exact_source import NotCompiled, TooWide
+from splitjoin.cpu.expression_source import Code, compile_pair
 from splitjoin.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
 from splitjoin.cpu.verified import cut
 from splitjoin.cpu.worker import Batch
