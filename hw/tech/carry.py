@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Instance, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Value
+
+from .ccu2c import Half, carry_chain
 
 __all__ = ["CarryOrder"]
 
@@ -57,31 +59,14 @@ class CarryOrder:
 
     def _chain(self, m: Module, name: str, key: Value, bound: Value, which: str) -> Value:
         one = Const(1)
-        halves: list[tuple[int, tuple[Any, Any, Any, Any]]] = [(_START[which], (key[0], bound[0], one, one))]
+        halves: list[Half] = [(_START[which], (key[0], bound[0], one, one))]
         last = 1 + 4 * self._groups
         for n in range(1, last, 4):
             k, b = key[n:n + 4], bound[n:n + 4]
             halves += [(_LOW, (k[0], b[0], b[1], k[1])), (_HIGH, (k[2], b[2], k[3], b[3]))]
         halves += [(_BIT, (key[n], bound[n], one, one)) for n in range(last, self.bits)]
         halves.append((_OUT[which], (one, one, one, one)))
-        carry: Signal | None = None
-        for n in range(0, len(halves), 2):
-            cell: dict[str, Any] = {f"p_INJECT1_{h}": "NO" for h in (0, 1)}
-            for h in (0, 1):
-                init, inputs = halves[n + h] if n + h < len(halves) else (0x0000, (one,) * 4)
-                cell[f"p_INIT{h}"] = Const(init, 16)
-                cell |= {f"i_{port}{h}": value for port, value in zip("ABCD", inputs, strict=True)}
-            if carry is not None:
-                cell["i_CIN"] = carry
-            # Neither a constant CIN nor an unused COUT: the placer would add a cell for each.
-            if n + 2 < len(halves):
-                carry = Signal(name=f"{name}_carry{n // 2}")
-                cell["o_COUT"] = carry
-            else:
-                result = Signal(name=name)
-                cell[f"o_S{len(halves) - 1 - n}"] = result
-            m.submodules[f"{name}_cell{n // 2}"] = Instance("CCU2C", **cell)
-        return result
+        return carry_chain(m, name, halves)
 
 
 def _middle(v: Value) -> Value:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from amaranth.hdl import Cat, Const, Instance, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Value
+
+from .ccu2c import Half, carry_chain
 
 __all__ = ["CarryEquality", "Equality", "GenericEquality", "equality_of"]
 
-# As in `.carry`: a half of a CCU2C passes the carry on where its LUT4 is 1, and elsewhere replaces it by the LUT2 that
-# is the first four bits of the same INIT, for C and D both 0. One of two bits comes complemented, on C and D: for C = D
-# they are unequal, so that the LUT2 is 0, and the LUT4 is 1 where A = B and C != D.
+# Halves of a CCU2C, as in `.carry`. One of two bits comes complemented, on C and D: for C = D they are unequal, so that
+# the LUT2, for C and D both 0, is 0, and the LUT4 is 1 where A = B and C != D.
 _START, _PAIR, _OUT = 0x0009, 0x0990, 0x0000
 
 
@@ -43,27 +44,12 @@ class CarryEquality:
 
     def equal(self, m: Module, name: str, key: Value, bound: Value) -> Value:
         one, zero = Const(1), Const(0)
-        halves: list[tuple[int, tuple[Any, ...]]] = [(_START, (key[0], bound[0], one, one))]
+        halves: list[Half] = [(_START, (key[0], bound[0], one, one))]
         for n in range(1, len(key), 2):
             second = (key[n + 1], bound[n + 1]) if n + 1 < len(key) else (one, zero)
             halves.append((_PAIR, (key[n], bound[n], *second)))
         halves.append((_OUT, (one, one, one, one)))
-        result, carry = Signal(name=name), None
-        for n in range(0, len(halves), 2):
-            cell: dict[str, Any] = {f"p_INJECT1_{h}": "NO" for h in (0, 1)}
-            for h in (0, 1):
-                init, inputs = halves[n + h] if n + h < len(halves) else (0x0000, (one,) * 4)
-                cell[f"p_INIT{h}"] = Const(init, 16)
-                cell |= {f"i_{port}{h}": value for port, value in zip("ABCD", inputs, strict=True)}
-            if carry is not None:
-                cell["i_CIN"] = carry
-            if n + 2 < len(halves):
-                carry = Signal(name=f"{name}_carry{n // 2}")
-                cell["o_COUT"] = carry
-            else:
-                cell[f"o_S{len(halves) - 1 - n}"] = result
-            m.submodules[f"{name}_cell{n // 2}"] = Instance("CCU2C", **cell)
-        return result
+        return carry_chain(m, name, halves)
 
 
 def equality_of(family: str) -> Equality:

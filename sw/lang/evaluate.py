@@ -13,26 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .ir import (
-    Abs,
-    And,
-    Arith,
-    BitCount,
-    Case,
-    Cast,
-    Cmp,
-    Col,
-    Expr,
-    Extreme,
-    IsNull,
-    Isqrt,
-    Lit,
-    Neg,
-    Not,
-    Or,
-    StartsWith,
-    Step,
-)
+from . import ir
 from .schema import Side
 from .traversal import columns
 from .types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
@@ -47,7 +28,7 @@ Row = Mapping[str, Value]
 Evaluator = Callable[[Row, Row], Value]
 
 
-def evaluate(expr: Expr, r: Row, s: Row) -> Value:
+def evaluate(expr: ir.Expr, r: Row, s: Row) -> Value:
     """The value of ``expr`` for one tuple of each stream; for a condition True, False or None (NULL).
 
     ``r`` and ``s`` map column names to values: dates in days, timestamps in the column's unit, both since 1970; floats
@@ -61,61 +42,61 @@ def evaluate(expr: Expr, r: Row, s: Row) -> Value:
         return compile_condition(expr)(rows["r"], rows["s"])
 
 
-def compile_condition(e: Expr) -> Evaluator:
+def compile_condition(e: ir.Expr) -> Evaluator:
     """``e`` as a Python function of two rows, as in `evaluate`, with `numpy.float32` for float32 columns."""
     match e:
-        case Col():
+        case ir.Col():
             name = e.name
             return (lambda r, s: r[name]) if e.side == "r" else (lambda r, s: s[name])
-        case Lit():
+        case ir.Lit():
             value = np.float32(e.value) if e.type == FLOAT32 and e.value is not None else e.value
             return lambda r, s: value
-        case Arith():
+        case ir.Arith():
             return _strict2(_float_mod if e.op == "mod" and isinstance(e.type, Float) else _ARITH[e.op], e.a, e.b)
-        case Neg():
+        case ir.Neg():
             return _strict1(lambda v: -v, e.a)
-        case Abs():
+        case ir.Abs():
             return _strict1(abs, e.a)
-        case Cast():
+        case ir.Cast():
             return _strict1(_cast(e.a.type, e.type), e.a)
-        case Cmp():
+        case ir.Cmp():
             return _strict2((_FLOAT_CMP if isinstance(e.a.type, Float) else _CMP)[e.op], e.a, e.b)
-        case And():
+        case ir.And():
             return _connect([compile_condition(a) for a in e.args], decisive=False)
-        case Or():
+        case ir.Or():
             return _connect([compile_condition(a) for a in e.args], decisive=True)
-        case Not():
+        case ir.Not():
             return _strict1(lambda v: not v, e.a)
-        case IsNull():
+        case ir.IsNull():
             inner = compile_condition(e.a)
             return lambda r, s: inner(r, s) is None
-        case Case():
+        case ir.Case():
             return _choose([(compile_condition(w), compile_condition(t)) for w, t in zip(e.when, e.then, strict=True)],
                            compile_condition(e.otherwise))
-        case Extreme():
+        case ir.Extreme():
             better = (_FLOAT_CMP if isinstance(e.type, Float) else _CMP)["<" if e.kind == "least" else ">"]
             return _extreme([compile_condition(a) for a in e.args], better)
-        case StartsWith():
+        case ir.StartsWith():
             return _strict1(lambda v: v.startswith(e.prefix), e.a)
-        case BitCount():
+        case ir.BitCount():
             assert isinstance(e.a.type, Int)
             bits = e.a.type.bits
             return _strict1(lambda v: (v % 2**bits).bit_count(), e.a)
-        case Step():
+        case ir.Step():
             end = math.inf if e.up else -math.inf
             return _strict1(lambda v: end if v != v else np.nextafter(v, type(v)(end)), e.a)
-        case Isqrt():
+        case ir.Isqrt():
             return _strict1(lambda v: math.isqrt(math.floor(v)) if v >= 0 else -1, e.a)
     raise TypeError(f"not an IR node: {e!r}")
 
 
-def _strict1(op: Callable[[Value], Value], a: Expr) -> Evaluator:
+def _strict1(op: Callable[[Value], Value], a: ir.Expr) -> Evaluator:
     """``op`` of one operand; NULL gives NULL."""
     fa = compile_condition(a)
     return lambda r, s: None if (v := fa(r, s)) is None else op(v)
 
 
-def _strict2(op: Callable[[Value, Value], Value], a: Expr, b: Expr) -> Evaluator:
+def _strict2(op: Callable[[Value, Value], Value], a: ir.Expr, b: ir.Expr) -> Evaluator:
     """``op`` of two operands; NULL in either gives NULL."""
     fa, fb = compile_condition(a), compile_condition(b)
     return lambda r, s: None if (v := fa(r, s)) is None or (w := fb(r, s)) is None else op(v, w)

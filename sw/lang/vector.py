@@ -16,28 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from . import ir
 from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
-from .ir import (
-    Abs,
-    And,
-    Arith,
-    BitCount,
-    Case,
-    Cast,
-    Cmp,
-    Col,
-    Expr,
-    Extreme,
-    IsNull,
-    Isqrt,
-    Lit,
-    Neg,
-    Not,
-    Or,
-    StartsWith,
-    Step,
-    Within,
-)
 from .traversal import columns
 from .types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 
@@ -47,60 +27,60 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 
-def evaluate(e: Expr, table: pa.Table) -> Vector:
+def evaluate(e: ir.Expr, table: pa.Table) -> Vector:
     """The values of ``e``, an expression over one stream, for every row of that stream's ``table``."""
     return evaluate_columns(e, {c: column(table.column(c.name)) for c in columns(e)}, table.num_rows)
 
 
-def evaluate_columns(e: Expr, table: Mapping[Col, Vector], n: int) -> Vector:
+def evaluate_columns(e: ir.Expr, table: Mapping[ir.Col, Vector], n: int) -> Vector:
     """The values of ``e``, with those of its columns given as `column` has them, (n,) each, perhaps of both streams."""
     match e:
-        case Col():
+        case ir.Col():
             return typed(e, table[e])
-        case Lit():
+        case ir.Lit():
             return _literal(e, n)
-        case IsNull():
+        case ir.IsNull():
             return Vector(~evaluate_columns(e.a, table, n).valid, np.ones(n, np.bool_))
     args = [evaluate_columns(a, table, n) for a in e.children]
     match e:
-        case Neg():
+        case ir.Neg():
             return Vector(-_room(args[0], 1).values, args[0].valid, args[0].denominator)
-        case Abs():
+        case ir.Abs():
             return Vector(np.abs(_room(args[0], 1).values), args[0].valid, args[0].denominator)
-        case Cast():
+        case ir.Cast():
             return _cast(e, args[0])
-        case Arith():
+        case ir.Arith():
             return _arith(e, *args)
-        case Cmp():
+        case ir.Cmp():
             a, b = _aligned(args) if not isinstance(e.a.type, Float) else args
             return Vector(_compared(e.op, a.values, b.values, isinstance(e.a.type, Float)), a.valid & b.valid)
-        case And() | Or():
-            return _junction(isinstance(e, Or), args)
-        case Not():
+        case ir.And() | ir.Or():
+            return _junction(isinstance(e, ir.Or), args)
+        case ir.Not():
             return Vector(~args[0].values, args[0].valid)
-        case Case():
+        case ir.Case():
             return _case(args)
-        case Extreme():
+        case ir.Extreme():
             return _extreme(e, args)
-        case StartsWith():
+        case ir.StartsWith():
             starts = np.array([v.startswith(e.prefix) for v in args[0].values], np.bool_)
             return Vector(starts, args[0].valid)
-        case BitCount():
+        case ir.BitCount():
             return _bit_count(e, args[0])
-        case Step():
+        case ir.Step():
             end = args[0].values.dtype.type(np.inf if e.up else -np.inf)
             return Vector(np.where(np.isnan(args[0].values), end, np.nextafter(args[0].values, end)), args[0].valid)
-        case Within():
+        case ir.Within():
             inside = (args[0].values >= e.low) & (args[0].values <= e.high)  # a column's values are those of its range
             return Vector(args[0].values, args[0].valid & inside.astype(np.bool_), args[0].denominator)
-        case Isqrt():
+        case ir.Isqrt():
             whole = args[0].values // args[0].denominator
             roots = [math.isqrt(v) if v >= 0 else -1 for v in whole.tolist()]
             return narrowed(np.array(roots, object), args[0].valid)
     raise TypeError(f"not an IR node: {e!r}")
 
 
-def constant(e: Expr) -> Any:
+def constant(e: ir.Expr) -> Any:
     """The value of an expression without columns; None for NULL."""
     v = evaluate(e, pa.table({"row": pa.array([0])}))
     if not v.valid[0]:
@@ -127,7 +107,7 @@ def _aligned(args: Sequence[Vector]) -> list[Vector]:
     return out
 
 
-def _literal(e: Lit, n: int) -> Vector:
+def _literal(e: ir.Lit, n: int) -> Vector:
     valid = np.full(n, e.value is not None)
     value = e.value
     if isinstance(e.type, Float):
@@ -147,7 +127,7 @@ def _dtype(t: Float) -> type[np.float32] | type[np.float64]:
     return np.float32 if t.bits == 32 else np.float64
 
 
-def _cast(e: Cast, a: Vector) -> Vector:
+def _cast(e: ir.Cast, a: Vector) -> Vector:
     if isinstance(e.type, Float):
         with np.errstate(over="ignore"):  # IEEE 754 rounds what is too large to infinity
             return Vector(_floats(a).astype(_dtype(e.type)), a.valid)
@@ -181,7 +161,7 @@ _FLOAT_ARITH: dict[str, Callable[[Any, Any], Any]] = {
 _BITS: dict[str, Callable[[Any, Any], Any]] = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
 
 
-def _arith(e: Arith, a: Vector, b: Vector) -> Vector:
+def _arith(e: ir.Arith, a: Vector, b: Vector) -> Vector:
     valid = a.valid & b.valid
     if isinstance(e.type, Float):
         with np.errstate(all="ignore"):  # IEEE 754: overflow gives infinity, inf − inf gives NaN, and so it stays
@@ -226,7 +206,7 @@ def _division(op: str, x: Array, y: Array, valid: Mask, denominator: int) -> Vec
     return Vector(quotient, valid) if op in ("div", "//") else Vector(remainder, valid, denominator)
 
 
-def _bit_count(e: BitCount, a: Vector) -> Vector:
+def _bit_count(e: ir.BitCount, a: Vector) -> Vector:
     assert isinstance(e.a.type, Int)
     bits = e.a.type.bits
     if a.values.dtype == object:
@@ -266,7 +246,7 @@ def _case(args: list[Vector]) -> Vector:
     return Vector(values, valid, otherwise.denominator)
 
 
-def _extreme(e: Extreme, args: list[Vector]) -> Vector:
+def _extreme(e: ir.Extreme, args: list[Vector]) -> Vector:
     is_float = isinstance(e.type, Float)
     first, *others = args if is_float else _aligned(args)
     values, valid = first.values, first.valid
