@@ -65,9 +65,9 @@ def test_readme_python(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, object] = {}
     for code in (b for b in blocks("python") if "splitjoin.spark" not in b):
         exec(code, names)
-    assert names["found"].num_rows == 1  # type: ignore[attr-defined]
+    assert names["found"].num_rows == 1  # type: ignore[attr-defined]  # exec gives objects
     assert names["result"] == names["same"]
-    assert names["result"].num_rows == 2  # type: ignore[attr-defined]
+    assert names["result"].num_rows == 2  # type: ignore[attr-defined]  # exec gives objects
 
 
 def test_readme_commands(tmp_path: Path) -> None:

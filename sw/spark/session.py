@@ -89,6 +89,6 @@ def local_session(name: str, *, cores: int | None = None, log: Path | None = Non
     else:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as file:  # the JVM and the Python workers that it starts inherit it
-            gateway = launch_gateway(conf, popen_kwargs={"stderr": file})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(conf, popen_kwargs={"stderr": file})  # type: ignore[no-untyped-call]  # untyped
         context = SparkContext(conf=conf, gateway=gateway)
     return SparkSession(context)

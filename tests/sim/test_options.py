@@ -75,7 +75,8 @@ def test_patience(value: Any) -> None:
 def test_configuration_takes_ints_only() -> None:
     for keys, time_bits in (((8.0,), 0), ((8,), 32.0), ((8,), 1), ((True,), 0)):
         with pytest.raises(UnsupportedError):
-            Configuration(keys_r=keys, keys_s=(8,), tests=((0, 0),), tree=0, time_bits=time_bits)  # type: ignore[arg-type]
+            Configuration(keys_r=keys, time_bits=time_bits,  # type: ignore[arg-type]  # wrong on purpose
+                          keys_s=(8,), tests=((0, 0),), tree=0)
 
 
 def test_a_session_that_does_not_start_closes_its_transport(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ WRONG = {
 def test_errors_are_one_paragraph(folder: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
     code, arguments, said = WRONG[case]
     more = arguments.pop("more", ()) if "more" in (arguments := dict(arguments)) else ()
-    assert join(*more, **arguments) == code  # type: ignore[arg-type]
+    assert join(*more, **arguments) == code  # type: ignore[arg-type]  # all are text
     printed = capsys.readouterr()
     assert printed.err.startswith("splitjoin: ")
     assert said in printed.err

@@ -153,7 +153,7 @@ def test_more_of_everything_costs_more() -> None:
     small = circuit(SMALL)
     for more in ({"cores": 3}, {"lanes": 2}, {"probes": 2}, {"capacity": 1024}, {"time_bits": 64},
                  {"keys_r": (16,)}, {"region_counters": True}):
-        large = circuit(replace(SMALL, **more))  # type: ignore[arg-type]
+        large = circuit(replace(SMALL, **more))  # type: ignore[arg-type]  # fields of any type
         assert large.total.lut > small.total.lut, more
         assert large.total.ff > small.total.ff, more
     assert circuit(replace(SMALL, cores=3)).comparisons == 6
@@ -207,7 +207,7 @@ def test_wider_indexes_cost_more() -> None:
     for config, more in ((HASH, {"keys_s": (32,)}), (HASH, {"capacity": 1024}), (BUCKETS, {"capacity": 4096}),
                          (replace(BUCKETS, index=(0,)), {"index": (0, 1)})):
         small, large = (sum(region(c, "s", "ecp5").values(), Cells())
-                        for c in (config, replace(config, **more)))  # type: ignore[arg-type]
+                        for c in (config, replace(config, **more)))  # type: ignore[arg-type]  # fields of any type
         assert large.lut > small.lut, more
         assert large.ff > small.ff, more
 

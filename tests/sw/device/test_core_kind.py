@@ -28,7 +28,8 @@ def query_of(on: str, r: pa.Table | None = None, s: pa.Table | None = None) -> Q
 def chosen(on: str, **options: object) -> tuple[str, int]:
     """The kind of core, and how many tests its index goes by."""
     query = query_of(on)
-    config = configure(query, make_plan(query.predicate), **({"cores": 4} | options))  # type: ignore[arg-type]
+    options = {"cores": 4, **options}
+    config = configure(query, make_plan(query.predicate), **options)  # type: ignore[arg-type]  # of any type
     return config.core, len(config.index)
 
 
@@ -89,7 +90,7 @@ def test_wrong_options(options: dict[str, object], said: str) -> None:
     ("r.x = s.a", {"cores": 64}, "cores       scan; an index does not pay below 256 tuples a core"),
     ("r.x < s.a", {}, "cores       scan; T0: an interval may hold all keys")])
 def test_explain_says_which_and_why(on: str, options: dict[str, int], said: str) -> None:
-    assert said in explain(query_of(on), **options).splitlines()  # type: ignore[arg-type]
+    assert said in explain(query_of(on), **options).splitlines()  # type: ignore[arg-type]  # of any type
 
 
 def encoder_of(on: str, r: pa.Table, s: pa.Table) -> tuple[Encoder, Query]:

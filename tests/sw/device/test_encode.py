@@ -99,7 +99,7 @@ def test_floats_to_the_last_bit(on: str, wide: bool) -> None:
 @given(st.sampled_from([32, 64]), st.sampled_from(["<=", "<", ">=", ">", "=", "<>"]), st.data())
 def test_float_bands_wherever_the_guess_lands(width: int, op: str, data: st.DataObject) -> None:
     type_ = pa.float32() if width == 32 else pa.float64()
-    some = st.lists(st.floats(width=width), min_size=1, max_size=6)  # type: ignore[arg-type]
+    some = st.lists(st.floats(width=width), min_size=1, max_size=6)  # type: ignore[arg-type]  # 32 or 64
     constant = data.draw(st.floats(-1e6, 1e6, width=32).map(lambda v: f"{v:.6f}"))
     left = data.draw(st.sampled_from(["abs(r.y - s.b)", "r.y + s.b", "3 * (s.b - r.y) - 0.5", "-0.1 * r.y - s.b"]))
     r, s = data.draw(some), data.draw(some)

@@ -207,7 +207,8 @@ def test_refusals() -> None:
     refused(InputError, "source r[0] is closed and takes no more; add a new one", lambda: r.push(table([])))
     refused(InputError, "source r[0] is closed and takes no more; add a new one", lambda: r.heartbeat(4))
     refused(InputError, "stream s has no source 0; it has 0", lambda: gate.remove("s", 0))
-    refused(InputError, "a stream must be 'r' or 's', not 'q'", lambda: gate.add("q"))  # type: ignore[arg-type]
+    refused(InputError, "a stream must be 'r' or 's', not 'q'",
+            lambda: gate.add("q"))  # type: ignore[arg-type]  # wrong on purpose
     gate.finish("r")
     refused(InputError, "stream r is finished and takes no more sources", lambda: gate.add("r"))
     s = gate.add("s")
@@ -287,4 +288,4 @@ def test_wrong_lateness(type_: pa.DataType, lateness: int | str, reason: str) ->
 
 def test_lateness_must_be_a_number_or_a_text() -> None:
     refused(WindowError, "lateness must be a whole number or a text such as '5 SECONDS', not 1.5",
-            lambda: ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=1.5))  # type: ignore[arg-type]
+            lambda: ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=1.5))  # type: ignore[arg-type]  # wrong on purpose

@@ -39,7 +39,8 @@ def test_a_last_bit_either_side(db: Any, bits: int, shape: str, op: str, probe: 
     dtype: Any = np.float32 if bits == 32 else np.float64
     arrow = pa.float32() if bits == 32 else pa.float64()
     constant = data.draw(st.floats(-1e6, 1e6, width=32).map(lambda v: float(f"{v:.6f}")))
-    probes = np.array(data.draw(st.lists(st.floats(width=bits, allow_nan=False), min_size=1, max_size=4)), dtype)  # type: ignore[arg-type]
+    some = st.floats(width=bits, allow_nan=False)  # type: ignore[arg-type]  # 32 or 64
+    probes = np.array(data.draw(st.lists(some, min_size=1, max_size=4)), dtype)
     schemas = [Schema.from_arrow(side, pa.schema([(name, arrow)])) for side, name in (("r", "y"), ("s", "b"))]
     # In a comparison, a float32 meets a literal as float64.
     plan = make_plan(Query.make(*schemas, on=f"{shape} {op} {constant!r}", window="ROWS 1").predicate)

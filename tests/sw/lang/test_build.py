@@ -1,4 +1,5 @@
 import datetime as dt
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -84,7 +85,7 @@ def test_types_of_differences(a: Expr, b: Expr, type_: Type) -> None:
 ])
 def test_sums_that_are_refused(op: str, a: Expr, b: Expr, message: str) -> None:
     with pytest.raises(PredicateError, match=message):
-        arith(op, a, b, "here")  # type: ignore[arg-type]
+        arith(op, a, b, "here")  # type: ignore[arg-type]  # an ArithOp
 
 
 def test_products_are_exact() -> None:
@@ -111,8 +112,8 @@ def test_both_sides_of_a_comparison_have_one_type(a: Expr, b: Expr, type_: Type 
 @pytest.mark.parametrize(("op", "flipped"), [("<", ">"), ("<=", ">="), (">", "<"), (">=", "<="), ("=", "="),
 ("<>", "<>")])
 def test_a_literal_stands_on_the_right(op: str, flipped: str) -> None:
-    assert compare(op, num(5), r["i8"], "") == compare(flipped, r["i8"], num(5), "")  # type: ignore[arg-type]
-    assert text(compare(op, num(5), num(6), "")) == f"(5 {op} 6)"  # type: ignore[arg-type]
+    assert compare(op, num(5), r["i8"], "") == compare(flipped, r["i8"], num(5), "")  # type: ignore[arg-type]  # CmpOps
+    assert text(compare(op, num(5), num(6), "")) == f"(5 {op} 6)"  # type: ignore[arg-type]  # a CmpOp
 
 
 @pytest.mark.parametrize(("op", "a", "b", "message"), [
@@ -128,7 +129,7 @@ def test_a_literal_stands_on_the_right(op: str, flipped: str) -> None:
 ])
 def test_comparisons_that_are_refused(op: str, a: Expr, b: Expr, message: str) -> None:
     with pytest.raises(PredicateError, match=message):
-        compare(op, a, b, "here")  # type: ignore[arg-type]
+        compare(op, a, b, "here")  # type: ignore[arg-type]  # a CmpOp
 
 
 def test_null_takes_the_type_of_the_other_side() -> None:
@@ -150,9 +151,9 @@ def test_conditions() -> None:
 
 @pytest.mark.parametrize("make", [lambda e: not_(e, "here"), lambda e: and_([r["b"], e], "here"),
                                   lambda e: or_([e, r["b"]], "here"), lambda e: condition(e, "here")])
-def test_what_is_not_a_condition(make: object) -> None:
+def test_what_is_not_a_condition(make: Callable[[Expr], Expr]) -> None:
     with pytest.raises(PredicateError, match=r"'here': a condition \(true or false\) is needed here, but r.i8"):
-        make(r["i8"])  # type: ignore[operator]
+        make(r["i8"])
 
 
 def test_negation_and_absolute_value() -> None:
@@ -174,7 +175,7 @@ def test_negation_and_absolute_value() -> None:
     ("+", num(dt.datetime(1970, 1, 1)), HOUR, Lit(Timestamp("s"), 3600)),
 ])
 def test_arithmetic_on_literals_gives_a_literal(op: str, a: Lit, b: Lit, folded: Lit) -> None:
-    assert arith(op, a, b, "") == folded  # type: ignore[arg-type]
+    assert arith(op, a, b, "") == folded  # type: ignore[arg-type]  # an ArithOp
 
 
 def test_a_literal_does_not_make_a_unit_finer_for_nothing() -> None:

@@ -80,8 +80,8 @@ class Typed(TypedDict):
 def test_all_kinds_of_classes_and_types() -> None:
     @splitjoin.predicate
     def on(r: Named, s: Typed) -> Any:
-        return (r.b.starts_with(b"a") & s["t"].is_null() & s["ok"] & (r.d > 1.5)  # type: ignore[attr-defined,union-attr]
-                & (s["l"] > timedelta(seconds=1)))
+        return (r.b.starts_with(b"a") & s["t"].is_null()  # type: ignore[attr-defined,union-attr]  # of columns
+                & s["ok"] & (r.d > 1.5) & (s["l"] > timedelta(seconds=1)))
 
     r = Schema.from_arrow("r", pa.schema([("b", pa.binary(3)), ("d", pa.decimal128(5, 1))]))
     s = Schema.from_arrow("s", pa.schema([("t", pa.timestamp("s")), ("l", pa.duration("ms")), ("ok", pa.bool_())]))
@@ -139,7 +139,7 @@ def test_the_example_of_the_page() -> None:
 
 
 def test_annotations_must_be_known() -> None:
-    def near(r: "Unknown", s: Any) -> Any:  # type: ignore[name-defined]  # noqa: F821
+    def near(r: "Unknown", s: Any) -> Any:  # type: ignore[name-defined]  # noqa: F821  # unknown on purpose
         return r.x == s.x
 
     with pytest.raises(PredicateError, match="annotations of near must be known where it is defined: name 'Unknown'"):

@@ -200,7 +200,7 @@ def test_column_errors(fn: Callable[[Any, Any], Any], message: str) -> None:
 
 def test_what_is_not_a_condition_at_all() -> None:
     with pytest.raises(PredicateError, match=r"on must be an SQL text, a function .* or a Spark Column, not int"):
-        predicate(5, R, S)  # type: ignore[arg-type]
+        predicate(5, R, S)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_columns_may_have_the_names_of_methods() -> None:

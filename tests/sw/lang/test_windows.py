@@ -61,7 +61,7 @@ def test_numbers_that_are_too_long(text: str) -> None:
 
 def test_a_window_must_be_a_text() -> None:
     with pytest.raises(WindowError, match="a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', not 5"):
-        parse_window(5)  # type: ignore[arg-type]
+        parse_window(5)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize("spec", [("ROWS 1", "ROWS 2"), ["ROWS 1", "ROWS 2"], {"r": "ROWS 1", "s": "ROWS 2"}])

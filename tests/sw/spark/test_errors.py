@@ -83,7 +83,7 @@ def test_what_is_not_a_batch_dataframe(spark: SparkSession, left: DataFrame) -> 
     with pytest.raises(UnsupportedError, match="right is a streaming DataFrame, and streaming is not there yet"):
         stream_join(left, stream, **QUERY)
     with pytest.raises(InputError, match="left must be a Spark DataFrame, not list; splitjoin"):
-        stream_join([(1, 2)], left, **QUERY)  # type: ignore[arg-type]
+        stream_join([(1, 2)], left, **QUERY)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.usefixtures("no_jobs")

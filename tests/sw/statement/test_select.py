@@ -301,4 +301,4 @@ def test_wrong_arguments(given: dict[str, Any], said: str) -> None:
 
 def test_a_statement_must_be_a_text() -> None:
     with pytest.raises(InputError, match="a statement must be a text, not int"):
-        splitjoin.sql(5, r=R, s=S, window="ROWS 3")  # type: ignore[arg-type]
+        splitjoin.sql(5, r=R, s=S, window="ROWS 3")  # type: ignore[arg-type]  # wrong on purpose

@@ -327,7 +327,7 @@ def test_overflow_names_the_row_of_the_stream() -> None:
                     raise WindowOverflow("r", 2, 2)
                 push(arrivals)
 
-            session.push = limited  # type: ignore[method-assign]
+            session.push = limited  # type: ignore[method-assign]  # of this session only
             return session
 
     with StreamJoin(query(window="RANGE 5"), Overflowing(), limit=None) as session:

@@ -124,7 +124,7 @@ def test_all_a_session_knows_travels() -> None:
                 lambda: two.source_at("r", 1).push(R.empty_table()))
         refused(InputError, "stream r has no source 2; it has 2", lambda: two.source_at("r", 2))
         refused(InputError, "a stream must be 'r' or 's', not 'x'",
-                lambda: two.source_at("x", 2))  # type: ignore[arg-type]
+                lambda: two.source_at("x", 2))  # type: ignore[arg-type]  # wrong on purpose
         two.push_r(pa.table({"ts": [7], "x": [0]}, schema=R))
         assert two.late_r()["ts"].to_pylist() == [7]
         rows = two.flush()
@@ -249,10 +249,10 @@ def test_growing() -> None:
 def test_what_open_refuses() -> None:
     made = query()
     refused(InputError, "when_full must be 'raise' or 'block', not 'drop'",
-            lambda: splitjoin.open(made, when_full="drop"))  # type: ignore[arg-type]
+            lambda: splitjoin.open(made, when_full="drop"))  # type: ignore[arg-type]  # wrong on purpose
     refused(InputError, "a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, "
             "or a Select, as splitjoin.sql makes it of schemas, not 5",
-            lambda: splitjoin.open(5))  # type: ignore[arg-type]
+            lambda: splitjoin.open(5))  # type: ignore[arg-type]  # wrong on purpose
     refused(SchemaError, "select must name at least one column", lambda: splitjoin.open(made, select=[]))
     refused(InputError, "a lateness needs a query with a time column; without one, tuples arrive as they are pushed",
             lambda: splitjoin.open(query(window="ROWS 5", time=None), lateness=4))
@@ -268,7 +268,7 @@ def test_what_open_refuses() -> None:
                 "pushed", lambda: session.heartbeat(5))
         refused(InputError, "poll_items needs a session opened with punctuation=True", session.poll_items)
         refused(InputError, "a stream must be 'r' or 's', not 'q'",
-                lambda: session.source("q"))  # type: ignore[arg-type]
+                lambda: session.source("q"))  # type: ignore[arg-type]  # wrong on purpose
     strict = splitjoin.query(pa.schema([R.field("ts"), pa.field("x", pa.int32(), nullable=False)]), S, **WINDOW)
     with splitjoin.open(strict, "golden") as session:
         refused(InputError, "column r.x must not hold NULL, as the query's schema says, but a batch has one; declare "

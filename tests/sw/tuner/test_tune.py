@@ -37,9 +37,10 @@ def test_the_fastest_circuit_fits() -> None:
     assert found.design.fits
     assert max(found.design.shares.values()) > 0.8
     assert found.design.config.window_capacity >= 4096
-    assert PysimDevice(**found.options).configuration(query()) == found.design.config  # type: ignore[arg-type]
+    device = PysimDevice(**found.options)  # type: ignore[arg-type]  # options of any type
+    assert device.configuration(query()) == found.design.config
     for wish in ({"cores": 1}, {"lanes": 1}, {"probes": 1}):
-        fixed = tune(query(), core="scan", **wish)  # type: ignore[arg-type]
+        fixed = tune(query(), core="scan", **wish)  # type: ignore[arg-type]  # of any type
         assert fixed.met
         assert fixed.options.items() >= wish.items()
         assert fixed.tuples_per_s <= found.tuples_per_s
@@ -57,7 +58,8 @@ def test_the_kind_of_core_is_chosen_by_what_it_brings(kind: str, on: str) -> Non
     assert found.kind_reason == "of all kinds the fastest"
     assert found.design.config.index == (0,)
     assert found.options["core"] == kind
-    assert PysimDevice(**found.options).configuration(large) == found.design.config  # type: ignore[arg-type]
+    device = PysimDevice(**found.options)  # type: ignore[arg-type]  # options of any type
+    assert device.configuration(large) == found.design.config
     scan = found.others["scan"]
     assert scan is not None
     assert scan.rate < found.tuples_per_s
@@ -128,7 +130,7 @@ def test_a_wished_latency_is_kept_behind_a_pass() -> None:
 ])
 def test_what_cannot_be_had_gets_the_nearest_circuit_and_what_binds(wish: dict[str, float], missed: str,
                                                                      binding: str) -> None:
-    found = tune(query("ROWS 2048"), core="scan", **wish)  # type: ignore[arg-type]
+    found = tune(query("ROWS 2048"), core="scan", **wish)  # type: ignore[arg-type]  # of any type
     assert not found.met
     assert found.design.fits
     assert set(found.misses) <= set(missed.split("|"))
@@ -155,7 +157,7 @@ def test_range_windows_hold_what_arrives_in_them() -> None:
     for wrong in (0, (1, 0), (1, 2, 3), "10"):
         with pytest.raises(splitjoin.WindowError, match="window_tuples must be a number of tuples from 1, or one for R "
                                                         "and one for S, not "):
-            tune(query("RANGE 500", time="n"), window_tuples=wrong)  # type: ignore[arg-type]
+            tune(query("RANGE 500", time="n"), window_tuples=wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_windows_of_different_lengths() -> None:
@@ -186,7 +188,7 @@ def test_windows_of_different_lengths() -> None:
 ])
 def test_wrong_arguments(options: dict[str, float], said: str) -> None:
     with pytest.raises(splitjoin.SplitJoinError, match=re.escape(said)):
-        tune(query(), **options)  # type: ignore[arg-type]
+        tune(query(), **options)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_order_inner_takes_no_batches() -> None:
@@ -262,7 +264,7 @@ def test_cycles_of_expiry_by_time(cores: int) -> None:
         before = session.counters()["cycles"]
         session.push(arrivals(asked, r.slice(window), s.slice(window)))
         cycles = session.counters()["cycles"] - before
-        config = session.config  # type: ignore[attr-defined]
+        config = session.config  # type: ignore[attr-defined]  # a CircuitSession
     assert config.time_bits
     assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window, window)), rel=0.15)
     assert cycles / (2 * count) > cycles_a_tuple(replace(config, time_bits=0), Load(window, window)) + 0.5
@@ -293,7 +295,7 @@ def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, win
         before = session.counters()["cycles"]
         session.push(arrivals(asked, r.slice(window), s.slice(window)))
         cycles = session.counters()["cycles"] - before
-        config = session.config  # type: ignore[attr-defined]
+        config = session.config  # type: ignore[attr-defined]  # a CircuitSession
     assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window, window)), rel=0.2)
 
 
@@ -306,7 +308,7 @@ def test_latency_is_that_of_simulation() -> None:
         session.push(arrivals(asked, r, s))
         session.flush()
         found = session.latencies()
-        built = session.config  # type: ignore[attr-defined]
+        built = session.config  # type: ignore[attr-defined]  # a CircuitSession
     assert found is not None
     measured = sorted(found[-12:].tolist())[6]
     assert measured == pytest.approx(latency_cycles(built, Load(window, window)), abs=4)

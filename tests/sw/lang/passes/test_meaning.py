@@ -148,7 +148,8 @@ def test_narrowed_ranges(on: str) -> None:
     some: list[Any] = [None, *range(-1, 11), 127, -128]
     r = pa.table({"x": pa.array(some, pa.int8()), "y": pa.array(some[::-1], pa.int8())})
     s = pa.table({"a": pa.array(some, pa.int8()), "b": pa.array(some[3:] + some[:3], pa.int8())})
-    case = Scenario(r, s, type("On", (), {"sql": on})(), None, None, "total")  # type: ignore[arg-type]
+    condition = type("On", (), {"sql": on})()
+    case = Scenario(r, s, condition, None, None, "total")  # type: ignore[arg-type]  # has all of a condition it needs
     pairs = Pairs(case)
     assert isinstance(pairs.condition, And)
     made = narrow(pairs.condition.args)
