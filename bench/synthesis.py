@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from record import Recorder
 from splitjoin.boards.flow import ecp5, ultrascale
-from splitjoin.boards.flow.design import core_design, part_design, whole_design
+from splitjoin.boards.flow.design import Design, core_design, part_design, whole_design
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.hls.matcher import Matcher
 
@@ -27,7 +27,9 @@ WHOLE = ((8, 1, 4), (3, 8, 8))
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
 BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, of TRELLIS_FF, "
            "of DP16KD")
-BY_NEXTPNR = "nextpnr-ecp5, default router, seed 1, LFE5U-85F speed grade 6"
+#: Seeds of placement for a single core: the clock is that of the best.
+SEEDS = (1, 2, 3, 4)
+BY_NEXTPNR = "nextpnr-ecp5, timing weight 25, default router, LFE5U-85F speed grade 6"
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
 
 
@@ -62,10 +64,17 @@ def core(out: Recorder, lanes: int, probes: int) -> None:
 
 def routed_core(out: Recorder, lanes: int, probes: int) -> None:
     """The clock of that core."""
-    routed = ecp5.route(core_design(band(lanes=lanes, probes=probes), "ecp5"))
-    out.add("ecp5_mhz", routed.mhz, "MHz", _core(lanes, probes), f"{BY_NEXTPNR}: clock, core alone")
-    out.add("ecp5_peak_gcmps", 2 * lanes * probes * routed.mhz / 1000, "Gcmp/s", _core(lanes, probes),
+    mhz, how = best_clock(core_design(band(lanes=lanes, probes=probes), "ecp5"))
+    out.add("ecp5_mhz", mhz, "MHz", _core(lanes, probes), how)
+    out.add("ecp5_peak_gcmps", 2 * lanes * probes * mhz / 1000, "Gcmp/s", _core(lanes, probes),
             "regions × lanes × probes × ecp5_mhz")
+
+
+def best_clock(design: Design) -> tuple[float, str]:
+    """The best clock of a core over `SEEDS`, and how it was measured."""
+    found = [ecp5.route(design, seed=seed).mhz for seed in SEEDS]
+    return max(found), (f"{BY_NEXTPNR}: clock, core alone; the best of seeds {', '.join(map(str, SEEDS))}, which gave "
+                        f"{', '.join(f'{mhz:.1f}' for mhz in found)}")
 
 
 def indexed(kind: str) -> tuple[Configuration, dict[str, object]]:
@@ -86,8 +95,8 @@ def indexed_core(out: Recorder, kind: str) -> None:
 def routed_indexed_core(out: Recorder, kind: str) -> None:
     """The clock of that core."""
     config, what = indexed(kind)
-    out.add("ecp5_index_mhz", ecp5.route(core_design(config, "ecp5")).mhz, "MHz", what,
-            f"{BY_NEXTPNR}: clock, core alone")
+    mhz, how = best_clock(core_design(config, "ecp5"))
+    out.add("ecp5_index_mhz", mhz, "MHz", what, how)
 
 
 def _core(lanes: int, probes: int) -> dict[str, object]:
@@ -104,7 +113,7 @@ def whole(out: Recorder, cores: int, lanes: int, probes: int) -> None:
     out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{BY_NEXTPNR}: LUT4s, with harness")
     out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{BY_NEXTPNR}: DFFs, with harness")
     out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{BY_NEXTPNR}: DP16KD")
-    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{BY_NEXTPNR}: clock, whole circuit")
+    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{BY_NEXTPNR}, seed 1: clock, whole circuit")
     out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
     out.add("route_seconds", routed.seconds, "s", what, "wall clock of placement and routing")
 
