@@ -12,15 +12,14 @@ import pyarrow as pa
 from ..device.api import Device, Items
 from ..device.registry import device as find_device
 from ..errors import BackPressure, DeviceError, InputError, SplitJoinError
-from ..gate import PushOrder, ScaleGate, Source
+from ..gate import Source
 from ..lang.query import Query
 from ..lang.schema import Side
 from ..statement import Select
-from .core import SIDES, Core
+from .core import SIDES
+from .flow import Flow
 from .layout import Layout
 from .limit import Limit
-from .outbox import Outbox
-from .snapshot import Snapshot
 
 __all__ = ["LOOK", "StreamJoin"]
 
@@ -51,17 +50,13 @@ class StreamJoin:
         self._layout = Layout(query, select)
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
-        self._query = query.query if isinstance(query, Select) else query
-        self._lateness = lateness
-        self._limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
+        limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         self._when_full, self._punctuation = when_full, punctuation
         self._lock = Condition(RLock())
         self._blocked = 0
-        self._failure: Exception | None = None
         self._closed = False
-        self._default: dict[Side, int] = {}
-        self._gate, self._outbox, self._core = self._parts(device)
-        _ = self._core.runner  # what the device refuses is refused now
+        self._flow = Flow(query.query if isinstance(query, Select) else query, self._layout, device, lateness, limit,
+                          punctuation)
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,7 +84,7 @@ class StreamJoin:
         _check_stream(stream)
         with self._lock:
             self._check_usable()
-            return Source(self, stream, self._gate.add(stream).index)
+            return Source(self, stream, self._flow.gate.add(stream).index)
 
     def heartbeat(self, time: Any, stream: Side | None = None) -> None:
         """Promise that no source of ``stream`` (None: of both) delivers anything below ``time`` any more.
@@ -101,12 +96,7 @@ class StreamJoin:
             _check_stream(stream)
         with self._lock:
             self._check_usable()
-            for side in SIDES if stream is None else (stream,):
-                if not self._gate.count(side):
-                    self._default_source(side)
-                for index in range(self._gate.count(side)):
-                    if not self._gate.is_closed(side, index):
-                        self._gate.promise(side, index, time)
+            self._flow.heartbeat(time, SIDES if stream is None else (stream,))
             self._work()
 
     def close_r(self) -> None:
@@ -125,14 +115,14 @@ class StreamJoin:
         """The promise of one source; `Source.heartbeat` calls this."""
         with self._lock:
             self._check_usable()
-            self._gate.promise(side, index, time)
+            self._flow.gate.promise(side, index, time)
             self._work()
 
     def remove(self, side: Side, index: int) -> None:
         """Close one source; `Source.close` calls this."""
         with self._lock:
             if not self._closed:
-                self._gate.remove(side, index)
+                self._flow.gate.remove(side, index)
                 self._work()
 
     def poll(self) -> pa.RecordBatch:
@@ -161,9 +151,9 @@ class StreamJoin:
             self._check_usable()
             self._finish(SIDES)
             self._work(everything=True)
-        batch, items = self._outbox.take()
-        if self._outbox.rows:
-            self._outbox.put_back(batch, items)
+        batch, items = self._flow.outbox.take()
+        if self._flow.outbox.rows:
+            self._flow.outbox.put_back(batch, items)
             raise InputError("the remaining rows do not fit one batch of 1 GiB; call close_r() and close_s() instead "
                              "of flush(), and iterate")
         return self._rows(batch, items)
@@ -174,28 +164,28 @@ class StreamJoin:
             batch = self.poll()
             if len(batch):
                 yield batch
-            elif self._outbox.over:
+            elif self._flow.outbox.over:
                 return
             else:
-                self._outbox.wait(LOOK if self.lags else None)
+                self._flow.outbox.wait(LOOK if self.lags else None)
 
     @property
     def lags(self) -> bool:
         """Whether the device may find results by itself, after the push that they belong to."""
-        return self._core.runner.lags
+        return self._flow.core.runner.lags
 
     @property
     def finished(self) -> bool:
         """Whether both streams are closed and all rows have been given out."""
-        return self._outbox.over
+        return self._flow.outbox.over
 
     def late_r(self) -> pa.Table:
         """R's tuples that came too late since the last call, whole, in the order in which they came."""
-        return self._gate.late("r")
+        return self._flow.gate.late("r")
 
     def late_s(self) -> pa.Table:
         """As `late_r`, for S."""
-        return self._gate.late("s")
+        return self._flow.gate.late("s")
 
     def counters(self) -> dict[str, int]:
         """What the session counts, all of it since its beginning:
@@ -206,13 +196,7 @@ class StreamJoin:
         its session began.
         """
         with self._lock:
-            kept = self._core.retained
-            out = {f"tuples_{side}": kept[side].end for side in SIDES}
-            out |= {"rows": self._outbox.total, "unread_rows": self._outbox.rows, "unread_bytes": self._outbox.nbytes}
-            out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
-            out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self._core.restarts}
-            out |= self._gate.counters()
-            return out | {f"device_{name}": n for name, n in self._core.runner.counters().items()}
+            return self._flow.counters()
 
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, on any device: see `restore`.
@@ -223,9 +207,7 @@ class StreamJoin:
         with self._lock:
             if self._closed:
                 raise DeviceError("the session is closed")
-            self._collect()
-            return Snapshot.of(self._query, self._layout.schema, self._gate.lateness, self._punctuation,
-                               self._gate.state(), self._default, self._core, self._outbox).to_bytes()
+            return self._flow.snapshot()
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a session of the same query, taken on any device, instead of what this one knew.
@@ -237,27 +219,14 @@ class StreamJoin:
         with self._lock:
             if self._closed:
                 raise DeviceError("the session is closed")
-            found = Snapshot.from_bytes(snapshot)
-            found.check(self._query, self._layout.schema, self._gate.lateness, self._punctuation)
-            gate, outbox, core = self._parts(self._core.device)
-            try:
-                gate.restore(found.gate())
-                found.fill(self._query, core, outbox)
-            except BaseException:
-                core.close()
-                raise
-            self._core.close()
-            self._gate, self._outbox, self._core, old = gate, outbox, core, self._outbox
-            self._default = found.default
-            self._failure = None
-            old.end()
+            self._flow.restore(snapshot)
             self._lock.notify_all()
 
     def source_at(self, stream: Side, index: int) -> Source:
         """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
         _check_stream(stream)
         with self._lock:
-            self._gate.is_closed(stream, index)
+            self._flow.gate.is_closed(stream, index)
             return Source(self, stream, index)
 
     def restart(self, device: str | Device | None = None, **options: object) -> None:
@@ -268,9 +237,7 @@ class StreamJoin:
         with self._lock:
             if self._closed:
                 raise DeviceError("the session is closed")
-            self._core.restart(self._core.device if device is None else find_device(device, **options))
-            self._failure = None
-            self._outbox.mend()
+            self._flow.restart(self._flow.core.device if device is None else find_device(device, **options))
             self._work()
 
     def close(self) -> None:
@@ -278,8 +245,8 @@ class StreamJoin:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._core.close()
-                self._outbox.end()
+                self._flow.core.close()
+                self._flow.outbox.end()
                 self._lock.notify_all()
 
     def __enter__(self) -> StreamJoin:
@@ -293,7 +260,7 @@ class StreamJoin:
         table = self._layout.batch(side, data)
         with self._lock:
             self._make_room(side, index)
-            self._gate.deliver(side, self._default_source(side) if index is None else index, table)
+            self._flow.gate.deliver(side, self._flow.default_source(side) if index is None else index, table)
             self._work()
 
     def _make_room(self, side: Side, index: int | None) -> None:
@@ -302,8 +269,7 @@ class StreamJoin:
         try:
             while True:
                 self._check_usable()
-                known = self._default.get(side) if index is None else index
-                reason = self._full(side, known)
+                reason = self._flow.full(side, index)
                 if reason is None:
                     return
                 if self._when_full == "raise":
@@ -312,54 +278,24 @@ class StreamJoin:
         finally:
             self._blocked -= 1
 
-    def _full(self, side: Side, index: int | None) -> str | None:
-        limit = self._limit
-        if self._results_full():
-            return (f"{self._outbox.rows} result rows ({self._outbox.nbytes} bytes) were not polled, and the limit is "
-                    f"{limit.rows} rows or {limit.nbytes} bytes; poll first")
-        if limit.waiting is not None and self._gate.waiting >= limit.waiting and self._gate.held_up(side, index):
-            return (f"{self._gate.waiting} tuples wait for {', '.join(self._gate.behind())}, and the limit is "
-                    f"{limit.waiting}; push or heartbeat there, or close it")
-        return None
-
-    def _results_full(self) -> bool:
-        rows, nbytes = self._limit.rows, self._limit.nbytes
-        return (rows is not None and self._outbox.rows >= rows) or (
-            nbytes is not None and self._outbox.nbytes >= nbytes)
-
     def _work(self, everything: bool = False) -> None:
         """Do what can be done now, and let those who wait see."""
         try:
-            self._collect()
-            self._core.run((lambda: False) if everything else self._results_full)
-            self._core.look()
-            if not self._core.inbox:
-                self._core.idle(self._gate.frontier)
-                if self._gate.done:
-                    self._core.end()
-        except Exception as error:
-            self._failure = error
-            self._outbox.fail()
-            raise
+            self._flow.work(everything)
         finally:
             self._lock.notify_all()
-
-    def _collect(self) -> None:
-        arrivals = self._gate.ready()
-        if len(arrivals):
-            self._core.inbox.append(arrivals)
 
     def _poll(self) -> tuple[pa.RecordBatch, Items]:
         if self._closed:
             raise DeviceError("the session is closed")
-        taken = self._outbox.take()
+        taken = self._flow.outbox.take()
         # Whoever holds the lock now works already, and wakes the others when done; but who waits in a push needs us.
         if self._lock.acquire(blocking=self._blocked > 0):
             try:
-                if self._failure is not None:
+                if self._flow.failure is not None:
                     if not len(taken[0]):
-                        raise self._failed()
-                elif not self._closed and not self._core.ended:
+                        raise self._flow.failed()
+                elif not self._closed and not self._flow.core.ended:
                     self._work()
             except SplitJoinError:
                 if not len(taken[0]):
@@ -367,14 +303,14 @@ class StreamJoin:
             finally:
                 self._lock.notify_all()
                 self._lock.release()
-        return taken if len(taken[0]) or len(taken[1]) else self._outbox.take()
+        return taken if len(taken[0]) or len(taken[1]) else self._flow.outbox.take()
 
     def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
         """The result rows for what was taken from the outbox. When they cannot be computed, it goes back there."""
         try:
             return self._layout.rows(found)
         except SplitJoinError:
-            self._outbox.put_back(found, items)
+            self._flow.outbox.put_back(found, items)
             raise
 
     def _close_stream(self, side: Side) -> None:
@@ -385,29 +321,13 @@ class StreamJoin:
 
     def _finish(self, sides: Sequence[Side]) -> None:
         for side in sides:
-            self._gate.finish(side)
-
-    def _default_source(self, side: Side) -> int:
-        if side not in self._default:
-            self._default[side] = self._gate.add(side).index
-        return self._default[side]
+            self._flow.gate.finish(side)
 
     def _check_usable(self) -> None:
         if self._closed:
             raise DeviceError("the session is closed")
-        if self._failure is not None:
-            raise self._failed()
-
-    def _failed(self) -> DeviceError:
-        return DeviceError(f"the device failed: {self._failure!r}; what was pushed is kept: restart() goes on in a "
-                           f"fresh device session, restart('cpu') on another device")
-
-    def _parts(self, device: Device) -> tuple[ScaleGate | PushOrder, Outbox, Core]:
-        layout, limit = self._layout, self._limit
-        outbox = Outbox(layout.schema, self._punctuation)
-        schemas = {side: layout.kept_schema(side) for side in SIDES}
-        return (layout.gate(self._lateness, limit.late), outbox,
-                Core(self._query, device, layout.columns, schemas, outbox, limit.rows))
+        if self._flow.failure is not None:
+            raise self._flow.failed()
 
 
 def _check_stream(stream: str) -> None:

@@ -283,7 +283,7 @@ def test_heartbeats_do_not_pile_up_behind_a_lagging_device() -> None:
         session.push_s(s(1))
         for at in range(2, 200):
             session.heartbeat(at)
-        assert len(session._core._checkpoints) < 4
+        assert len(session._flow.core._checkpoints) < 4
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3])
