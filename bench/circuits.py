@@ -20,7 +20,7 @@ from against import draw, tables
 from band import ON, streams
 from record import Recorder, options_of
 from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.device.circuit import configure
+from splitjoin.device.configure import configure
 from splitjoin.hw.network.tree import levels
 from splitjoin.hw.verilog import to_verilog
 from splitjoin.lang.plan import make_plan

@@ -9,7 +9,7 @@ from record import Recorder
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
 from splitjoin.cost import datapath
-from splitjoin.device.circuit import configure
+from splitjoin.device.configure import configure
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.plan import Plan

@@ -23,7 +23,7 @@ import splitjoin
 from datapath import HOW, LANES, PROBES, bands, figures
 from record import RESULTS, Recorder
 from splitjoin.device.api import PAIR, Items
-from splitjoin.device.circuit import plan_for
+from splitjoin.device.configure import plan_for
 from splitjoin.lang.plan import Plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

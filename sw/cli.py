@@ -11,7 +11,7 @@ from typing import Any
 
 from .cost import FAMILIES
 from .device.api import PAIR, Device
-from .device.circuit import configure, plan_for, settings
+from .device.configure import configure, plan_for, settings
 from .device.registers import REGION_COUNTERS
 from .device.registry import DEVICES, device
 from .device.wire import CORE_KINDS, check_parameters

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .cost.cells import check_family
 from .cost.text import cost_lines
-from .device.circuit import configure, plan_for, settings
+from .device.configure import configure, plan_for, settings
 from .device.core_kind import CoreKind, choose_core
 from .device.wire import Configuration
 from .errors import SplitJoinError

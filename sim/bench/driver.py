@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from splitjoin.arrival import arrivals
 from splitjoin.device.api import STAR, Items
-from splitjoin.device.circuit import configure, settings
+from splitjoin.device.configure import configure, settings
 from splitjoin.device.encode import Encoder, Words
 from splitjoin.device.registers import MAGIC, REGISTERS, register
 from splitjoin.device.registry import device

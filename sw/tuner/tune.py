@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..device.circuit import configure, plan_for, settings
+from ..device.configure import configure, plan_for, settings
 from ..device.wire import CORE_KINDS, Configuration, check_parameters
 from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError
 from ..lang.plan import Plan, make_plan

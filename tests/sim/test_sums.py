@@ -5,7 +5,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from splitjoin.device.circuit import plan_for
+from splitjoin.device.configure import plan_for
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

@@ -4,7 +4,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from splitjoin.device.circuit import plan_for
+from splitjoin.device.configure import plan_for
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin.arrival import arrivals
-from splitjoin.device.circuit import configure
+from splitjoin.device.configure import configure
 from splitjoin.device.encode import Encoder, unpack
 from splitjoin.device.wire import Record, Span
 from splitjoin.errors import UnsupportedError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import arrivals
 from splitjoin.device.api import pairs
-from splitjoin.device.circuit import configure
+from splitjoin.device.configure import configure
 from splitjoin.device.encode import Encoder, decode, pack, unpack
 from splitjoin.device.wire import Configuration, Record, item_record
 from splitjoin.golden import GoldenDevice, GoldenSession
