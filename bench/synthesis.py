@@ -30,6 +30,7 @@ BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C
 #: Seeds of placement for a single core: the clock is that of the best.
 SEEDS = (1, 2, 3, 4)
 BY_NEXTPNR = "nextpnr-ecp5, timing weight 25, default router, LFE5U-85F speed grade 6"
+BY_ROUTER2 = "nextpnr-ecp5, timing weight 25, router2, seed 1, LFE5U-85F speed grade 6"
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
 
 
@@ -108,12 +109,12 @@ def whole(out: Recorder, cores: int, lanes: int, probes: int) -> None:
     config = band(cores=cores, lanes=lanes, probes=probes)
     what = {"part": "whole circuit", "cores": cores, "regions": 2 * cores, "lanes": lanes, "probes": probes}
     comparisons = 2 * cores * lanes * probes
-    routed = ecp5.route(whole_design(config, "ecp5"))
-    out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{BY_NEXTPNR}: LUT4s, with harness")
-    out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{BY_NEXTPNR}: LUT4s, with harness")
-    out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{BY_NEXTPNR}: DFFs, with harness")
-    out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{BY_NEXTPNR}: DP16KD")
-    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{BY_NEXTPNR}, seed 1: clock, whole circuit")
+    routed = ecp5.route(whole_design(config, "ecp5"), router="router2")  # the other one does not come to an end
+    out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{BY_ROUTER2}: LUT4s, with harness")
+    out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{BY_ROUTER2}: LUT4s, with harness")
+    out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{BY_ROUTER2}: DFFs, with harness")
+    out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{BY_ROUTER2}: DP16KD")
+    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{BY_ROUTER2}: clock, whole circuit")
     out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
     out.add("route_seconds", routed.seconds, "s", what, "wall clock of placement and routing")
 

@@ -159,7 +159,9 @@ def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
         (folder / "place.json").write_text(json.dumps({"log": log, "seconds": time.monotonic() - start}))
 
     def make(folder: Path) -> None:
-        (folder / "placed.json").write_bytes((placed / "placed.json").read_bytes())
+        # The router is named in the file too, and that name goes before the option's.
+        text = re.sub('"router": "[a-z0-9]+"', f'"router": "{router}"', (placed / "placed.json").read_text(), count=1)
+        (folder / "placed.json").write_text(text)
         before = json.loads((placed / "place.json").read_text())
         start = time.monotonic()
         NEXTPNR.run([*routing, "--json", "placed.json", "--report", "report.json"], folder)
