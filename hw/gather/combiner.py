@@ -49,7 +49,7 @@ class Combiner(wiring.Component):
         chosen = Signal(2)
         passed = Signal()  # the star that ends its turn passes
         end = Signal()
-        total = Signal()  # a cycle ago: ``may`` starts with nothing
+        in_order = Signal()  # `total` a cycle ago: ``may`` starts with nothing
         item, due = self.o.payload, self.sequence
         can = may & ready
         m.d.comb += [
@@ -61,11 +61,11 @@ class Combiner(wiring.Component):
             right.goes.eq(self.o.ready & (end | chosen[STREAM_S])),
             self.o.valid.eq(can.any() | end),
             passed.eq(self.o.ready & (may & star).any()),
-            due.ready.eq(total & (~may.any() | passed)),
+            due.ready.eq(in_order & (~may.any() | passed)),
         ]
         told = due.valid.replicate(2) & Cat(~due.payload, due.payload)
-        m.d.sync += [total.eq(self.total),
-                     may.eq(Mux(total, Mux(due.ready, told, may & ~passed.replicate(2)), (~self.total).replicate(2)))]
+        m.d.sync += [in_order.eq(self.total),
+                     may.eq(Mux(in_order, Mux(due.ready, told, may), (~self.total).replicate(2)))]
         with m.If(can.any()):
             # Until it is taken it stays on offer, whatever comes on the other side.
             m.d.sync += turn.eq(chosen[STREAM_S] ^ self.o.ready)

@@ -70,7 +70,7 @@ class Merger(wiring.Component):
         for j, queue in enumerate(queues):
             m.submodules[f"queue{j}"] = queue
             wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
-        total = Signal()  # here, as one register for all mergers would be far from most of them
+        total = Signal(name="in_order")  # here, as one register for all mergers would be far from most of them
         m.d.sync += total.eq(self.total)
         pair, bar, part, out = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "out"))
         chosen = Signal(n)  # the input whose pair is on offer

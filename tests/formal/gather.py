@@ -99,7 +99,7 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
     """Those of a merger, and what is known of them."""
     out, bits = h.dut.o, h.dut.bits
     # An empty queue is waited for from the second cycle on; in the first it says nothing.
-    waits = h.inner("total")
+    waits = h.inner("in_order")
     queues = [_Queue(h, f"queue{n}", bits, h.started() & ~h.past(waits, f"waits{n}"))
               for n in range(inputs)]
     slices = Cat(q.kind == ItemKind.SLICE for q in queues)
@@ -127,7 +127,7 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
     settled = h.past(h.started(), "settled")
     h.assume("the order stands", h.dut.total == total)
     h.assume("and for two cycles before the first result", settled | ~Cat(i.valid for i in h.dut.i).any())
-    h.prove("the order is known in time", Mux(h.started(), h.inner("total") == total, ~settled)
+    h.prove("the order is known in time", Mux(h.started(), h.inner("in_order") == total, ~settled)
             & (settled | ~Cat(q.some for q in queues).any()))
     known, turns = [], {}
     for j, k in combinations(range(inputs), 2):
@@ -294,7 +294,7 @@ def combiner() -> Harness:
     h.prove("a turn ends with its star, and only then", ~_taken(turn) | (dut.total & (~told | stars)))
     h.prove("whose turn it may be is what was told", ~h.started() | (
         h.inner("may") == Mux(total, Cat(told & ~whose, told & whose), 0b11)))
-    h.prove("and nothing is before that", (h.started() | ~told) & (h.inner("total") == (total & h.started())))
+    h.prove("and nothing is before that", (h.started() | ~told) & (h.inner("in_order") == (total & h.started())))
     return h
 
 
@@ -309,8 +309,8 @@ _LOOKAHEAD_FAULTS = (
     Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
     Fault("what is picked is inside", Lookahead, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
     Fault("its places and flags agree", Lookahead, "free & self.i.valid", "free"),
-    Fault("what is inside is counted", Lookahead, "came.eq(self.i.valid & room)",
-          "came.eq(self.i.valid & ~has[-2])"),
+    Fault("what is inside is counted", Lookahead, "room.eq(~will[-1])",
+          "room.eq(~will[-2])"),
     Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
     Fault("the first two are shown", Lookahead, "read(stored, third)", "read(stored, behind)"),
 )
@@ -371,6 +371,8 @@ _COMBINER_FAULTS = (
           "item.r.eq(Mux(side, right.item.probe, left.item.probe))"),
     Fault("without total, nothing waits", Combiner, "self.o.valid.eq(can.any() | end)", "self.o.valid.eq(can.any())"),
     Fault("in total order the side is the one whose turn it is", Combiner, "may & ready", "ready"),
+    Fault("whose turn it may be is what was told", Combiner, "due.valid.replicate(2) & ", ""),
+    Fault("and nothing is before that", Combiner, "in_order.eq(self.total)", "in_order.eq(1)"),
     Fault("a turn ends with its star, and only then", Combiner, "(may & star).any()",
           "(may & ready).any()"),
 )

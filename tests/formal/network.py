@@ -162,6 +162,7 @@ _QUEUE_FAULTS = (
     Fault("what is picked is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
     Fault("the level is that of what is inside, and offered", Queue, "push & (after[0] == head)", "push"),
     Fault("the ends are a level apart", Queue, "Mux(then == depth - 1, 0, then + 1)", "then + 1"),
+    Fault("what comes behind the ends is known", Queue, "init=1", "init=0"),
     Fault("the item picked is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )
 
