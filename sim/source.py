@@ -16,8 +16,8 @@ def options(source: str) -> str:
     """Verilator's options for Verilog ``source``: one class, and one set of functions, for all instances of a part.
 
     Verilator schedules the whole circuit and moves logic and constants across the ports of instances, so that each
-    instance gets code of its own. It leaves signals alone that a user may read: so the reset too, of which each instance
-    has a register beside it.
+    instance gets code of its own. It leaves signals alone that a user may read: so the reset too, as each instance has
+    a register of it beside.
     """
     lines = ["`verilator_config"]
     for module in re.findall(rf"^module ({TOP}_\w+)\(", source, re.MULTILINE):
