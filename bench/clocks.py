@@ -16,8 +16,8 @@ from splitjoin.lang.schema import Schema
 
 #: Lanes and probes of the datapaths.
 LANES, PROBES = 1, 2
-HOW = (f"nextpnr-ecp5, default router, seed 1, LFE5U-85F speed grade 6, of the module that holds bounds and compares; "
-       f"{LANES} lane, {PROBES} probes")
+HOW = (f"nextpnr-ecp5, timing weight 25, default router, seed 1, LFE5U-85F speed grade 6, of the module that holds "
+       f"bounds and compares; {LANES} lane, {PROBES} probes")
 _DISTANCE = " + ".join(f"(r.{x} - s.{a}) * (r.{x} - s.{a})" for x, a in ("xa", "yb"))
 _RANGES = " OR ".join(f"(abs(r.x - s.a) <= {n} AND abs(r.y - s.b) <= {90 - n} AND r.z >= s.c + {n})"
                       for n in (1, 10, 20, 30))

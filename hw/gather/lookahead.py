@@ -20,10 +20,10 @@ class Lookahead(wiring.Component):
 
     Ports: ``i``: results. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``,
     ``bar``, ``part``, ``star``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star
-    between slices, another star, END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``out``:
-    there is none, and the queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the row ids of the
-    stored tuples of the first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and
-    cost nothing.
+    between slices, another star, END, or anything but END. It leaves with ``goes``, which needs ``valid``.
+    ``absent``: there is none, and the queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the
+    row ids of the stored tuples of the first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say
+    nothing and cost nothing.
 
     Latency 1 cycle, 1 result a cycle. All but ``item``, which is read from LUT RAM, are registers: what is compared
     stands twice, as a comparison behind a read of LUT RAM would take a fifth of the clock.
@@ -41,7 +41,7 @@ class Lookahead(wiring.Component):
             "kind": Out(ItemKind),
             "pair": Out(1),
             "bar": Out(1),
-            "out": Out(1),
+            "absent": Out(1),
             "part": Out(1),
             "star": Out(1),
             "end": Out(1),
@@ -114,9 +114,8 @@ class Lookahead(wiring.Component):
         come = self.i.valid.replicate(_PLACES)
         m.d.comb += will.eq(Mux(self.goes, Cat(has[1:], 0) | (has & Cat(come[:-1], 0)),
                                 has | (Cat(1, has[:-1]) & come)))
-        m.d.sync += self.out.eq(~will[0] & ~self.awaited)
         m.d.sync += [
-            has.eq(will), room.eq(~will[-1]),
+            has.eq(will), room.eq(~will[-1]), self.absent.eq(~will[0] & ~self.awaited),
             tail.eq(tail + came),
             behind.eq(behind + self.goes), third.eq(third + self.goes),
             *(head.eq(head + self.goes) for head in heads),

@@ -72,7 +72,7 @@ class Merger(wiring.Component):
             wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
         total = Signal(name="in_order")  # here, as one register for all mergers would be far from most of them
         m.d.sync += total.eq(self.total)
-        pair, bar, part, out = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "out"))
+        pair, bar, part, absent = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "absent"))
         chosen = Signal(n)  # the input whose pair is on offer
         barrier = Signal()  # the barriers of all are
 
@@ -105,7 +105,7 @@ class Merger(wiring.Component):
         for j, queue in enumerate(queues):
             m.d.comb += [
                 queue.awaited.eq(total),
-                chosen[j].eq(Cat(pair[j], *(bar[k] | out[k] | first[j, k] for k in range(n) if k != j)).all()),
+                chosen[j].eq(Cat(pair[j], *(bar[k] | absent[k] | first[j, k] for k in range(n) if k != j)).all()),
                 queue.goes.eq(self.o.ready & (chosen[j] | (barrier & (part[j] | ~part.any())))),
             ]
         # Where what is on offer comes from; barriers are all alike. Row ids are wide, so this is to be quick and shares

@@ -64,7 +64,8 @@ class RegisterBlock(wiring.Component):
         groups = range(-(-len(words) // _GROUP))
         word, high = (Array(Signal(32, name=f"{name}{n}", reset_less=True) for n in groups)
                       for name in ("word", "high"))
-        low, behind = Signal(), Signal()  # the address is that of the low word of 64 bits, or of the high one
+        # The address is that of the low word of 64 bits, or of the high one.
+        is_low, is_high = Signal(name="is_low"), Signal(name="is_high")
         for reg in REGISTERS:
             for n in range(reg.bits // 32):
                 at = reg.address + n
@@ -77,13 +78,13 @@ class RegisterBlock(wiring.Component):
                         m.d.sync += words[at].eq(w_data)
         wide = [reg.address for reg in REGISTERS if reg.bits == 64]
         group = Signal(range(len(groups)))
-        m.d.sync += [group.eq(addr[_LOW:]), low.eq(Cat(addr == at for at in wide).any()),
-                     behind.eq(Cat(addr == at + 1 for at in wide).any())]
+        m.d.sync += [group.eq(addr[_LOW:]), is_low.eq(Cat(addr == at for at in wide).any()),
+                     is_high.eq(Cat(addr == at + 1 for at in wide).any())]
         # When the address changes, the old one's word is read twice more: the high word that counts is that of the low
         # word read before these.
         kept = [Signal(32, name=f"kept{n}", reset_less=True) for n in range(_EXTRA + 1)]
-        m.d.sync += self.r_data.eq(Mux(behind, kept[-1], word[group]))
-        with m.If(low):
+        m.d.sync += self.r_data.eq(Mux(is_high, kept[-1], word[group]))
+        with m.If(is_low):
             m.d.sync += [kept[0].eq(high[group]), *(new.eq(old) for new, old in zip(kept[1:], kept, strict=False))]
 
         m.d.comb += self.select.eq(values["select"])

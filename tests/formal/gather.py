@@ -44,9 +44,9 @@ def _narrow() -> Iterator[None]:
 
 
 class _Queue:
-    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``out``: what it says if it is empty."""
+    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``absent``: what it says if it is empty."""
 
-    def __init__(self, h: Harness, path: str, bits: int, out: Value):
+    def __init__(self, h: Harness, path: str, bits: int, absent: Value):
         at = f"{path}." if path else ""
         self.leaves, has, self._head, copy, behind, third, tail, kind = (h.inner(f"{at}{name}") for name in (
             "goes", "has", "head0", "head1", "behind", "third", "tail", "kind"))
@@ -61,7 +61,7 @@ class _Queue:
                       & ((self._head + 1 - behind)[:len(behind)] == 0) & (self._head == copy)
                       & ((self._head + 2 - third)[:len(third)] == 0)
                       & Cat(~here | (age == stored) for age, here, stored in ages).all()
-                      & (h.inner(f"{at}out") == (~self.some & out))
+                      & (h.inner(f"{at}absent") == (~self.some & absent))
                       & (h.inner(f"{at}room") == ~has[-1])
                       & (~self.some | (kind == self.first.kind))
                       & Cat(h.inner(f"{at}{name}") == (self.some & test) for name, test in flags).all())
