@@ -50,7 +50,8 @@ def scan_efficiency(out: Recorder, cores: int, window: int, order: str, lanes: i
                     pattern: str = "alternating") -> None:
     """Comparisons per cycle over their peak, input saturated, in one session from full windows on."""
     device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan")
-    full, count = cores * window, 600
+    # So long that the first and the last pass do not count: they are not saturated.
+    full, count = cores * window, max(600, 20_000 * lanes * probes // window)
     query, before, after = _input(full, count, order, pattern)
     with device.open(query) as session:
         session.push(before)

@@ -11,6 +11,7 @@ from pathlib import Path
 from splitjoin.errors import ToolError
 
 from .design import Design
+from .floorplan import FROM, floorplan
 from .store import cached
 from .tools import NEXTPNR, YOSYS
 
@@ -146,21 +147,32 @@ def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
 
     ``router``: nextpnr's default gives the better clock; ``router2`` is the faster one for large designs.
     """
-    source = netlist(design)
+    source = _planned(design)
     # In one run: from a placement that is read from a file, routing came to a clock lower by a tenth.
     options = [*_DEVICE, *_PLACER, "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(_AIM),
                "--seed", str(seed), "--router", router]
 
     def make(folder: Path) -> None:
-        (folder / "netlist.json").write_bytes(source.read_bytes())
+        (folder / "netlist.json").write_text(source)
         start = time.monotonic()
         log = NEXTPNR.run([*options, "--json", "netlist.json", "--report", "report.json"], folder)
         (folder / "netlist.json").unlink()
         parsed = asdict(parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start))
         (folder / "routed.json").write_text(json.dumps(parsed))
 
-    folder = cached("ecp5-routed", (source.read_text(), *options, NEXTPNR.version), make)
+    folder = cached("ecp5-routed", (source, *options, NEXTPNR.version), make)
     return Routed(**json.loads((folder / "routed.json").read_text()))
+
+
+def _planned(design: Design) -> str:
+    """The mapped netlist; if it is large, with the sites of its block RAMs."""
+    text, size = netlist(design).read_text(), cells(design)[design.top]
+    if max(size.lut4, size.ff) < FROM:
+        return text
+    mapped = json.loads(text)
+    for name, site in floorplan(mapped, design.top).items():
+        mapped["modules"][design.top]["cells"][name]["attributes"]["BEL"] = site
+    return json.dumps(mapped)
 
 
 def parse(log: str, report: dict[str, object], seconds: float) -> Routed:

@@ -51,8 +51,8 @@ class WidthTest:
         for n, at in enumerate(range(0, self._bits, _DIGIT)):
             digit, of = difference[at:at + _DIGIT], self._above >> at & 2**_DIGIT - 1
             top = 2**len(digit) - 1
-            less = _registered(m, f"less{n}_{name}", digit < of) if of and n else Const(0)
-            most = _registered(m, f"most{n}_{name}", digit <= of) if of < top else Const(1)
+            less = _registered(m, f"less{n}_{name}", _below(digit, of, Const(0))) if of and n else Const(0)
+            most = _registered(m, f"most{n}_{name}", _below(digit, of, Const(1))) if of < top else Const(1)
             digits.append((less, most))
         while len(digits) > 1:
             pairs = [(less | most & below, less | most & at_most) for (below, at_most), (less, most) in zip(
@@ -61,7 +61,17 @@ class WidthTest:
         return _registered(m, f"within{name}_digits", digits[0][1]) if self._apart else digits[0][1]
 
 
+def _below(digit: Value, of: int, equal: Const) -> Value:
+    """Whether ``digit`` is less than ``of``, or ``equal`` if it is that. With gates: where Yosys sees a comparison, it
+    makes some of the bits the reset of the register behind it, one for each.
+    """
+    out: Value = equal
+    for n, bit in enumerate(digit):
+        out = ~bit | out if of >> n & 1 else ~bit & out
+    return out
+
+
 def _registered(m: Module, name: str, value: Value) -> Signal:
-    register = Signal(name=name)
+    register = Signal(name=name, reset_less=True)
     m.d.sync += register.eq(value)
     return register
