@@ -1,0 +1,103 @@
+"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain`` and ``tune``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..cost import FAMILIES
+from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
+from ..tuner.options import tune_options
+from .circuits import explain_circuit, propose_circuit, write_circuit
+from .options import circuit_options, query_options, run_options, schema_options
+from .running import run_join, run_sql
+
+__all__ = ["main"]
+
+DONE, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_EPILOG = """\
+conditions  SQL over r and s: + - * abs() = <> < <= > >= BETWEEN AND OR NOT IS NULL, numbers, 'text', DATE '…',
+            INTERVAL '15' MINUTE.  Example: "abs(r.x - s.a) <= 10 AND r.origin <> s.origin"
+windows     "ROWS 4096", "RANGE 15 MINUTES" (timestamps), "RANGE 900" (integer time), "ROWS 100 RANGE 900"
+exit code   0 done; 2 wrong usage (options, condition, columns, window, order); 1 failure (files, data, tools, device)
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    args = _parser().parse_args(arguments)
+    try:
+        run: Any = args.run
+        run(args)
+    except (PredicateError, SchemaError, WindowError, OrderError) as error:
+        return _fail(error, USAGE)
+    except SplitJoinError as error:
+        return _fail(error, FAILURE)
+    except KeyboardInterrupt:
+        print("splitjoin: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return DONE
+
+
+def _fail(error: Exception, code: int) -> int:
+    print(f"splitjoin: {error}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="splitjoin", description="Join unbounded streams under any condition: band, range, theta, equality.",
+        epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    join = _command(commands, "join", "join two tables as streams", run_join)
+    join.add_argument("r", metavar="R", help="stream R: a .parquet or .csv file")
+    join.add_argument("s", metavar="S", help="stream S: a .parquet or .csv file")
+    query_options(join, window_required=True)
+    join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
+    run_options(join)
+    join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
+
+    select = _command(commands, "sql", "run a SELECT over two tables as streams", run_sql)
+    select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
+                                                     "table is R, the second S")
+    select.add_argument("tables", metavar="NAME=FILE", nargs="+",
+                     help="the tables by name: .parquet or .csv files; with --explain also 'ts:int64, x:int32, …'")
+    query_options(select, window_required=False, on=False)
+    run_options(select)
+    select.add_argument("-o", "--output", metavar="OUT", help="the result: a .parquet or .csv file")
+    select.add_argument("--explain", action="store_true", help="run nothing, but say what is done before, in and "
+                                                               "after the join")
+
+    verilog = _command(commands, "verilog", "write the circuit as Verilog, with a JSON sidecar", write_circuit)
+    schema_options(verilog)
+    query_options(verilog, window_required=False)
+    circuit_options(verilog)
+    verilog.add_argument("-o", "--output", metavar="DIR", required=True,
+                         help="folder for splitjoin.v and splitjoin.json; made if it does not exist")
+
+    what = _command(commands, "explain", "say how a condition maps onto circuits, and what is not supported",
+                    explain_circuit)
+    schema_options(what)
+    query_options(what, window_required=False)
+    circuit_options(what)
+    what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
+    what.add_argument("--family", choices=FAMILIES, default="ecp5", help="FPGA family that costs are told for "
+                                                                         "(%(default)s)")
+
+    tuning = _command(commands, "tune", "propose a circuit for a board, and say what to expect of it", propose_circuit)
+    schema_options(tuning)
+    query_options(tuning, window_required=True)
+    tune_options(tuning)
+    return parser
+
+
+def _command(commands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text.capitalize() + ".", epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(run=run)
+    return parser

@@ -1,0 +1,132 @@
+"""The commands that run a join: ``join`` and ``sql``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..device.api import PAIR, Device
+from ..device.registers import REGION_COUNTERS
+from ..device.registry import device
+from ..errors import DeviceError, SchemaError
+from ..files import check_output, read_table, write_table
+from ..join import JoinResult, execute
+from ..lang.order import parse_order
+from ..schema_text import parse_schema
+from ..statement import Select, sql
+from .options import circuit_arguments, pair, window_argument, window_or_default
+
+__all__ = ["run_join", "run_sql"]
+
+
+def run_join(args: argparse.Namespace) -> None:
+    """Write what a join, or ``sql``'s statement, gives of tables, and print what it took."""
+    window, time = window_argument(args), pair(args, "time")
+    output = check_output(args.output)
+    options: dict[str, Any] = circuit_arguments(args)
+    mine = {name: getattr(args, name) for name in ("engine", "threads") if getattr(args, name) is not None}
+    if mine and args.device != "cpu":
+        raise DeviceError(f"the device {args.device!r} has no {', '.join(f'--{name}' for name in mine)}; leave it out, "
+                          f"or choose --device cpu")
+    # The golden model takes a number of cores, which order inner(n) and masks depend on.
+    if (args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner"
+            and args.mask is None):
+        raise DeviceError("the device 'golden' uses --cores for the order inner(n) and --mask only; leave it out, or "
+                          "choose --device sim or pysim")
+    extra = [f"--{name}" for name in options if args.device == "cpu" or (args.device == "golden" and name != "cores")]
+    if extra:
+        raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
+                          f"sim or pysim")
+    options |= mine
+    if args.mask is not None:
+        if args.device == "cpu":
+            raise DeviceError("the device 'cpu' has no cores to mask; choose --device sim or pysim")
+        options["masked"] = _numbers(args.mask)
+    if args.region_counters:
+        if args.device in ("cpu", "golden"):
+            raise DeviceError(f"the device {args.device!r} has no regions that count; choose --device sim or pysim")
+        options["region_counters"] = True
+    if args.device == "sim":
+        options["progress"] = True
+    result = _result(args, window, time, device(args.device, **options))
+    write_table(result.table, output)
+    print(f"pairs                  {int((result.items['kind'] == PAIR).sum()):,}")
+    counters = result.counters
+    if counters.get("cycles"):
+        print(f"cycles                 {counters['cycles']:,}")
+    print(f"comparisons            {counters['comparisons']:,}")
+    if result.plan:
+        print(f"engine                 {result.plan}")
+    if "candidates" in counters and args.device == "cpu":
+        print(f"pairs looked at        {counters['candidates']:,}")
+    if counters.get("cycles"):
+        print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
+        print(f"cycles input waited    {counters['input_stalls']:,}")
+        print(f"cycles output waited   {counters['output_stalls']:,}")
+    if result.region_counters is not None:
+        print("\n".join(_region_table(result.region_counters)))
+
+
+def run_sql(args: argparse.Namespace) -> None:
+    """As `run_join`, of a statement; with ``--explain`` print what would be done instead."""
+    args.window_required = not args.explain
+    if not args.explain:
+        if args.output is None:
+            raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
+        run_join(args)
+        return
+    wrong = [f"--{name}" for name in ("output", "engine", "threads", "mask") if getattr(args, name) is not None]
+    wrong += ["--device"] if args.device != "cpu" else []
+    wrong += ["--region-counters"] if args.region_counters else []
+    if wrong:
+        raise DeviceError(f"--explain runs nothing, on no device, and has no {', '.join(wrong)}; leave it out")
+    options = circuit_arguments(args)
+    window = window_or_default(args, options)
+    tables = {name: parse_schema(text) for name, text in _tables(args.tables).items()}
+    made: Select = sql(args.text, tables=tables, window=window, time=pair(args, "time"), order=args.order)
+    print(made.explain(**options))
+
+
+def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
+    """What ``join`` or ``sql`` gives."""
+    if args.run is run_sql:
+        made: JoinResult = sql(args.text, tables=_tables(args.tables), window=window, time=time, order=args.order,
+                               device=chosen)
+        return made
+    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
+    return execute(read_table(args.r), read_table(args.s), on=args.on, window=window, time=time, order=args.order,
+                   select=select, device=chosen)
+
+
+def _tables(given: Sequence[str]) -> dict[str, str]:
+    """``NAME=FILE`` arguments as a mapping."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or not name or not path:
+            raise SchemaError(f"a table must be given as NAME=FILE, such as trades=trades.parquet, not {text!r}")
+        if name in found:
+            raise SchemaError(f"the table {name!r} is given twice; give it once")
+        found[name] = path
+    return found
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """``"0,3"`` as numbers."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise DeviceError(f"--mask must be numbers of cores with commas between them, such as 0,3, not "
+                          f"{text!r}") from None
+
+
+def _region_table(counted: dict[str, Any]) -> Iterator[str]:
+    """A line a counter: all regions together (the largest, of high-water marks), and the region that has most."""
+    yield f"{'per region':22} {'all':>14} {'most':>14}  in"
+    for counter in REGION_COUNTERS:
+        values = counted[counter.name]
+        core, side = divmod(int(values.argmax()), 2)
+        whole = values.max() if counter.high else values.sum()
+        yield (f"{counter.name:22} {whole:>14,} {values.max():>14,}  core {core}, {'RS'[side]}'s; {counter.unit}: "
+               f"{counter.description}")
