@@ -8,18 +8,8 @@ from collections.abc import Sequence
 
 from splitjoin.device.wire import Configuration, ItemKind, item_record
 
-from .models import (
-    Item,
-    Operation,
-    RegionModel,
-    Window,
-    check_combined,
-    check_merged,
-    item_of,
-    packed_item,
-    packed_operation,
-    packed_window,
-)
+from .checks import check_combined, check_merged
+from .models import Item, Operation, RegionModel, Window, item_of, packed_item, packed_operation, packed_window
 from .pauses import Stalls
 from .stimuli import random_groups
 from .testbench import StreamSink, Testbench

@@ -19,7 +19,8 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
 from .bodies import combined
-from .models import Item, Window, check_answer, first_without_room
+from .checks import check_answer
+from .models import Item, Window, first_without_room
 from .pauses import Stalls
 from .testbench import StreamSink, Testbench
 

@@ -9,9 +9,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ItemKind, Op
 from splitjoin.hw.network.buffer import Buffer
+from splitjoin.sim.bench.checks import check_answer, check_combined, check_merged
 from splitjoin.sim.bench.contract import Contract
 from splitjoin.sim.bench.designs import REGIONS, design
-from splitjoin.sim.bench.models import Item, check_answer, check_combined, check_merged
+from splitjoin.sim.bench.models import Item
 from splitjoin.sim.bench.on_amaranth import simulate
 from splitjoin.sim.bench.pauses import MATRIX, bursts, random_pauses
 from splitjoin.sim.bench.stimuli import random_groups, random_operations, random_window
