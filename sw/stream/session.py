@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from threading import Condition, RLock
 from types import TracebackType
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from ..device.api import Device, Items
 from ..device.registry import device as find_device
-from ..errors import BackPressure, DeviceError, InputError, SplitJoinError
+from ..errors import InputError, SplitJoinError
 from ..gate import Source
 from ..lang.query import Query
 from ..lang.schema import Side
@@ -20,6 +19,7 @@ from .core import SIDES
 from .flow import Flow
 from .layout import Layout
 from .limit import Limit
+from .shared import SharedFlow
 
 __all__ = ["LOOK", "StreamJoin"]
 
@@ -51,12 +51,10 @@ class StreamJoin:
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
-        self._when_full, self._punctuation = when_full, punctuation
-        self._lock = Condition(RLock())
-        self._blocked = 0
-        self._closed = False
+        self._block, self._punctuation = when_full == "block", punctuation
         self._flow = Flow(query.query if isinstance(query, Select) else query, self._layout, device, lateness, limit,
                           punctuation)
+        self._shared = SharedFlow(self._flow)
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,8 +80,7 @@ class StreamJoin:
         added earlier come first.
         """
         _check_stream(stream)
-        with self._lock:
-            self._check_usable()
+        with self._shared.usable():
             return Source(self, stream, self._flow.gate.add(stream).index)
 
     def heartbeat(self, time: Any, stream: Side | None = None) -> None:
@@ -94,10 +91,9 @@ class StreamJoin:
         """
         if stream is not None:
             _check_stream(stream)
-        with self._lock:
-            self._check_usable()
+        with self._shared.usable():
             self._flow.heartbeat(time, SIDES if stream is None else (stream,))
-            self._work()
+            self._shared.work()
 
     def close_r(self) -> None:
         """R delivers nothing any more: S waits for it no longer."""
@@ -113,24 +109,23 @@ class StreamJoin:
 
     def promise(self, side: Side, index: int, time: Any) -> None:
         """The promise of one source; `Source.heartbeat` calls this."""
-        with self._lock:
-            self._check_usable()
+        with self._shared.usable():
             self._flow.gate.promise(side, index, time)
-            self._work()
+            self._shared.work()
 
     def remove(self, side: Side, index: int) -> None:
         """Close one source; `Source.close` calls this."""
-        with self._lock:
-            if not self._closed:
+        with self._shared.lock:
+            if not self._shared.closed:
                 self._flow.gate.remove(side, index)
-                self._work()
+                self._shared.work()
 
     def poll(self) -> pa.RecordBatch:
         """The result rows that are complete and were not given out, in order: at most about 1 GiB of them.
 
         An empty batch of the result's schema when there are none. What a limit held up goes on from here.
         """
-        return self._rows(*self._poll())
+        return self._rows(*self._shared.take())
 
     def poll_items(self) -> tuple[Items, pa.RecordBatch]:
         """As `poll`, with the items (pairs of row ids, and stars) that the rows belong to, in order.
@@ -139,7 +134,7 @@ class StreamJoin:
         """
         if not self._punctuation:
             raise InputError("poll_items needs a session opened with punctuation=True")
-        batch, items = self._poll()
+        batch, items = self._shared.take()
         return items, self._rows(batch, items)
 
     def flush(self) -> pa.RecordBatch:
@@ -147,10 +142,9 @@ class StreamJoin:
 
         Raises `InputError` when they do not fit one batch of 1 GiB; nothing is lost then, and `poll` gives them.
         """
-        with self._lock:
-            self._check_usable()
+        with self._shared.usable():
             self._finish(SIDES)
-            self._work(everything=True)
+            self._shared.work(everything=True)
         batch, items = self._flow.outbox.take()
         if self._flow.outbox.rows:
             self._flow.outbox.put_back(batch, items)
@@ -195,7 +189,7 @@ class StreamJoin:
         ``late_…`` and ``forgotten_…`` (of both streams), ``restarts``; and as ``device_…`` what the device counts since
         its session began.
         """
-        with self._lock:
+        with self._shared.lock:
             return self._flow.counters()
 
     def snapshot(self) -> bytes:
@@ -204,9 +198,7 @@ class StreamJoin:
         The live windows, what is not ready or not polled, late tuples, watermarks and counts. In the project's own
         format, versioned and with a checksum; nothing in it is code.
         """
-        with self._lock:
-            if self._closed:
-                raise DeviceError("the session is closed")
+        with self._shared.opened():
             return self._flow.snapshot()
 
     def restore(self, snapshot: bytes) -> None:
@@ -216,16 +208,14 @@ class StreamJoin:
         `SnapshotError` when the bytes are no snapshot, damaged, of another version, or of another query, and then
         changes nothing.
         """
-        with self._lock:
-            if self._closed:
-                raise DeviceError("the session is closed")
+        with self._shared.opened():
             self._flow.restore(snapshot)
-            self._lock.notify_all()
+            self._shared.lock.notify_all()
 
     def source_at(self, stream: Side, index: int) -> Source:
         """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
         _check_stream(stream)
-        with self._lock:
+        with self._shared.lock:
             self._flow.gate.is_closed(stream, index)
             return Source(self, stream, index)
 
@@ -234,20 +224,13 @@ class StreamJoin:
 
         The live windows are replayed into it; no result is lost or given twice.
         """
-        with self._lock:
-            if self._closed:
-                raise DeviceError("the session is closed")
+        with self._shared.opened():
             self._flow.restart(self._flow.core.device if device is None else find_device(device, **options))
-            self._work()
+            self._shared.work()
 
     def close(self) -> None:
         """Release the device. Pushes that block are woken, and raise. What was not polled is lost."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._flow.core.close()
-                self._flow.outbox.end()
-                self._lock.notify_all()
+        self._shared.close()
 
     def __enter__(self) -> StreamJoin:
         return self
@@ -258,52 +241,9 @@ class StreamJoin:
 
     def _push(self, side: Side, index: int | None, data: Any) -> None:
         table = self._layout.batch(side, data)
-        with self._lock:
-            self._make_room(side, index)
+        with self._shared.room(side, index, block=self._block):
             self._flow.gate.deliver(side, self._flow.default_source(side) if index is None else index, table)
-            self._work()
-
-    def _make_room(self, side: Side, index: int | None) -> None:
-        """Return when a batch may be taken; raise `BackPressure` where pushes are not to block."""
-        self._blocked += 1  # before looking, so that whoever makes room afterwards sees that someone may wait
-        try:
-            while True:
-                self._check_usable()
-                reason = self._flow.full(side, index)
-                if reason is None:
-                    return
-                if self._when_full == "raise":
-                    raise BackPressure(f"the session is full: {reason}; the batch was not taken")
-                self._lock.wait()
-        finally:
-            self._blocked -= 1
-
-    def _work(self, everything: bool = False) -> None:
-        """Do what can be done now, and let those who wait see."""
-        try:
-            self._flow.work(everything)
-        finally:
-            self._lock.notify_all()
-
-    def _poll(self) -> tuple[pa.RecordBatch, Items]:
-        if self._closed:
-            raise DeviceError("the session is closed")
-        taken = self._flow.outbox.take()
-        # Whoever holds the lock now works already, and wakes the others when done; but who waits in a push needs us.
-        if self._lock.acquire(blocking=self._blocked > 0):
-            try:
-                if self._flow.failure is not None:
-                    if not len(taken[0]):
-                        raise self._flow.failed()
-                elif not self._closed and not self._flow.core.ended:
-                    self._work()
-            except SplitJoinError:
-                if not len(taken[0]):
-                    raise
-            finally:
-                self._lock.notify_all()
-                self._lock.release()
-        return taken if len(taken[0]) or len(taken[1]) else self._flow.outbox.take()
+            self._shared.work()
 
     def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
         """The result rows for what was taken from the outbox. When they cannot be computed, it goes back there."""
@@ -314,20 +254,13 @@ class StreamJoin:
             raise
 
     def _close_stream(self, side: Side) -> None:
-        with self._lock:
-            self._check_usable()
+        with self._shared.usable():
             self._finish((side,))
-            self._work()
+            self._shared.work()
 
     def _finish(self, sides: Sequence[Side]) -> None:
         for side in sides:
             self._flow.gate.finish(side)
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise DeviceError("the session is closed")
-        if self._flow.failure is not None:
-            raise self._flow.failed()
 
 
 def _check_stream(stream: str) -> None:

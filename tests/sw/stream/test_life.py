@@ -49,9 +49,9 @@ def in_thread(call: Any) -> tuple[Thread, Event, list[Any]]:
 def blocked(session: StreamJoin) -> None:
     """Wait until a push of another thread waits for room."""
     for _ in range(60_000):
-        if session._blocked and session._lock.acquire(blocking=False):
-            waiting = len(session._lock._waiters)  # type: ignore[attr-defined]  # no public way to see it
-            session._lock.release()
+        if session._shared._blocked and session._shared.lock.acquire(blocking=False):
+            waiting = len(session._shared.lock._waiters)  # type: ignore[attr-defined]  # no public way to see it
+            session._shared.lock.release()
             if waiting:
                 return
         Event().wait(0.001)
@@ -89,12 +89,12 @@ def test_a_poll_beside_other_work_still_wakes_who_is_blocked() -> None:
         free = Event()
 
         def work() -> None:
-            with session._lock:
+            with session._shared.lock:
                 assert free.wait(60)
 
         worker, *_ = in_thread(work)
-        while session._lock.acquire(blocking=False):
-            session._lock.release()
+        while session._shared.lock.acquire(blocking=False):
+            session._shared.lock.release()
         poller, _, polled = in_thread(session.poll)
         Event().wait(0.05)
         free.set()
