@@ -22,15 +22,17 @@ CAPACITY = 512
 MAPPED, ROUTED = ((8, 8), (8, 4), (4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
 #: Kind of index → the tests that it goes by.
 INDEXED = {"hash": (0,), "bucket": (0, 1)}
-#: (cores, lanes, probes) of the whole circuits.
-WHOLE = ((8, 1, 4), (3, 8, 8))
+#: (cores, lanes, probes) of the whole circuits, and what routes them: the better router does not come to an end where
+#: wires are dense.
+WHOLE = ((8, 1, 4, "router1"), (3, 8, 8, "router2"))
+#: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
+WIDTHS = (20, 20)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
 BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, of TRELLIS_FF, "
            "of DP16KD")
 #: Seeds of placement for a single core: the clock is that of the best.
 SEEDS = (1, 2, 3, 4)
-BY_NEXTPNR = "nextpnr-ecp5, timing weight 25, default router, LFE5U-85F speed grade 6"
-BY_ROUTER2 = "nextpnr-ecp5, timing weight 25, router2, seed 1, LFE5U-85F speed grade 6"
+NEXTPNR = "nextpnr-ecp5, timing weight 25, {}, {}, LFE5U-85F speed grade 6"
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
 
 
@@ -74,8 +76,13 @@ def routed_core(out: Recorder, lanes: int, probes: int) -> None:
 def best_clock(design: Design) -> tuple[float, str]:
     """The best clock of a core over `SEEDS`, and how it was measured."""
     found = [ecp5.route(design, seed=seed).mhz for seed in SEEDS]
-    return max(found), (f"{BY_NEXTPNR}: clock, core alone; the best of seeds {', '.join(map(str, SEEDS))}, which gave "
-                        f"{', '.join(f'{mhz:.1f}' for mhz in found)}")
+    seeds, said = ", ".join(map(str, SEEDS)), ", ".join(f"{mhz:.1f}" for mhz in found)
+    return max(found), f"{by_nextpnr('router1')}: clock, core alone; the best of seeds {seeds}, which gave {said}"
+
+
+def by_nextpnr(router: str) -> str:
+    """How a circuit is placed and routed."""
+    return NEXTPNR.format("parallel refinement" if ecp5.refined() else "refinement by annealing", router)
 
 
 def indexed(kind: str) -> tuple[Configuration, dict[str, object]]:
@@ -104,17 +111,18 @@ def _core(lanes: int, probes: int) -> dict[str, object]:
     return {"part": "core", "lanes": lanes, "probes": probes}
 
 
-def whole(out: Recorder, cores: int, lanes: int, probes: int) -> None:
+def whole(out: Recorder, cores: int, lanes: int, probes: int, router: str) -> None:
     """The whole circuit: cores, trees, combiner and registers."""
-    config = band(cores=cores, lanes=lanes, probes=probes)
-    what = {"part": "whole circuit", "cores": cores, "regions": 2 * cores, "lanes": lanes, "probes": probes}
-    comparisons = 2 * cores * lanes * probes
-    routed = ecp5.route(whole_design(config, "ecp5"), router="router2")  # the other one does not come to an end
-    out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{BY_ROUTER2}: LUT4s, with harness")
-    out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{BY_ROUTER2}: LUT4s, with harness")
-    out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{BY_ROUTER2}: DFFs, with harness")
-    out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{BY_ROUTER2}: DP16KD")
-    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{BY_ROUTER2}: clock, whole circuit")
+    config = replace(band(cores=cores, lanes=lanes, probes=probes), widths=WIDTHS)
+    what = {"part": "whole circuit", "cores": cores, "regions": 2 * cores, "lanes": lanes, "probes": probes,
+            "bands": "of constant width"}
+    comparisons, how = 2 * cores * lanes * probes, f"{by_nextpnr(router)}, seed 1"
+    routed = ecp5.route(whole_design(config, "ecp5"), router=router)
+    out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{how}: LUT4s, with harness")
+    out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{how}: LUT4s, with harness")
+    out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{how}: DFFs, with harness")
+    out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{how}: DP16KD")
+    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{how}: clock, whole circuit")
     out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
     out.add("route_seconds", routed.seconds, "s", what, "wall clock of placement and routing")
 
@@ -128,8 +136,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.full:
         out = Recorder("circuits", quick=options.quick, part="whole circuits")
-        for cores, lanes, probes in WHOLE[:1] if options.quick else WHOLE:
-            whole(out, cores, lanes, probes)
+        for cores, lanes, probes, router in WHOLE[:1] if options.quick else WHOLE:
+            whole(out, cores, lanes, probes, router)
             out.write()  # each takes an hour
     elif options.index:
         out = Recorder("circuits", quick=options.quick, part="routed index cores")
