@@ -65,7 +65,7 @@ synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (hal
 	nice -n 15 $(BIN)/python bench/costs.py
 	$(BIN)/python bench/tables.py
 
-synth-full: $(STAMP) ## Place and route 16 regions and a full ECP5-85F (hours).
+synth-full: $(STAMP) ## Place and route 16 regions on an ECP5-85F (half an hour).
 	nice -n 19 $(BIN)/python bench/synthesis.py --full
 	$(BIN)/python bench/tables.py
 

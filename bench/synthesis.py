@@ -1,7 +1,7 @@
 """What the circuit costs and how fast it runs, by the reports of the synthesis tools.
 
 Run: python bench/synthesis.py, which routes single cores; python bench/synthesis.py --index routes one core of each
-kind of index; python bench/synthesis.py --full routes 16 regions and a whole device, which takes hours. Each replaces
+kind of index; python bench/synthesis.py --full routes a whole circuit of 16 regions, about half an hour. Each replaces
 its own rows of bench/results/circuits.json.
 """
 
@@ -22,9 +22,9 @@ CAPACITY = 512
 MAPPED, ROUTED = ((8, 8), (8, 4), (4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
 #: Kind of index → the tests that it goes by.
 INDEXED = {"hash": (0,), "bucket": (0, 1)}
-#: (cores, lanes, probes) of the whole circuits, and what routes them: the better router does not come to an end where
-#: wires are dense.
-WHOLE = ((8, 1, 4, "router1"), (3, 8, 8, "router2"))
+#: (cores, lanes, probes) of the whole circuits. Three cores of 8 × 8, two thirds of the LUTs, are placed, but neither
+#: of nextpnr's routers has come to an end on them.
+WHOLE = ((8, 1, 4),)
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
@@ -32,7 +32,7 @@ BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C
            "of DP16KD")
 #: Seeds of placement for a single core: the clock is that of the best.
 SEEDS = (1, 2, 3, 4)
-NEXTPNR = "nextpnr-ecp5, timing weight 25, {}, {}, LFE5U-85F speed grade 6"
+BY_NEXTPNR = "nextpnr-ecp5, timing weight 25, router1, LFE5U-85F speed grade 6"
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
 
 
@@ -77,12 +77,7 @@ def best_clock(design: Design) -> tuple[float, str]:
     """The best clock of a core over `SEEDS`, and how it was measured."""
     found = [ecp5.route(design, seed=seed).mhz for seed in SEEDS]
     seeds, said = ", ".join(map(str, SEEDS)), ", ".join(f"{mhz:.1f}" for mhz in found)
-    return max(found), f"{by_nextpnr('router1')}: clock, core alone; the best of seeds {seeds}, which gave {said}"
-
-
-def by_nextpnr(router: str) -> str:
-    """How a circuit is placed and routed."""
-    return NEXTPNR.format("parallel refinement" if ecp5.refined() else "refinement by annealing", router)
+    return max(found), f"{BY_NEXTPNR}: clock, core alone; the best of seeds {seeds}, which gave {said}"
 
 
 def indexed(kind: str) -> tuple[Configuration, dict[str, object]]:
@@ -111,13 +106,13 @@ def _core(lanes: int, probes: int) -> dict[str, object]:
     return {"part": "core", "lanes": lanes, "probes": probes}
 
 
-def whole(out: Recorder, cores: int, lanes: int, probes: int, router: str) -> None:
+def whole(out: Recorder, cores: int, lanes: int, probes: int) -> None:
     """The whole circuit: cores, trees, combiner and registers."""
     config = replace(band(cores=cores, lanes=lanes, probes=probes), widths=WIDTHS)
     what = {"part": "whole circuit", "cores": cores, "regions": 2 * cores, "lanes": lanes, "probes": probes,
             "bands": "of constant width"}
-    comparisons, how = 2 * cores * lanes * probes, f"{by_nextpnr(router)}, seed 1"
-    routed = ecp5.route(whole_design(config, "ecp5"), router=router)
+    comparisons, how = 2 * cores * lanes * probes, f"{BY_NEXTPNR}, seed 1"
+    routed = ecp5.route(whole_design(config, "ecp5"))
     out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{how}: DFFs, with harness")
@@ -132,13 +127,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="mapping only, of the smallest cores; about a minute")
     parser.add_argument("--index", action="store_true", help="only route a core of each kind of index")
-    parser.add_argument("--full", action="store_true", help="16 regions and a whole device instead of single cores")
+    parser.add_argument("--full", action="store_true", help="a whole circuit of 16 regions instead of single cores")
     options = parser.parse_args()
     if options.full:
         out = Recorder("circuits", quick=options.quick, part="whole circuits")
-        for cores, lanes, probes, router in WHOLE[:1] if options.quick else WHOLE:
-            whole(out, cores, lanes, probes, router)
-            out.write()  # each takes an hour
+        for cores, lanes, probes in WHOLE:
+            whole(out, cores, lanes, probes)
     elif options.index:
         out = Recorder("circuits", quick=options.quick, part="routed index cores")
         for kind in INDEXED:

@@ -15,7 +15,7 @@ from .floorplan import FROM, floorplan
 from .store import cached
 from .tools import NEXTPNR, YOSYS
 
-__all__ = ["CELLS", "Cells", "Routed", "cells", "mapped_verilog", "netlist", "refined", "route"]
+__all__ = ["CELLS", "Cells", "Routed", "cells", "mapped_verilog", "netlist", "route"]
 
 #: Device and package; speed grade 6 is the slowest.
 _DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
@@ -24,9 +24,6 @@ _AIM = 300
 #: Twice and a half the weight of timing that is usual, for 8 % more clock of a core over some seeds; and as many tries
 #: for each cell as it takes, since nextpnr's own limit overflows beyond 46,340 cells.
 _PLACER = ("--placer-heap-timingweight", "25", "--placer-heap-cell-placement-timeout", "0")
-#: What native builds alone have: cells are moved to where they belong at last by another procedure, with less than half
-#: of the cost in timing. Its threads make runs differ.
-_REFINEMENT = "parallel-refine"
 #: One of the orders of steps that Yosys knows to optimize logic by: 2 % fewer cells here, and fewer in a row.
 _STEPS = "abc9.script.flow"
 #: The delay of a wire, in ps, that logic is mapped for. Yosys's own 300 is a third of what placed wires take here: it
@@ -154,8 +151,6 @@ def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
     # In one run: from a placement that is read from a file, routing came to a clock lower by a tenth.
     options = [*_DEVICE, *_PLACER, "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(_AIM),
                "--seed", str(seed), "--router", router]
-    if refined():
-        options.append(f"--{_REFINEMENT}")
 
     def make(folder: Path) -> None:
         (folder / "netlist.json").write_text(source)
@@ -167,11 +162,6 @@ def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
 
     folder = cached("ecp5-routed", (source, *options, NEXTPNR.version), make)
     return Routed(**json.loads((folder / "routed.json").read_text()))
-
-
-def refined() -> bool:
-    """Whether the placer is a native one that has `_REFINEMENT`."""
-    return NEXTPNR.knows(_REFINEMENT)
 
 
 def _planned(design: Design) -> str:

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,11 +34,6 @@ class Tool:
             return done.stdout.strip()
         self._check()
         return version(self._package.replace("_", "-"))
-
-    def knows(self, option: str) -> bool:
-        """Whether the program's help lists ``--option``. Raises `ToolError` if it is not there."""
-        with tempfile.TemporaryDirectory() as folder:
-            return f"--{option}" in self.run(["--help"], Path(folder))
 
     def run(self, arguments: list[str], folder: Path) -> str:
         """Run in ``folder``; the text of both outputs, which can be followed in ``log.txt`` there.

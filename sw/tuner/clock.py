@@ -24,8 +24,8 @@ class Routed:
 
 
 #: Two 32-bit bands (in whole circuits of constant width), RANGE and ROWS, regions of 512 tuples, LFE5U-85F of speed
-#: grade 6, nextpnr-ecp5: a line for each such row of bench/results/circuits.json. The grades 7 and 8 are faster; nothing
-#: is promised of them.
+#: grade 6, nextpnr-ecp5: a line for each such row of bench/results/circuits.json. The grades 7 and 8 are faster;
+#: nothing is promised of them.
 ROUTED: tuple[Routed, ...] = (
     Routed("core", "scan", 1, 1, 4, 186.8),
     Routed("whole circuit", "scan", 8, 1, 4, 133.3),

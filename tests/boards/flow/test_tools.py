@@ -15,12 +15,6 @@ def test_a_native_program_runs_where_it_is_named(tmp_path, monkeypatch):
     assert ECHO.version
 
 
-def test_what_a_program_knows_is_in_its_help(monkeypatch):
-    monkeypatch.setenv("SPLITJOIN_TEST_ECHO", "echo")  # says what it was asked
-    assert ECHO.knows("help")
-    assert not ECHO.knows("parallel-refine")
-
-
 def test_a_native_program_that_is_not_there_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SPLITJOIN_TEST_ECHO", "no-such-program")
     with pytest.raises(ToolError, match="SPLITJOIN_TEST_ECHO must name a program that can be run, not 'no-such-prog"):
