@@ -129,12 +129,14 @@ def main() -> None:
     parser.add_argument("--index", action="store_true", help="only route a core of each kind of index")
     parser.add_argument("--full", action="store_true", help="a whole circuit of 16 regions instead of single cores")
     options = parser.parse_args()
+    if options.quick and (options.full or options.index):
+        parser.error("--quick maps only, and --full and --index route: give one of them")
     if options.full:
-        out = Recorder("circuits", quick=options.quick, part="whole circuits")
+        out = Recorder("circuits", quick=False, part="whole circuits")
         for cores, lanes, probes in WHOLE:
             whole(out, cores, lanes, probes)
     elif options.index:
-        out = Recorder("circuits", quick=options.quick, part="routed index cores")
+        out = Recorder("circuits", quick=False, part="routed index cores")
         for kind in INDEXED:
             routed_indexed_core(out, kind)
     else:

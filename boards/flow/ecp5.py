@@ -11,7 +11,7 @@ from pathlib import Path
 from splitjoin.errors import ToolError
 
 from .design import Design
-from .floorplan import FROM, floorplan
+from .floorplan import PLANNED_FROM, floorplan
 from .store import cached
 from .tools import NEXTPNR, YOSYS
 
@@ -24,6 +24,9 @@ _AIM = 300
 #: Twice and a half the weight of timing that is usual, for 8 % more clock of a core over some seeds; and as many tries
 #: for each cell as it takes, since nextpnr's own limit overflows beyond 46,340 cells.
 _PLACER = ("--placer-heap-timingweight", "25", "--placer-heap-cell-placement-timeout", "0")
+#: A core's clock is half again as high with it as with nextpnr's other router, which does not come to an end on large
+#: designs.
+_ROUTER = "router1"
 #: One of the orders of steps that Yosys knows to optimize logic by: 2 % fewer cells here, and fewer in a row.
 _STEPS = "abc9.script.flow"
 #: The delay of a wire, in ps, that logic is mapped for. Yosys's own 300 is a third of what placed wires take here: it
@@ -142,15 +145,12 @@ def cells(design: Design) -> dict[str, Cells]:
     return out
 
 
-def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
-    """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` when it does not fit or route.
-
-    ``router``: nextpnr's default gives the better clock; ``router2`` is the faster one for large designs.
-    """
+def route(design: Design, *, seed: int = 1) -> Routed:
+    """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` when it does not fit or route."""
     source = _planned(design)
     # In one run: from a placement that is read from a file, routing came to a clock lower by a tenth.
     options = [*_DEVICE, *_PLACER, "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(_AIM),
-               "--seed", str(seed), "--router", router]
+               "--seed", str(seed), "--router", _ROUTER]
 
     def make(folder: Path) -> None:
         (folder / "netlist.json").write_text(source)
@@ -167,7 +167,7 @@ def route(design: Design, *, seed: int = 1, router: str = "router1") -> Routed:
 def _planned(design: Design) -> str:
     """The mapped netlist; if it is large, with the sites of its block RAMs."""
     text, size = netlist(design).read_text(), cells(design)[design.top]
-    if max(size.lut4, size.ff) < FROM:
+    if max(size.lut4, size.ff) < PLANNED_FROM:
         return text
     mapped = json.loads(text)
     for name, site in floorplan(mapped, design.top).items():

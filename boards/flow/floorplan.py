@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-__all__ = ["FROM", "floorplan"]
+__all__ = ["PLANNED_FROM", "floorplan"]
 
 #: Columns and rows of the LFE5U-85F.
 _WIDE, _HIGH = 126, 95
@@ -19,7 +19,7 @@ _WIDE, _HIGH = 126, 95
 _ROWS = (22, 46, 70, 82)
 _COLUMNS = tuple((first + 2 * n, n) for first in (*range(4, 67, 9), *range(69, 123, 9)) for n in range(4))
 #: LUT4s or flip-flops from which on a design needs a plan, a third of the device. Smaller ones stay together.
-FROM = 28_000
+PLANNED_FROM = 28_000
 #: A block RAM's name in the flat netlist says which region it is of.
 _REGION = re.compile(r"(?:^|\.)core(\d+)\.(left|right)\.")
 

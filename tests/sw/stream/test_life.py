@@ -49,10 +49,8 @@ def in_thread(call: Any) -> tuple[Thread, Event, list[Any]]:
 def blocked(session: StreamJoin) -> None:
     """Wait until a push of another thread waits for room."""
     for _ in range(60_000):
-        if session._shared._blocked and session._shared.lock.acquire(blocking=False):
-            waiting = len(session._shared.lock._waiters)  # type: ignore[attr-defined]  # no public way to see it
-            session._shared.lock.release()
-            if waiting:
+        with session._shared.lock:  # who wants room holds it, but for the time it waits
+            if session._shared._blocked:
                 return
         Event().wait(0.001)
     raise AssertionError("nobody waits")
