@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from .boards import Device
 from .clock import Clock, clock
 from .speed import Load, cycles_a_tuple, input_cycles, latency_cycles
 
-__all__ = ["FULL", "Design", "Found", "Wishes", "search"]
+__all__ = ["FULL", "Design", "Found", "Wishes", "search", "window_that_fits"]
 
 #: Shares of a device's resources that a design may take: with more flip-flops placement does not converge, and with
 #: more LUTs the clock falls.
@@ -98,8 +99,8 @@ class Design:
 @dataclass(frozen=True)
 class Found:
     """``best``: the design that fits and meets the wishes; or, if there is none, the one that fits and comes nearest,
-    and then ``wanted``: the one that meets the wishes and comes nearest to fitting. None where there is none of the
-    kind.
+    and then ``wanted``: the one that meets the wishes and comes nearest to fitting; or, where none meets them and none
+    fits, the one that comes nearest to fitting. None where there is none of the kind.
     """
 
     best: Design | None
@@ -125,7 +126,19 @@ def _found(designs: list[Design], wishes: Wishes) -> Found:
         return Found(min(both, key=lambda d: (-_speed(d) if wishes.rate is None else 0, _scarcest(d))), None)
     near = min((d for d in designs if d.fits), default=None,
                key=lambda d: (sum(map(math.log, d.misses(wishes).values())), -_speed(d), _scarcest(d)))
-    return Found(near, min(meeting, key=_scarcest, default=None))
+    # Where nothing fits, wishes that nothing meets say no more than the window does.
+    return Found(near, min(meeting if near or meeting else designs, key=_scarcest, default=None))
+
+
+def window_that_fits(bases: Mapping[str, Configuration], device: Device, load: Load) -> int | None:
+    """The largest power of two of tuples in a window, less than that of ``load``, that some design has room for."""
+    def fits(power: int) -> bool:
+        smaller = replace(load, r=min(load.r, 1 << power), s=min(load.s, 1 << power))
+        return any(d.fits for base in bases.values() for d in _designs(base, device, smaller, Wishes()))
+
+    powers = range((load.tuples - 1).bit_length())
+    found = bisect_left(powers, True, key=lambda power: not fits(power))
+    return 1 << found - 1 if found else None
 
 
 def _speed(design: Design) -> float:

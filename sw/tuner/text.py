@@ -44,7 +44,8 @@ def binding_text(wanted: Design | None, wishes: Wishes, best: Design | None = No
         what = f"of kind {config.core}"
         if config.core == "scan":
             what = f"with lanes {config.lanes}, probes {config.probes}"
-        return (f"{_NAMES[name]}: {config.cores} cores {what} would need {needs:,}, "
+        cores = "1 core" if config.cores == 1 else f"{config.cores} cores"
+        return (f"{_NAMES[name]}: {cores} {what} would need {needs:,}, "
                 f"and {int(FULL[name] * has):,} of the device's {has:,} can be used")
     if best is None:
         return "memory: a core holds 65,536 tuples of a stream, and there are 1,024 cores at most"

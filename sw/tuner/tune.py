@@ -14,7 +14,7 @@ from ..lang.schema import Side
 from ..lang.types import UNIT_NS
 from .boards import board as find_board
 from .proposal import Proposal
-from .search import Wishes, search
+from .search import Wishes, search, window_that_fits
 from .speed import Load
 from .text import binding_text
 
@@ -59,8 +59,10 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     wishes = Wishes(rate, latency, cores, lanes, probes)
     found, each = search(bases, device, load, wishes)
     if found.best is None:
+        most = window_that_fits(bases, device, load)
+        smaller = "" if most is None else f" ({most:,} tuples fit)"
         raise CapacityError(f"no circuit for windows of {load.tuples:,} tuples fits {board}; "
-                            f"{binding_text(found.wanted, wishes)}; use a smaller window, a larger board or "
+                            f"{binding_text(found.wanted, wishes)}; use a smaller window{smaller}, a larger board or "
                             f"device='cpu'")
     misses = found.best.misses(wishes)
     others = {kind: other.best for kind, other in each.items() if kind != found.best.config.core}

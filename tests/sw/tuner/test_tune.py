@@ -142,8 +142,15 @@ def test_what_cannot_be_had_gets_the_nearest_circuit_and_what_binds(wish: dict[s
 def test_windows_too_large_for_the_board() -> None:
     with pytest.raises(splitjoin.CapacityError, match=r"no circuit for windows of 1,000,000 tuples fits ulx3s_85f; "
                        r"block RAMs: \d+ cores with lanes \d, probes 1 would need [\d,]+, and 208 of the device's 208 "
-                       r"can be used; use a smaller window, a larger board or device='cpu'"):
+                       r"can be used; use a smaller window \([\d,]+ tuples fit\), a larger board or device='cpu'"):
         tune(query("ROWS 1000000"))
+
+
+def test_a_window_too_large_binds_whatever_is_wished() -> None:
+    with pytest.raises(splitjoin.CapacityError, match=r"8,192 tuples fits orangecrab_25f; block RAMs: 1 core with .* "
+                       r"would need \d+, and 56 of the device's 56 .* \(4,096 tuples fit\)"):
+        tune(query("ROWS 8192"), board="orangecrab_25f", rate=1e12, latency=1e-9)
+    assert tune(query("ROWS 4096"), board="orangecrab_25f").design.fits
 
 
 def test_range_windows_hold_what_arrives_in_them() -> None:
