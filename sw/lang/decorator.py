@@ -97,7 +97,7 @@ def predicate(fn: Callable[[Any, Any], Any]) -> TypedPredicate:
     """
     if not callable(fn):
         raise PredicateError(f"@splitjoin.predicate must stand above a function of (r, s), not {type(fn).__name__}")
-    return TypedPredicate(fn)
+    return fn if isinstance(fn, TypedPredicate) else TypedPredicate(fn)
 
 
 def _classes(fn: Callable[..., Any]) -> tuple[dict[str, _Attribute] | None, dict[str, _Attribute] | None]:
@@ -106,12 +106,19 @@ def _classes(fn: Callable[..., Any]) -> tuple[dict[str, _Attribute] | None, dict
         raise PredicateError(f"the condition must be a function of two parameters (r, s), not "
                              f"{getattr(fn, '__name__', 'function')}({', '.join(parameters)})")
     try:
-        hints = typing.get_type_hints(fn)
+        hints = typing.get_type_hints(_annotated(fn))
         r, s = (_attributes(hints[p]) if p in hints else None for p in parameters)
     except NameError as error:
         raise PredicateError(f"the annotations of {getattr(fn, '__name__', fn)} must be known where it is defined: "
                              f"{error}") from None
     return r, s
+
+
+def _annotated(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """What carries the annotations of ``fn``, which may be a partial, or an object that can be called."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return fn if inspect.isroutine(fn) else type(fn).__call__
 
 
 def _attributes(class_: Any) -> dict[str, _Attribute] | None:

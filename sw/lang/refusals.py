@@ -88,5 +88,6 @@ for _method, _symbol in (("pow", "**"), ("matmul", "@")):
 for _method, _call in (("round", "round"), ("float", "float"), ("int", "int"), ("complex", "complex"),
                        ("index", "index"), ("trunc", "trunc"), ("floor", "floor"), ("ceil", "ceil"), ("len", "len"),
                        ("iter", "iter"), ("hash", "hash"), ("divmod", "divmod"), ("rdivmod", "divmod"),
-                       ("getitem", "index"), ("contains", "in"), ("call", "call")):
+                       ("getitem", "index"), ("contains", "in"), ("call", "call"), ("str", "str"), ("format", "format"),
+                       ("bytes", "bytes")):
     setattr(Refusing, f"__{_method}__", _refuse_call(_call))

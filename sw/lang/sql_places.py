@@ -13,6 +13,8 @@ from .sql_dialect import Sql, sql_of
 
 __all__ = ["Places"]
 
+#: What may stand before the first part that has a place.
+_OPENING = re.compile(r"(-|~|\(|\bNOT)\s*\Z", re.IGNORECASE)
 _CLOSING = re.compile(r"\)")
 _END = re.compile(r"\bEND\b", re.IGNORECASE)
 
@@ -47,9 +49,12 @@ class Places:
         if isinstance(e, exp.Case):
             start = max(0, self.text.upper().rfind("CASE", 0, start))
         stops = (m.end() for m in (_END if isinstance(e, exp.Case) else _CLOSING).finditer(self.text, end))
-        for stop in (end, *itertools.islice(stops, 2)):
-            if _same(self.text[start:stop], e):
-                return slice(start, stop), True
+        starts = [start]
+        while len(starts) < 4 and (opening := _OPENING.search(self.text, 0, starts[-1])):
+            starts.append(opening.start())
+        for begin, stop in itertools.product(starts, (end, *itertools.islice(stops, 2))):
+            if _same(self.text[begin:stop], e):
+                return slice(begin, stop), True
         return slice(start, end), False
 
 

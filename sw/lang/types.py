@@ -69,6 +69,9 @@ class Decimal(Type):
 class Exact(Type):
     """An exact number of any size: an integer or decimal literal, or arithmetic on integers."""
 
+    def __str__(self) -> str:
+        return "exact number"
+
 
 @dataclass(frozen=True)
 class Float(Type):

@@ -1,3 +1,4 @@
+import functools
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -126,6 +127,29 @@ def _number(r: int, s: Offer) -> Any:
 def test_wrong_predicates(fn: Any, message: str) -> None:
     with pytest.raises(PredicateError, match=message):
         splitjoin.predicate(fn)
+
+
+class _Within:
+    """A condition with a constant of its own."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+
+    def __call__(self, r: Order, s: Offer) -> Any:
+        return r.price - s.price <= self.limit
+
+
+def _limited(limit: int, r: Order, s: Offer) -> Any:
+    return r.price - s.price <= limit
+
+
+@pytest.mark.parametrize("fn", [_Within(3), functools.partial(_limited, 3), _Within(3).__call__])
+def test_what_can_be_called_has_classes_too(fn: Any) -> None:
+    made = splitjoin.predicate(fn)
+    assert to_ir(made, R, S) == to_ir("r.price - s.price <= 3", R, S)
+    assert splitjoin.predicate(made) is made
+    with pytest.raises(SchemaError, match="stream r has no column 'amount'"):
+        to_ir(made, Schema.from_arrow("r", pa.schema([("price", pa.float32())])), S)
 
 
 def test_the_example_of_the_page() -> None:

@@ -210,7 +210,7 @@ def test_unsupported_parts_are_quoted(sql: str, part: str, what: str) -> None:
     ("r.x", "'r.x': a condition .* is needed here, but r.x has type int32"),
     ("r.x AND r.ok", "'r.x': a condition"),
     ("r.x IS TRUE", "'r.x IS TRUE': a condition"),
-    ("r.x < s.a < 3", "'r.x < s.a < 3': bool and exact cannot be compared"),
+    ("r.x < s.a < 3", "'r.x < s.a < 3': bool and exact number cannot be compared"),
 ])
 def test_errors(sql: str, message: str) -> None:
     with pytest.raises(PredicateError, match=message) as caught:
@@ -228,6 +228,7 @@ def test_errors(sql: str, message: str) -> None:
     ("r.x = 1 AND r.nope = 2", "r.nope"),
     ("CASE WHEN r.x THEN 1 ELSE 2 END = 1", "CASE WHEN r.x THEN 1 ELSE 2 END"),
     ("r.name IN ('a', 2)", "r.name IN ('a', 2)"),
+    ("r.x = 1 AND -r.name < 3", "-r.name"), ("r.x = 1 OR NOT r.name", "NOT r.name"), ("r.ok AND ~(r.y) = 1", "~(r.y)"),
 ])
 def test_errors_mark_the_part(sql: str, marked: str) -> None:
     with pytest.raises((PredicateError, SchemaError)) as caught:
@@ -303,9 +304,9 @@ def test_every_generated_condition_is_read(condition: object) -> None:
 
 @pytest.mark.parametrize(("sql", "message"), [
     ("r.t = X'0'", "\"X'0'\": a binary literal must have two hexadecimal digits a byte"),
-    ("r.name / 2 = 1", "'r.name / 2': '/' needs numbers, not string and exact"),
+    ("r.name / 2 = 1", "'r.name / 2': '/' needs numbers, not string and exact number"),
     ("r.x / 0 = 1", "'r.x / 0': a divisor that is a constant must not be 0"),
-    ("r.name DIV 2 = 1", "needs exact numbers, not string and exact"),
+    ("r.name DIV 2 = 1", "needs exact numbers, not string and exact number"),
     ("r.x DIV 0.5 = 1", "needs whole numbers, not decimals; write '/' for a float"),
     ("r.x << s.a = 1", "the number of places to shift by must be a constant from 0 to 63, not s.a"),
     ("r.x IN ()", "the condition 'r.x IN ()' cannot be read|IN needs at least one value|IN with anything but a list"),
