@@ -38,7 +38,8 @@ def _round_to_float32(exact: int | Fraction, near: np.float32) -> float:
 
     ``near`` came by way of float64, and rounding twice can end one off.
     """
-    around = near, np.nextafter(near, np.float32("-inf")), np.nextafter(near, np.float32("inf"))
+    with np.errstate(over="ignore"):  # the largest has infinity above it
+        around = near, np.nextafter(near, np.float32("-inf")), np.nextafter(near, np.float32("inf"))
     candidates = [float(c) for c in around if np.isfinite(c)]
     return min(candidates, key=lambda c: (abs(Fraction(c) - exact), int(np.float32(c).view(np.uint32)) & 1))
 

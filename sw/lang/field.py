@@ -33,7 +33,11 @@ def field(name: str, type: pa.DataType | str, *, min: Any = None, max: Any = Non
     `Decimal`, dates, datetimes, timedeltas. Raises `SchemaError` for types without ranges, and for ends that do not
     fit.
     """
-    arrow = pa.type_for_alias(type) if isinstance(type, str) else type
+    try:
+        arrow = pa.type_for_alias(type) if isinstance(type, str) else type
+    except ValueError:
+        raise SchemaError(f"field {name!r} must have an Arrow type, or the name of one such as 'int32' or "
+                          f"'timestamp[us]', not {type!r}") from None
     plain_field = pa.field(name, arrow, nullable)
     if min is None and max is None:
         return plain_field

@@ -69,7 +69,8 @@ def evaluate_columns(e: ir.Expr, table: Mapping[ir.Col, Vector], n: int) -> Vect
             return _bit_count(e, args[0])
         case ir.Step():
             end = args[0].values.dtype.type(np.inf if e.up else -np.inf)
-            return Vector(np.where(np.isnan(args[0].values), end, np.nextafter(args[0].values, end)), args[0].valid)
+            with np.errstate(over="ignore"):  # beyond the largest is infinity
+                return Vector(np.where(np.isnan(args[0].values), end, np.nextafter(args[0].values, end)), args[0].valid)
         case ir.Within():
             inside = (args[0].values >= e.low) & (args[0].values <= e.high)  # a column's values are those of its range
             return Vector(args[0].values, args[0].valid & inside.astype(np.bool_), args[0].denominator)

@@ -1,4 +1,5 @@
 import datetime as dt
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -73,12 +74,12 @@ def test_types_of_differences(a: Expr, b: Expr, type_: Type) -> None:
 
 @pytest.mark.parametrize(("op", "a", "b", "message"), [
     ("+", r["t"], r["t"], "'here': '\\+' needs numbers, or times that can be combined, not string and string"),
-    ("+", r["b"], num(1), "not bool and exact"),
+    ("+", r["b"], num(1), "not bool and exact number"),
     ("+", r["s"], r["s"], r"not timestamp\[s\] and timestamp\[s\]"),
     ("-", HOUR, r["s"], r"not duration\[us\] and timestamp\[s\]"),
-    ("*", HOUR, num(2), r"not duration\[us\] and exact"),
-    ("+", r["d"], num(1.5), "not date and exact"),
-    ("-", num(1), r["d"], "not exact and date"),
+    ("*", HOUR, num(2), r"not duration\[us\] and exact number"),
+    ("+", r["d"], num(1.5), "not date and exact number"),
+    ("-", num(1), r["d"], "not exact number and date"),
     ("+", r["d"], HOUR, "not date and duration"),
     ("+", r["d"], r["f64"], "not date and float64"),
     ("-", r["z"], r["s"], "'here': a timestamp with a time zone cannot be combined with one without"),
@@ -118,7 +119,7 @@ def test_a_literal_stands_on_the_right(op: str, flipped: str) -> None:
 
 @pytest.mark.parametrize(("op", "a", "b", "message"), [
     ("=", r["t"], r["i8"], "'here': string and int8 cannot be compared"),
-    ("=", r["b"], num(1), "bool and exact cannot be compared"),
+    ("=", r["b"], num(1), "bool and exact number cannot be compared"),
     ("<", r["d"], r["s"], r"date and timestamp\[s\] cannot be compared"),
     ("<", r["t"], num(b"a"), "string and binary cannot be compared"),
     ("=", r["z"], r["s"], "a timestamp with a time zone cannot be combined with one without"),
@@ -196,6 +197,13 @@ def test_literals_are_rounded_once_to_float32(value: Fraction) -> None:
     for other in (np.nextafter(got, np.float32(-np.inf)), np.nextafter(got, np.float32(np.inf))):
         distance = abs(Fraction(float(other)) - value)
         assert error < distance or (error == distance and got.view(np.uint32) % 2 == 0)
+
+
+@pytest.mark.parametrize("text", ["3.4028234663852886e38", "-3.4028234663852886e38", "3.4028235e38"])
+def test_the_largest_float32_can_be_written(text: str) -> None:
+    sum_ = arith("+", r["f32"], num(Fraction(text)), "")
+    assert isinstance(sum_, Arith)
+    assert sum_.b == Lit(FLOAT32, math.copysign(float(np.finfo(np.float32).max), float(text)))
 
 
 def test_a_literal_that_rounding_twice_would_get_wrong() -> None:

@@ -43,6 +43,7 @@ def test_declared_ranges(type_: Any, low: Any, high: Any, range_: tuple[int, int
     ("int32", {"min": 2, "max": 1}, "min of field 'x' must not be greater than its max, but 2 is greater than 1"),
     (pa.decimal128(3, 1), {"max": Decimal("0.05")}, r"max of field 'x' must be a value of decimal128\(3, 1\)"),
     ("float", {"min": 1}, "field 'x' of type float32 must not have min or max; integers, decimals, dates"),
+    ("wat", {"max": 1}, "field 'x' must have an Arrow type, or the name of one such as 'int32' .*, not 'wat'"),
     ("string", {"max": "z"}, "field 'x' of type string must not have min or max"),
 ])
 def test_wrong_ranges(type_: Any, ends: dict[str, Any], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,13 +14,13 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.golden import GoldenSession
 from splitjoin.lang.denominator import denominator
 from splitjoin.lang.evaluate import compile_condition
-from splitjoin.lang.ir import Arith, Expr, Isqrt, Lit
+from splitjoin.lang.ir import Arith, Expr, Isqrt, Lit, Step
 from splitjoin.lang.nulls import causes, may_be_null
 from splitjoin.lang.query import Query
 from splitjoin.lang.ranges import value_range
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.traversal import columns, walk
-from splitjoin.lang.types import EXACT, Bool, Date, Float, Timestamp, is_exact, is_text
+from splitjoin.lang.types import EXACT, FLOAT64, Bool, Date, Float, Timestamp, is_exact, is_text
 from splitjoin.lang.vector import Vector, column, constant, evaluate, evaluate_columns
 
 from tests.strategies import Scenario, scenario
@@ -97,6 +98,15 @@ def test_columns_keep_their_dtype_whatever_is_in_them() -> None:
     condition = query("r.x + 1 > 0", pa.table({"x": wide}))
     v = evaluate(condition.children[0], pa.table({"x": wide}))
     assert [int(x) for x, ok in zip(v.values, v.valid, strict=True) if ok] == [2, 2**64]
+
+
+def test_beyond_the_largest_float_is_infinity() -> None:
+    largest = np.finfo(np.float64).max
+    r = pa.table({"y": [largest, -largest, float("nan")]})
+    condition = query("r.y < 0", r)
+    for up, expected in ((True, [math.inf, np.nextafter(-largest, 0), math.inf]),
+                         (False, [np.nextafter(largest, 0), -math.inf, -math.inf])):
+        assert evaluate(Step(FLOAT64, condition.children[0], up), r).values.tolist() == expected
 
 
 def query(on: str, r: pa.Table) -> Expr:
