@@ -134,7 +134,7 @@ class _Reader:
 
     def _function(self, node: Any, at: str) -> Expr:
         name = str(node.functionName()).lower()
-        parts = [self.expr(a) for a in _sequence(node.arguments())]
+        parts = [self.expr(a) for a in _operands(node, name)]
         found = _FUNCTIONS.get(name)
         if found is None or node.isDistinct() or node.isUserDefinedFunction():
             raise _unsupported(at, f"function {name.upper()}")
@@ -145,6 +145,8 @@ class _Reader:
 
 
 def _unsupported(at: str, what: str) -> PredicateError:
+    name, inner, _ = at.partition("(columnnodeexpression(")  # how Spark writes what a Python function is given
+    at = f"{name}(…)" if inner else at
     return PredicateError(f"{at!r}: {what} is not supported in a condition of Spark Columns; it may hold columns, "
                           f"literals, operators, cast, between, isin, isNull, eqNullSafe, startswith, like, F.when, "
                           f"F.expr and F.{', F.'.join(_SHOWN)}")
@@ -178,7 +180,7 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
     "%": (2, 2, lambda p, at: build.remainder("mod", p[0], p[1], at)),
     "mod": (2, 2, lambda p, at: build.remainder("mod", p[0], p[1], at)),
     "div": (2, 2, lambda p, at: build.remainder("div", p[0], p[1], at)),
-    "and": (2, 2, build.and_), "or": (2, 2, build.or_),
+    "and": (2, _MANY, build.and_), "or": (2, _MANY, build.or_),
     "!": (1, 1, lambda p, at: build.not_(p[0], at)), "not": (1, 1, lambda p, at: build.not_(p[0], at)),
     "<=>": (2, 2, lambda p, at: build.not_(functions.distinct(p[0], p[1], at), at)),
     "negative": (1, 1, lambda p, at: build.neg(p[0], at)), "abs": (1, 1, lambda p, at: build.abs_(p[0], at)),
@@ -235,6 +237,20 @@ def _place(node: Any) -> str | None:
         return str(context.get()._2()) if context.isDefined() else None
     except TypeError:  # py4j: the node has no such method
         return None
+
+
+def _operands(node: Any, name: str) -> list[Any]:
+    """The arguments of a function; of AND and OR those of a whole chain, which is one level."""
+    if name not in ("and", "or"):
+        return _sequence(node.arguments())
+    todo, found = _sequence(node.arguments())[::-1], list[Any]()
+    while todo:
+        part = todo.pop()
+        if part.getClass().getSimpleName() == "UnresolvedFunction" and str(part.functionName()).lower() == name:
+            todo += _sequence(part.arguments())[::-1]
+        else:
+            found.append(part)
+    return found
 
 
 def _sequence(scala: Any) -> list[Any]:

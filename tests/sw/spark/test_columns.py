@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import pyarrow as pa
@@ -70,7 +72,8 @@ def test_columns_are_conditions(spark: SparkSession, make: Callable[[], Column],
 @pytest.mark.parametrize(("make", "error", "said"), [
     (lambda: F.sqrt(c("r.x")) < 3, PredicateError, "'sqrt(r.x)': function SQRT is not supported in a condition of "
                                                    "Spark Columns; it may hold columns, literals, operators, cast,"),
-    (lambda: F.udf(lambda v: v, "int")(c("r.x")) == 1, PredicateError, "not supported in a condition of Spark Columns"),
+    (lambda: F.udf(lambda v: v, "int")(c("r.x")) == 1, PredicateError, "'<lambda>(…)': PythonUDF is not supported in a "
+                                                                       "condition of Spark Columns"),
     (lambda: F.rand() < 1, PredicateError, "function RAND is not supported"),
     (lambda: c("r.name").like("U%A"), PredicateError, "LIKE with anything but a constant that ends in its only %"),
     (lambda: F.like(c("r.name"), c("word")), PredicateError, "LIKE with anything but a constant that"),
@@ -122,6 +125,13 @@ def test_depth(spark: SparkSession) -> None:
         deep = deep + 1
     with pytest.raises(PredicateError, match="must not be nested more than 100 levels deep"):
         predicate(deep > c("s.a"), R, S)  # type: ignore[arg-type]  # a Column
+
+
+def test_a_chain_of_ands_or_of_ors_is_one_level(spark: SparkSession) -> None:
+    for combine, word in ((and_, " AND "), (or_, " OR ")):
+        chain = reduce(combine, [c("r.x") < n for n in range(150)])
+        sql = word.join(f"r.x < {n}" for n in range(150))
+        assert predicate(chain, R, S) == predicate(sql, R, S)  # type: ignore[arg-type]  # a Column
 
 
 @pytest.fixture(scope="module")
