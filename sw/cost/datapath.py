@@ -9,7 +9,7 @@ from ..device.wire import Configuration, Sum
 from ..lang.stages import SUM_STAGES, Gate, Registers, Schedule, parts
 from .cells import Cells, Family, check_family, combine, comparator, key_code
 from .sums import sum_pair
-from .width import width_test
+from .width import bound_codes, width_test
 
 __all__ = ["Datapath", "datapath"]
 
@@ -91,7 +91,7 @@ def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[
         if wide is not None:
             ages[test[n]] = 1
             probe += Cells(ff=2 * (widths[test[n]] + 1))
-            region += Cells(ff=widths[test[n]] + 1)
+            region += Cells(lut=bound_codes(family, widths[test[n]] + 1, wide), ff=widths[test[n]] + 1)
     delayed = max([len(part) - 1 for part in codes.values()], default=0)
     for sum_, ready in zip(sums, schedule.ready[len(tests):], strict=True):
         rest = sum_.rest[n]

@@ -24,7 +24,7 @@ def sum_pair(family: Family, test: Sum, rest: int | None, *, apart: bool = False
     total, widths, fits = Cells(lut=1, ff=1), [], 0
     for axis in test.axes:
         kept = test.kept(axis)
-        total += _axis(family, axis, kept)
+        total += _axis(family, axis, kept, apart=apart)
         if apart:
             total += _apart(family, axis, kept, wide=test.wide)
         fits += axis.kind != "differing" and kept < axis.bits
@@ -63,7 +63,7 @@ def _between(widths: list[int], additions: int) -> int:
     return registers
 
 
-def _axis(family: Family, axis: Axis, kept: int) -> Cells:
+def _axis(family: Family, axis: Axis, kept: int, *, apart: bool) -> Cells:
     if axis.kind == "differing":
         counts = [min(8, axis.bits - at) for at in range(0, axis.bits, 8)]
         widths = [n.bit_length() for n in counts]
@@ -71,7 +71,8 @@ def _axis(family: Family, axis: Axis, kept: int) -> Cells:
                      ff=sum(widths) + axis.bits.bit_length())
     fits = kept < axis.bits
     upper = axis.bits - kept + 1
-    cells = Cells(lut=adder(family, axis.bits) + (2 * gate(family, upper) + 1 if fits else 0), ff=kept + 2 * fits)
+    cells = Cells(lut=adder(family, axis.bits) + (_alike(family, upper, apart=apart) if fits else 0),
+                  ff=kept + 2 * fits)
     if axis.kind == "absolute":
         # The negative, and the choice between both.
         return cells + Cells(lut=adder(family, kept) + (kept * 3 // 2 if family == "ecp5" else kept * 2 // 3), ff=kept)
@@ -79,6 +80,15 @@ def _axis(family: Family, axis: Axis, kept: int) -> Cells:
     one, two = _FACTORS[family]
     parts = 1 if kept <= one else 2 if kept <= two else 4
     return cells + Cells(lut=(parts - 1) * adder(family, kept + 5), ff=2 * kept - 1, dsp=parts)
+
+
+def _alike(family: Family, bits: int, *, apart: bool) -> int:
+    """Whether all of so many bits are alike, which are registers or, unless they are taken ``apart``, come out of a
+    carry chain: then Yosys, which maps for delay, makes of more than ten of them wide functions of several LUT4 each,
+    2.8 LUT4 a bit (measured up to 60 bits).
+    """
+    gates = 2 * gate(family, bits) + 1
+    return gates if apart or family != "ecp5" else max(gates, 14 * bits // 5 - 19)
 
 
 def _added(family: Family, widths: list[int]) -> tuple[int, int]:

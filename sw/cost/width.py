@@ -5,7 +5,7 @@ from __future__ import annotations
 from .cells import Cells, Family
 from .elements import adder, equal
 
-__all__ = ["width_test"]
+__all__ = ["bound_codes", "width_test"]
 
 
 def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Cells:
@@ -26,3 +26,10 @@ def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Cells:
         signals += found
     combined = -(-max(0, signals - 1) // 3)
     return Cells(lut=adder(family, bits) + luts + combined, ff=ff + apart)
+
+
+def bound_codes(family: Family, bits: int, above: int) -> int:
+    """LUTs that a low end of so many ``bits`` takes when a probe is loaded: of an equality on ECP5, inverters of every
+    other bit (`splitjoin.hw.tech.equality`).
+    """
+    return (bits - 1) // 2 if family == "ecp5" and not above else 0

@@ -114,6 +114,23 @@ def test_tests_of_constant_width(registers: Registers) -> None:
     assert predicted.total.ff < datapath(replace(config, widths=()), "s").total.ff
 
 
+@pytest.mark.parametrize("registers", [Registers(), Registers(sums=True)])
+def test_a_small_limit_has_many_bits_to_be_alike(registers: Registers) -> None:
+    axes = Axis("square", 0, 0, 33), Axis("absolute", 1, 1, 17)
+    near = Configuration(keys_r=(32, 16), keys_s=(32, 16), tests=(), tree=0, sums=(Sum(axes, 100),),
+                         registers=registers)
+    found = ecp5.cells(part_design(Matcher(near, "s"), "ecp5"))["part"]
+    predicted = datapath(near, "s").total
+    assert predicted.lut == pytest.approx(found.lut4, rel=0.1)
+    assert predicted.ff == found.ff
+
+
+def test_an_equality_has_inverters_for_what_a_probe_brings() -> None:
+    equal = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, widths=(0,))
+    found = ecp5.cells(part_design(Matcher(equal, "s"), "ecp5"))["part"]
+    assert datapath(equal, "s").total.lut == found.lut4
+
+
 def test_a_wide_square_apart_takes_three_multipliers() -> None:
     axes = tuple(Axis("square", n, n, 33) for n in (0, 1))
     wide = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=(), tree=0, sums=(Sum(axes, 2**62),))
