@@ -1,0 +1,21 @@
+"""Random conditions of every kind on circuits: what Amaranth's simulator answers is what the golden model does."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from splitjoin.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.sim.pysim import PysimDevice
+
+from tests.conformance import assert_conforms, run
+from tests.strategies import Scenario, scenario
+
+
+@settings(max_examples=8)
+@given(scenario(max_rows=8))
+def test_random_conditions_on_the_simulated_circuit(case: Scenario) -> None:
+    query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
+                       window=case.windows.spec, time=case.time, order=case.order)
+    items = run(PysimDevice(cores=2, capacity=8), query, case.r, case.s)
+    assert_conforms(items, run(GoldenDevice(cores=2), query, case.r, case.s), case.order)
