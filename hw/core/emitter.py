@@ -57,14 +57,10 @@ class Emitter(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.items = items = Queue(self._item_layout(), ITEMS)
-        batch = Signal(batch_layout(config), reset_less=True)
-        accept = Signal()
-        m.d.comb += accept.eq(self.batch.valid & self.batch.ready)
-        with m.If(accept):
-            m.d.sync += batch.eq(self.batch.payload)
-        busy = Signal()  # an item is on its way out
-        self._walk(m, items, batch, accept, busy)
-        self._express(m, items, batch, accept, busy)
+        batch = Signal(batch_layout(config), reset_less=True)  # the one that results are made of
+        start, busy = Signal(), Signal()  # it comes to be; an item is on its way out
+        self._walk(m, items, batch, start, busy)
+        self._express(m, items, batch, start, busy)
         return m
 
     def _item_layout(self) -> data.StructLayout:
@@ -86,7 +82,7 @@ class Emitter(wiring.Component):
         scaled = [] if self._concatenated else [item.scaled.eq(times(group, self._config.cores))]
         return [item.group.eq(group), *scaled]
 
-    def _walk(self, m: Module, items: Queue, batch, accept, busy) -> None:
+    def _walk(self, m: Module, items: Queue, batch, start, busy) -> None:
         """The list, and the way through it."""
         config = self._config
         probes, lanes = config.probes, config.lanes
@@ -140,7 +136,9 @@ class Emitter(wiring.Component):
             m.d.sync += [group.eq(Mux(last_read, 0, group + 1)), starts.eq(last_read),
                          so_far.eq(Mux(starts, 0, so_far) | some)]
 
-        active = Signal()
+        # The batch whose walk is next, while items of the one before are still on their way, or is under way.
+        taken = Signal(batch_layout(config), reset_less=True)
+        accept, pending, active = (Signal(name=name) for name in ("accept", "pending", "active"))
         cursor = Signal(pointer)
         probe = Signal(range(max(2, probes)))
         # Whether the cursor has come to either end, by halves; of the second, and of a new place, that is known a cycle
@@ -155,7 +153,7 @@ class Emitter(wiring.Component):
             found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += [
-            may.eq(~finish & (active | accept) & (items.level < ITEMS - 6)),
+            may.eq(~finish & (active | start) & (items.level < ITEMS - 6)),
             known.eq(leaving_valid & ~(finish & last)),
             none.eq(~leaving.some[0]),
         ]
@@ -164,7 +162,7 @@ class Emitter(wiring.Component):
             at = cursor[part]
             m.d.sync += [at_end[n].eq(Mux(look, at == leaving.before[part], at == leaving.end[part])),
                          at_shown[n].eq(Mux(look, at == before_shown[part], at == shown[part]))]
-        with m.If(active & ~leaving_valid):
+        with m.If((pending | active) & ~leaving_valid):
             m.d.sync += [leaving.eq(past), leaving_valid.eq(past_valid), past_valid.eq(0)]
         with m.If(ended):
             m.d.sync += [past_valid.eq(1), past.end.eq(top), past.before.eq(top - 1), past.some.eq(so_far)]
@@ -176,10 +174,12 @@ class Emitter(wiring.Component):
             with m.If(last):
                 m.d.sync += [active.eq(0), leaving_valid.eq(0), begin.eq(leaving.end)]
         with m.If(accept):
-            m.d.sync += active.eq(1)
-        m.d.sync += last.eq(probe == batch.probes)
+            m.d.sync += taken.eq(self.batch.payload)
+        with m.If(start):
+            m.d.sync += [batch.eq(taken), active.eq(1)]
+        m.d.sync += [pending.eq(accept | (pending & ~start)), last.eq(probe == taken.probes)]
 
-        token = Cat(look, finish, last & batch.flush, probe)
+        token = Cat(look, finish, last & taken.flush, probe)
         looking = Signal.like(token)
         looked = Signal.like(token)
         m.d.sync += [looking.eq(token), looked.eq(looking)]
@@ -193,12 +193,15 @@ class Emitter(wiring.Component):
                                            for n in range(probes))[looked[3:]]),
         ]
         m.d.comb += [items.i.payload.end.eq(end), items.i.valid.eq(read | end)]
-        # A batch follows when nothing of the one before is left, as results are made from what is known of it.
+        # A walk begins when nothing of the batch before is left, as results are made from what is known of it. The next
+        # batch is taken as soon as a walk is over: the scanner, which may begin another pass then, is not to wait for
+        # the rest.
         idle = Signal()
         m.d.sync += idle.eq(~active & ~looking[:2].any() & ~looked[:2].any() & ~read & ~end & ~items.o.valid & ~busy)
-        m.d.comb += self.batch.ready.eq(idle & ~active)
+        m.d.comb += [start.eq(pending & idle), self.batch.ready.eq(~pending & ~active),
+                     accept.eq(self.batch.valid & self.batch.ready)]
 
-    def _express(self, m: Module, items: Queue, batch, accept, busy) -> None:
+    def _express(self, m: Module, items: Queue, batch, start, busy) -> None:
         """Items into results and stars.
 
         The item at hand gives its tuples one by one, oldest first: steps. A tuple's step leaves in the cycle in which
@@ -290,7 +293,7 @@ class Emitter(wiring.Component):
 
         with m.If(more & slice_):
             m.d.sync += border.eq(border + window.slice)
-        with m.If(accept):
+        with m.If(start):
             m.d.sync += border.eq(window.slice)
         with m.If(more & ~slice_):
             m.d.sync += [starred.eq(1), nth_probe.eq(1), nth_next.eq(2), some_since.eq(0)]

@@ -20,7 +20,7 @@ class StackEmitter(Emitter):
     whose batches were not taken yet.
     """
 
-    def _walk(self, m: Module, items: Queue, batch, accept, busy) -> None:
+    def _walk(self, m: Module, items: Queue, batch, start, busy) -> None:
         config = self._config
         under_way = self._latency + 4  # outcomes that may come after there is room no more, and is known not to be
         depth = 64  # room for as many as a pass can find, and for those
@@ -51,16 +51,16 @@ class StackEmitter(Emitter):
         room, finish, look = Signal(), Signal(), Signal()
         m.d.comb += [
             finish.eq(leaving & room & done), look.eq(leaving & room & ~done),
-            found_list.r_addr.eq(cursor[:-1]), ends.o.ready.eq(accept),
+            found_list.r_addr.eq(cursor[:-1]), ends.o.ready.eq(start),
         ]
         m.d.sync += room.eq(items.level < ITEMS - 4)
         with m.If(look):
             m.d.sync += [cursor.eq(cursor - 1), done.eq(cursor == begin)]
         with m.If(finish):
             m.d.sync += [leaving.eq(0), begin.eq(border)]
-        with m.If(accept):
-            m.d.sync += [leaving.eq(1), done.eq(~ends.o.payload.some), border.eq(ends.o.payload.end),
-                         cursor.eq(ends.o.payload.end - 1)]
+        with m.If(start):
+            m.d.sync += [batch.eq(self.batch.payload), leaving.eq(1), done.eq(~ends.o.payload.some),
+                         border.eq(ends.o.payload.end), cursor.eq(ends.o.payload.end - 1)]
 
         token = Cat(look, finish, batch.flush)
         looking, looked = Signal.like(token), Signal.like(token)
@@ -73,4 +73,5 @@ class StackEmitter(Emitter):
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.
         idle = Signal()
         m.d.sync += idle.eq(~leaving & ~looking[:2].any() & ~looked[:2].any() & ~items.o.valid & ~busy)
-        m.d.comb += self.batch.ready.eq(idle & ~leaving & ends.o.valid)
+        m.d.comb += [self.batch.ready.eq(idle & ~leaving & ends.o.valid),
+                     start.eq(self.batch.valid & self.batch.ready)]
