@@ -138,7 +138,7 @@ class Emitter(wiring.Component):
 
         # The batch whose walk is next, while items of the one before are still on their way, or is under way.
         taken = Signal(batch_layout(config), reset_less=True)
-        accept, pending, active = (Signal(name=name) for name in ("accept", "pending", "active"))
+        pending, active = Signal(name="pending"), Signal(name="active")
         cursor = Signal(pointer)
         probe = Signal(range(max(2, probes)))
         # Whether the cursor has come to either end, by halves; of the second, and of a new place, that is known a cycle
@@ -173,11 +173,11 @@ class Emitter(wiring.Component):
                          leaving.some.eq(leaving.some >> 1)]
             with m.If(last):
                 m.d.sync += [active.eq(0), leaving_valid.eq(0), begin.eq(leaving.end)]
-        with m.If(accept):
-            m.d.sync += taken.eq(self.batch.payload)
+        with m.If(self.batch.valid & self.batch.ready):
+            m.d.sync += [taken.eq(self.batch.payload), pending.eq(1)]
         with m.If(start):
-            m.d.sync += [batch.eq(taken), active.eq(1)]
-        m.d.sync += [pending.eq(accept | (pending & ~start)), last.eq(probe == taken.probes)]
+            m.d.sync += [batch.eq(taken), pending.eq(0), active.eq(1)]
+        m.d.sync += last.eq(probe == taken.probes)
 
         token = Cat(look, finish, last & taken.flush, probe)
         looking = Signal.like(token)
@@ -193,13 +193,11 @@ class Emitter(wiring.Component):
                                            for n in range(probes))[looked[3:]]),
         ]
         m.d.comb += [items.i.payload.end.eq(end), items.i.valid.eq(read | end)]
-        # A walk begins when nothing of the batch before is left, as results are made from what is known of it. The next
-        # batch is taken as soon as a walk is over: the scanner, which may begin another pass then, is not to wait for
-        # the rest.
+        # A walk begins when nothing of the batch before is left, as results are made from what is known of it. A batch
+        # is taken when the walk before is over, so that a pass of few reads need not wait for the way from here on.
         idle = Signal()
         m.d.sync += idle.eq(~active & ~looking[:2].any() & ~looked[:2].any() & ~read & ~end & ~items.o.valid & ~busy)
-        m.d.comb += [start.eq(pending & idle), self.batch.ready.eq(~pending & ~active),
-                     accept.eq(self.batch.valid & self.batch.ready)]
+        m.d.comb += [start.eq(pending & idle), self.batch.ready.eq(~pending & ~active)]
 
     def _express(self, m: Module, items: Queue, batch, start, busy) -> None:
         """Items into results and stars.

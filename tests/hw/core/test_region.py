@@ -74,6 +74,22 @@ def test_a_stored_tuple_a_cycle_whether_tuples_are_stored_or_not(window, stores,
     assert all(DEPTH < n <= DEPTH + 10 for n in steps) if matches else steps == [DEPTH] * 5
 
 
+def test_passes_of_few_reads_do_not_wait_for_what_leaves_of_the_batch_before():
+    """32 reads for eight probes take less than it is from a batch's last read until all of its stars have left."""
+    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=128, lanes=4, probes=8)
+    ops = [stored(0)] * 128 + [probe(0, 0)] * (1 + 5 * 8)
+
+    async def body(tb):
+        tb.set("window", packed_window(config, Window(rows=128)))
+        tb.source("i", [packed_operation(config, op) for op in ops])
+        sink = tb.sink("o")
+        await tb.run(lambda: len(sink.items) == 1 + 5 * 8, limit=1000)
+        # The first probe came alone: its star is the first one, and then each batch's last star is the eighth.
+        assert [b - a for a, b in pairwise(sink.cycles[8::8])] == [32] * 4
+
+    simulate(Region(config, "s"), body)
+
+
 def test_latency_of_a_probe():
     """From the cycle in which the probe is taken: 256 slots, two cycles of memory, three of comparison, list, steps."""
     ops = [stored(0) for _ in range(DEPTH)] + [probe(0, 0)]
