@@ -85,8 +85,8 @@ class Prober(wiring.Component):
     def _lookup(self, m: Module, matcher: Matcher, batches: Queue, take: Signal) -> tuple[Signal, list, Signal]:
         """The probe that waits: whether all is known of it, where its chains begin, and whether it reads everything."""
         config, task, held = self._config, self.task.payload, batches.i.payload
-        accept, step, reached, stop = Signal(), Signal(), Signal(), Signal()
-        none, wide, ready = Signal(), Signal(), Signal()
+        accept, step, reached, stop = (Signal(name=name) for name in ("accept", "step", "reached", "stop"))
+        none, wide, ready = (Signal(name=name) for name in ("none", "wide", "ready"))
         end, top, youngest = (Signal(position_bits(config), name=name) for name in ("end", "top", "youngest"))
         m.d.comb += [
             self.task.ready.eq(~self.waiting), accept.eq(self.task.valid & self.task.ready),
@@ -107,7 +107,7 @@ class Prober(wiring.Component):
         # One bucket after the other, when all earlier tuples are in the index.
         most = ways(config)
         nth = Signal(range(max(2, most)))
-        looking, final, indexed = Signal(), Signal(), Signal()
+        looking, final, indexed = (Signal(name=name) for name in ("looking", "final", "indexed"))
         m.d.sync += indexed.eq(~(self.known - end)[-1])
         m.d.comb += [
             nth.eq(_lowest(due)),
@@ -192,8 +192,8 @@ class Prober(wiring.Component):
         # chain that the last one at hand was of, which may be younger than they or not.
         at_hand, older = Signal(self._cursor), Signal(self._cursor)
         others = [Signal(self._cursor, name=f"other{n}") for n in range(len(firsts) - 1)]
-        choosing, reading, straight = Signal(), Signal(), Signal()
-        waited, linked = Signal(), Signal()
+        choosing, reading, straight = (Signal(name=name) for name in ("choosing", "reading", "straight"))
+        waited, linked = Signal(name="waited"), Signal(name="linked")
         count = Signal(config.capacity.bit_length())
         before = Signal(max(1, len(others)))  # one that changes nothing where there is one chain only
         some = Signal()  # there is a tuple to come
