@@ -60,12 +60,12 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
 	$(BIN)/python bench/soak.py
 
-synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (half an hour).
+synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
 	nice -n 15 $(BIN)/python bench/synthesis.py
 	nice -n 15 $(BIN)/python bench/costs.py
 	$(BIN)/python bench/tables.py
 
-synth-full: $(STAMP) ## Place and route 16 regions on an ECP5-85F (half an hour).
+synth-full: $(STAMP) ## Place and route whole circuits on an ECP5-85F (an hour).
 	nice -n 19 $(BIN)/python bench/synthesis.py --full
 	$(BIN)/python bench/tables.py
 

@@ -1,8 +1,8 @@
 """What the circuit costs and how fast it runs, by the reports of the synthesis tools.
 
 Run: python bench/synthesis.py, which routes single cores; python bench/synthesis.py --index routes one core of each
-kind of index; python bench/synthesis.py --full routes a whole circuit of 16 regions, about half an hour. Each replaces
-its own rows of bench/results/circuits.json.
+kind of index; python bench/synthesis.py --full routes whole circuits, one of 16 regions and one of as many comparators
+as could be routed, about an hour. Each replaces its own rows of bench/results/circuits.json.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ CAPACITY = 512
 MAPPED, ROUTED = ((8, 8), (8, 4), (4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
 #: Kind of index → the tests that it goes by.
 INDEXED = {"hash": (0,), "bucket": (0, 1)}
-#: (cores, lanes, probes) of the whole circuits. Three cores of 8 × 8, two thirds of the LUTs, are placed, but neither
-#: of nextpnr's routers has come to an end on them.
-WHOLE = ((8, 1, 4),)
+#: (cores, lanes, probes), and nextpnr's placer, of the whole circuits. Of three cores of 8 × 8, two thirds of the LUTs,
+#: neither placer makes what its router comes to an end on.
+WHOLE = ((8, 1, 4, "heap"), (2, 8, 8, "static"))
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
 BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, of TRELLIS_FF, "
            "of DP16KD")
 #: Seeds of placement for a single core: the clock is that of the best.
-SEEDS = (1, 2, 3, 4)
-BY_NEXTPNR = "nextpnr-ecp5, timing weight 25, router1, LFE5U-85F speed grade 6"
+SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
+BY_PLACER = {"heap": "nextpnr-ecp5, timing weight 25, router1, LFE5U-85F speed grade 6",
+             "static": "nextpnr-ecp5, placer static, router1, LFE5U-85F speed grade 6"}
+BY_NEXTPNR = BY_PLACER["heap"]
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
 
 
@@ -106,13 +108,13 @@ def _core(lanes: int, probes: int) -> dict[str, object]:
     return {"part": "core", "lanes": lanes, "probes": probes}
 
 
-def whole(out: Recorder, cores: int, lanes: int, probes: int) -> None:
+def whole(out: Recorder, cores: int, lanes: int, probes: int, placer: str) -> None:
     """The whole circuit: cores, trees, combiner and registers."""
     config = replace(band(cores=cores, lanes=lanes, probes=probes), widths=WIDTHS)
     what = {"part": "whole circuit", "cores": cores, "regions": 2 * cores, "lanes": lanes, "probes": probes,
             "bands": "of constant width"}
-    comparisons, how = 2 * cores * lanes * probes, f"{BY_NEXTPNR}, seed 1"
-    routed = ecp5.route(whole_design(config, "ecp5"))
+    comparisons, how = 2 * cores * lanes * probes, f"{BY_PLACER[placer]}, seed 1"
+    routed = ecp5.route(whole_design(config, "ecp5"), placer=placer)
     out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{how}: DFFs, with harness")
@@ -127,14 +129,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="mapping only, of the smallest cores; about a minute")
     parser.add_argument("--index", action="store_true", help="only route a core of each kind of index")
-    parser.add_argument("--full", action="store_true", help="a whole circuit of 16 regions instead of single cores")
+    parser.add_argument("--full", action="store_true", help="whole circuits instead of single cores")
     options = parser.parse_args()
     if options.quick and (options.full or options.index):
         parser.error("--quick maps only, and --full and --index route: give one of them")
     if options.full:
         out = Recorder("circuits", quick=False, part="whole circuits")
-        for cores, lanes, probes in WHOLE:
-            whole(out, cores, lanes, probes)
+        for cores, lanes, probes, placer in WHOLE:
+            whole(out, cores, lanes, probes, placer)
     elif options.index:
         out = Recorder("circuits", quick=False, part="routed index cores")
         for kind in INDEXED:

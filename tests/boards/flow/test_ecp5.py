@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ecp5 import cells, parse, route
+from splitjoin.boards.flow.ecp5 import PLACERS, cells, parse, route
 from splitjoin.errors import ToolError
 from splitjoin.hw.tech.ram import Ram
 
@@ -43,13 +43,19 @@ def test_other_reports_are_refused():
         parse(LOG.replace("DFFs", "registers"), REPORT, 1.0)
 
 
-def test_a_part_is_mapped_placed_and_routed():
+def test_unknown_placers_are_refused():
+    with pytest.raises(ValueError, match="Placer must be one of heap, static, not 'sa'"):
+        route(part_design(Ram(64, 512), "ecp5"), placer="sa")
+
+
+@pytest.mark.parametrize("placer", PLACERS)
+def test_a_part_is_mapped_placed_and_routed(placer):
     """The mapped part has the cells that were asked for, and placing it adds none."""
     design = part_design(Ram(64, 512), "ecp5")
     mapped = cells(design)
     assert (mapped["part"].lut4, mapped["part"].ff, mapped["part"].block_ram) == (0, 0, 2)
     assert mapped["harness"].block_ram == 2
-    routed = route(design, seed=2)
+    routed = route(design, seed=2, placer=placer)
     assert routed.block_ram == 2
     assert routed.ff == mapped["harness"].ff
     assert mapped["harness"].lut4 <= routed.lut4 <= mapped["harness"].lut4 + 2  # constants
