@@ -22,7 +22,7 @@ def shares_text(design: Design) -> str:
     total = design.cost.total
     used = [f"{getattr(total, name) / getattr(design.device, name):.0%} of the {_NAMES[name]}"
             for name in ("lut", "ff", "block_ram")]
-    return f"{', '.join(used)}; up to {FULL['lut']:.0%} of LUT4 and flip-flops place and route well"
+    return f"{', '.join(used)}; up to {FULL['lut']:.0%} of LUT4 and flip-flops have been routed"
 
 
 def wishes_text(wishes: Wishes) -> str:
