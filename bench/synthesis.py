@@ -34,7 +34,6 @@ BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C
 SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 BY_PLACER = {"heap": "nextpnr-ecp5, timing weight 25, router1, LFE5U-85F speed grade 6",
              "static": "nextpnr-ecp5, placer static, router1, LFE5U-85F speed grade 6"}
-BY_NEXTPNR = BY_PLACER["heap"]
 XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
 
 
@@ -79,7 +78,7 @@ def best_clock(design: Design) -> tuple[float, str]:
     """The best clock of a core over `SEEDS`, and how it was measured."""
     found = [ecp5.route(design, seed=seed).mhz for seed in SEEDS]
     seeds, said = ", ".join(map(str, SEEDS)), ", ".join(f"{mhz:.1f}" for mhz in found)
-    return max(found), f"{BY_NEXTPNR}: clock, core alone; the best of seeds {seeds}, which gave {said}"
+    return max(found), f"{BY_PLACER['heap']}: clock, core alone; the best of seeds {seeds}, which gave {said}"
 
 
 def indexed(kind: str) -> tuple[Configuration, dict[str, object]]:

@@ -21,11 +21,11 @@ __all__ = ["CELLS", "PLACERS", "Cells", "Routed", "cells", "mapped_verilog", "ne
 _DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
 #: The clock that placement aims for, in MHz: beyond what any circuit here reaches, so that all of it is tried for.
 _AIM = 300
-#: Twice and a half the weight of timing that is usual, for 8 % more clock of a core over some seeds; and as many tries
-#: for each cell as it takes, since nextpnr's own limit overflows beyond 46,340 cells.
-_HEAP = ("--placer-heap-timingweight", "25", "--placer-heap-cell-placement-timeout", "0")
-#: nextpnr's placers: `heap` solves for wires and timing and then spreads, `static` spreads cells as charges.
-PLACERS = {"heap": _HEAP, "static": ("--placer", "static")}
+#: nextpnr's placers, and their options. `heap` solves for wires and timing and then spreads: with twice and a half the
+#: weight of timing that is usual, for 8 % more clock of a core over some seeds; and as many tries for each cell as it
+#: takes, since nextpnr's own limit overflows beyond 46,340 cells. `static` spreads cells as charges.
+PLACERS = {"heap": ("--placer-heap-timingweight", "25", "--placer-heap-cell-placement-timeout", "0"),
+           "static": ("--placer", "static")}
 #: A core's clock is half again as high with it as with nextpnr's other router, which does not come to an end on large
 #: designs.
 _ROUTER = "router1"
@@ -150,7 +150,7 @@ def cells(design: Design) -> dict[str, Cells]:
 def route(design: Design, *, seed: int = 1, placer: str = "heap") -> Routed:
     """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` when it does not fit or route.
 
-    ``placer``: one of `PLACERS`. Wires are shorter by a fifth with ``static``, which decides whether large comparator
+    ``placer``: one of `PLACERS`. Wires are shorter by a seventh with ``static``, which decides whether large comparator
     arrays can be routed; only its refinement looks at timing, so that the clock of anything else is lower with it.
     """
     if placer not in PLACERS:

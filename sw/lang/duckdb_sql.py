@@ -114,8 +114,10 @@ def _made(e: ir.Expr) -> str:
     match e:
         case ir.Col():
             return _column(e)
-        case ir.Lit():
-            return _huge(None if e.value is None else Fraction(e.value) * denominator(e))  # type: ignore[arg-type]
+        case ir.Lit(value=None):
+            return "CAST(NULL AS HUGEINT)"
+        case ir.Lit(value=int() | Fraction() as number):
+            return _huge(number * denominator(e))
         case ir.Cast() if isinstance(e.a.type, Bool):
             return f"CAST({_text(e.a)} AS HUGEINT)"
         case ir.Cast():
@@ -199,8 +201,8 @@ def _named(e: ir.Col) -> str:
     return f'{e.side}."{quoted}"'
 
 
-def _huge(value: Fraction | int | None) -> str:
-    return "CAST(NULL AS HUGEINT)" if value is None else f"CAST('{int(value)}' AS HUGEINT)"
+def _huge(value: Fraction | int) -> str:
+    return f"CAST('{int(value)}' AS HUGEINT)"
 
 
 def _literal(e: ir.Lit) -> str:
