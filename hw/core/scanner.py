@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration
 
+from ..hls.lookup import WRITING
 from ..hls.matcher import Matcher
 from ..layouts import struct
 from ..tech.ram import Ram
@@ -16,6 +17,8 @@ __all__ = ["Scanner"]
 
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
+#: Reads that are left of a pass when the tables of the next one begin to be written, so that they are in time.
+_WRITING = WRITING
 
 
 class Scanner(wiring.Component):
@@ -26,6 +29,8 @@ class Scanner(wiring.Component):
     a tuple from each lane a cycle, and starts with the oldest tuple of the oldest probe, wherever in the lanes that
     lies. Each probe takes part from its own start to its own end: tuples that were stored after it, or expired before
     it, are masked off.
+
+    With tables a batch takes no more when it is full, or little is left of the pass under way, and is then written.
 
     Ports: ``task``: `task_layout`. ``single``: batches of one probe only. ``rows``/``keys``: read ports of the ring,
     two cycles. ``scanning``, ``position``, ``waiting``, ``first``, ``claiming``: as of `Storage`. ``batch``: offered
@@ -118,6 +123,11 @@ class Scanner(wiring.Component):
         with m.If(take):
             m.d.sync += [number.eq(0), flush.eq(0), self.waiting.eq(0), closed.eq(0)]
         m.d.sync += taken.eq(take)
+        due: Value = (held & ~taken) | self.waiting
+        if config.tables:
+            due, near = self._write(m, matcher, closed, take), Signal(name="near")
+            with m.If(self.waiting & near & ~take):
+                m.d.sync += closed.eq(1)
 
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
@@ -135,7 +145,7 @@ class Scanner(wiring.Component):
             self.stall_results.eq(Mux(self.scanning, ~self.room, self.waiting & ~take)),
         ]
         # There is a batch to take, no read before it but a last one, and its register is free.
-        m.d.sync += turns.eq(~take & (self.waiting | (held & ~taken)) & (vacant | self.batch.ready)
+        m.d.sync += turns.eq(~take & due & (vacant | self.batch.ready)
                              & (ends | (issue & next_last)))
         with m.If(self.batch.ready):
             m.d.sync += [self.batch.valid.eq(0), vacant.eq(1)]
@@ -159,6 +169,8 @@ class Scanner(wiring.Component):
                 lower.eq(Mux(turns, self.first[lane_bits:], upper)),
                 upper.eq(Mux(turns, self.first[lane_bits:], upper) + 1),
             ]
+        if config.tables:
+            m.d.sync += near.eq(ends | (left <= _WRITING * lanes))
         # A read may begin in any lane: those before it are one row further.
         for lane in range(lanes - 1):
             m.d.comb += self.rows[lane].eq(Mux(self.position[:lane_bits] > lane, upper, lower))
@@ -189,6 +201,17 @@ class Scanner(wiring.Component):
         m.d.sync += [self.found_valid.eq(token[0]), self.found.last.eq(token[1]),
                      self.found.hits.eq(matcher.match & mask)]
         return m
+
+    def _write(self, m: Module, matcher: Matcher, closed: Signal, take: Signal) -> Signal:
+        """The tables of a batch that takes no more are written; returned is whether it could become that under way."""
+        began, done = Signal(name="write_began"), Signal(name="written")
+        m.d.comb += matcher.fill.eq(closed & ~began)
+        later: Value = matcher.fill
+        for n in range(WRITING - _READ_LATENCY - 2):
+            later, before = Signal(name=f"writes{n}"), later
+            m.d.sync += later.eq(before)
+        m.d.sync += [began.eq(closed & ~take), done.eq((done | later) & ~take)]
+        return done
 
     def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:
         """Which probes take part in which lanes of the read whose keys were at the matcher in the last cycle.

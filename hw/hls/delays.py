@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Module, Signal, Value
 
-__all__ = ["Delays"]
+__all__ = ["Delays", "registered"]
 
 
 class Delays:
@@ -21,3 +21,10 @@ class Delays:
             self._m.d.sync += later.eq(self._values[-1])
             self._values.append(later)
         return self._values[age]
+
+
+def registered(m: Module, name: str, value: Value) -> Signal:
+    """A register of that name for ``value``, without a reset."""
+    register = Signal(len(value), name=name, reset_less=True)
+    m.d.sync += register.eq(value)
+    return register

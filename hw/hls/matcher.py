@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -12,7 +14,9 @@ from ..layouts import other, struct
 from ..tech.target import family
 from .compare import Comparison
 from .delays import Delays
+from .lookup import Lookup
 from .sums import sum_test
+from .table import TableTest
 from .tree import combined
 from .width import WidthTest
 
@@ -34,6 +38,8 @@ class Matcher(wiring.Component):
         ``bounds``, ``hold``: the bounds of a probe of the other stream are taken in a cycle without ``hold``.
         ``load``: the place (one bit each) in the batch being collected that the bounds taken go to.
         ``swap``: the batch collected so far is what the keys of the *next* cycle are compared with.
+        ``fill``: with tables only; they are written for the batch collected so far. Once before each ``swap``, with the
+        last ``load`` or later, and `splitjoin.hw.hls.lookup.WRITING` cycles or more before the swap.
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
     """
 
@@ -45,6 +51,7 @@ class Matcher(wiring.Component):
             "hold": In(1),
             "load": In(config.probes),
             "swap": In(1),
+            **({"fill": In(1)} if config.tables else {}),
             "match": Out(config.probes * config.lanes),
         })
 
@@ -59,8 +66,7 @@ class Matcher(wiring.Component):
         n = "rs".index(self._side)
         slots = [test[n] for test in config.tests]  # of each test, the key that it is about
         widths = dict(config.keys(self._side).fields)
-        tests = [Comparison(built_for, widths[f"key{slot}"], config.registers.chain) if wide is None
-                 else WidthTest(built_for, widths[f"key{slot}"], wide, apart=config.registers.digits)
+        tests = [_test(config, built_for, widths[f"key{slot}"], wide)
                  for slot, wide in zip(slots, config.test_widths, strict=True)]
 
         # Everything arrives coded, a cycle later; registers of data need no reset.
@@ -68,6 +74,12 @@ class Matcher(wiring.Component):
                         for value, name in ((self.swap, "swap"), (self.load, "load")))
         coded: dict[str, Delays] = {}
         for j, test in enumerate(tests):
+            if isinstance(test, TableTest):
+                low = self.bounds[f"lo{j}"]
+                coded[f"table{j}"] = self._taken(m, f"table{j}", test.bound(low))
+                if test.low:
+                    coded[f"lo{j}"] = self._taken(m, f"lo{j}", low[:test.low])
+                continue
             for end in test.ends:
                 for name, code in _parts(f"{end}{j}", test.bounds(self.bounds[f"{end}{j}"])):
                     coded[name] = self._taken(m, name, code)
@@ -77,7 +89,10 @@ class Matcher(wiring.Component):
         lanes: list[dict[str, Delays]] = []
         for lane, keys in enumerate(self.keys):
             codes: dict[str, Delays] = {}
-            for slot, test in zip(slots, tests, strict=True):
+            for j, (slot, test) in enumerate(zip(slots, tests, strict=True)):
+                if isinstance(test, TableTest):
+                    codes[f"table{j}"] = Delays(m, test.key(keys[f"key{slot}"]), f"table{j}_{lane}")
+                    continue
                 for name, code in _parts(_key(test, slot), test.keys(keys[f"key{slot}"])):
                     codes.setdefault(name, Delays(m, code, f"{name}_{lane}"))
             for sum_ in config.sums:
@@ -86,12 +101,15 @@ class Matcher(wiring.Component):
                         codes[f"key{key}"] = Delays(m, keys[f"key{key}"], f"key{key}_{lane}")
             lanes.append(codes)
 
-        for probe in range(config.probes):
-            held = _Held(m, probe, coded, loads, swaps)
+        batch = [_Held(m, probe, coded, loads, swaps) for probe in range(config.probes)]
+        found = self._look_up(m, tests, batch, lanes, swaps)
+        for probe, held in enumerate(batch):
             for lane, codes in enumerate(lanes):
                 name = f"{probe}_{lane}"
-                outcomes = [self._within(m, f"{j}_{name}", j, slot, test, codes, held)
-                            for j, (slot, test) in enumerate(zip(slots, tests, strict=True))]
+                outcomes = [
+                    self._looked_up(m, f"{j}_{name}", j, test, found[j][lane][probe], codes, held)
+                    if isinstance(test, TableTest) else self._within(m, f"{j}_{name}", j, slot, test, codes, held)
+                    for j, (slot, test) in enumerate(zip(slots, tests, strict=True))]
                 outcomes += [self._sum(m, f"sum{j}_{name}", j, codes, held) for j in range(len(config.sums))]
                 m.d.sync += self.match[probe * config.lanes + lane].eq(
                     combined(m, name, config.schedule.root, outcomes))
@@ -111,6 +129,28 @@ class Matcher(wiring.Component):
         ends = [[held.at(_part(f"{end}{j}", n), n + 1) for n in range(cut)] for end in test.ends]
         return _later(m, test.within(m, name, keys, *ends), f"within{name}",
                       self._config.schedule.together - 1 - test.cycles)
+
+    def _look_up(self, m: Module, tests: Sequence[Comparison | WidthTest | TableTest], batch: list[_Held],
+                 lanes: list[dict[str, Delays]], swaps: Delays) -> dict[int, list[list[list[Value]]]]:
+        """Of each test with tables, of each lane and probe, what is looked up."""
+        if not self._config.tables:
+            return {}
+        lookup, found = Lookup(m, len(lanes), self.fill, swaps.at(1)), {}
+        for j, test in enumerate(tests):
+            if isinstance(test, TableTest):
+                name = f"table{j}"
+                written = lookup.written(f"written{j}", test, [held.collected(name, 1) for held in batch])
+                found[j] = [lookup.outputs(name, test, lane, len(batch), codes[name].at(1), written)
+                            for lane, codes in enumerate(lanes)]
+        return found
+
+    def _looked_up(self, m: Module, name: str, j: int, test: TableTest, outputs: list[Value], codes: dict[str, Delays],
+                   held: _Held) -> Delays:
+        """The outcome of test ``j``, when those of all tests are there."""
+        low = held.at(f"lo{j}", 1) if test.low else None
+        schedule = self._config.schedule
+        return _later(m, test.within(m, name, outputs, codes[f"table{j}"].at(1), low), f"within{name}",
+                      schedule.together - schedule.ready[j])
 
     def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held) -> Delays:
         """The same of a sum test."""
@@ -135,17 +175,33 @@ class _Held:
     def at(self, name: str, age: int) -> Value:
         """The field ``name`` for keys of ``age`` cycles ago."""
         if (name, age) not in self._held:
-            m = self._m
-            code = self._coded[name].at(age - 1)
-            shown = f"{name}_{age}" if age > 1 else name
-            collected = Signal(len(code), name=f"collected{self._probe}_{shown}", reset_less=True)
-            held = Signal(len(code), name=f"held{self._probe}_{shown}", reset_less=True)
-            with m.If(self._loads.at(age - 1)[self._probe]):
-                m.d.sync += collected.eq(code)
-            with m.If(self._swaps.at(age)):
-                m.d.sync += held.eq(collected)
+            collected = self.collected(name, age)
+            held = Signal(len(collected), name=f"held{self._probe}_{_aged(name, age)}", reset_less=True)
+            with self._m.If(self._swaps.at(age)):
+                self._m.d.sync += held.eq(collected)
             self._held[name, age] = held
         return self._held[name, age]
+
+    def collected(self, name: str, age: int) -> Signal:
+        """The same of the batch that is being collected; asked for once."""
+        code = self._coded[name].at(age - 1)
+        collected = Signal(len(code), name=f"collected{self._probe}_{_aged(name, age)}", reset_less=True)
+        with self._m.If(self._loads.at(age - 1)[self._probe]):
+            self._m.d.sync += collected.eq(code)
+        return collected
+
+
+def _aged(name: str, age: int) -> str:
+    return f"{name}_{age}" if age > 1 else name
+
+
+def _test(config: Configuration, built_for: str, width: int, wide: int | None) -> Comparison | WidthTest | TableTest:
+    """How a test on keys of ``width`` bits is made; ``wide``: of constant width, which it is."""
+    if wide is None:
+        return Comparison(built_for, width, config.registers.chain)
+    if config.tables:
+        return TableTest(built_for, width, wide, apart=config.registers.digits)
+    return WidthTest(built_for, width + 1, wide, apart=config.registers.digits)
 
 
 def _later(m: Module, value: Value, name: str, cycles: int) -> Delays:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from ..tech.equality import equality_of
+from .delays import registered
 
 __all__ = ["WidthTest"]
 
@@ -13,18 +14,18 @@ _DIGIT = 4
 
 
 class WidthTest:
-    """Whether keys of ``width`` bits are at most ``above`` greater than a probe's low end.
+    """Whether keys are at most ``above`` greater than a probe's low end, modulo the range of its ``bits``.
 
-    The low end has a bit more than the key, and is counted modulo its range: so no difference comes round, and an empty
-    interval is one that begins behind every key (`splitjoin.device.wire.Configuration.bounds`). Of width 0 it is an
-    equality, and nothing is subtracted.
+    The low end has a bit more than the key: so no difference comes round, and an empty interval is one that begins
+    behind every key (`splitjoin.device.wire.Configuration.bounds`). Of width 0 it is an equality, and nothing is
+    subtracted.
     """
 
     ends = ("lo",)
 
-    def __init__(self, built_for: str, width: int, above: int, *, apart: bool):
+    def __init__(self, built_for: str, bits: int, above: int, *, apart: bool):
         self._equality = equality_of(built_for)
-        self._bits, self._above, self._apart = width + 1, above, apart and above > 0
+        self._bits, self._above, self._apart = bits, above, apart and above > 0
 
     @property
     def cycles(self) -> int:
@@ -42,23 +43,23 @@ class WidthTest:
     def within(self, m: Module, name: str, keys: list[Value], lows: list[Value]) -> Value:
         """Whether a key is within its interval; of registers."""
         (key,), (low,) = keys, lows
-        key = Cat(key, Const(0, 1))
+        key = Cat(key, Const(0, 1))[:self._bits]
         if not self._above:
-            return _registered(m, f"equal{name}", self._equality.equal(m, f"eq{name}", key, low))
+            return registered(m, f"equal{name}", self._equality.equal(m, f"eq{name}", key, low))
         difference = Signal(self._bits, name=f"difference{name}")
         m.d.comb += difference.eq(key - low)
         digits: list[tuple[Value, Value]] = []  # of each digit, whether it is less than that of the width, or at most
         for n, at in enumerate(range(0, self._bits, _DIGIT)):
             digit, of = difference[at:at + _DIGIT], self._above >> at & 2**_DIGIT - 1
             top = 2**len(digit) - 1
-            less = _registered(m, f"less{n}_{name}", _below(digit, of, Const(0))) if of and n else Const(0)
-            most = _registered(m, f"most{n}_{name}", _below(digit, of, Const(1))) if of < top else Const(1)
+            less = registered(m, f"less{n}_{name}", _below(digit, of, Const(0))) if of and n else Const(0)
+            most = registered(m, f"most{n}_{name}", _below(digit, of, Const(1))) if of < top else Const(1)
             digits.append((less, most))
         while len(digits) > 1:
             pairs = [(less | most & below, less | most & at_most) for (below, at_most), (less, most) in zip(
                 digits[::2], digits[1::2], strict=False)]
             digits = pairs + digits[2 * len(pairs):]
-        return _registered(m, f"within{name}_digits", digits[0][1]) if self._apart else digits[0][1]
+        return registered(m, f"within{name}_digits", digits[0][1]) if self._apart else digits[0][1]
 
 
 def _below(digit: Value, of: int, equal: Const) -> Value:
@@ -69,9 +70,3 @@ def _below(digit: Value, of: int, equal: Const) -> Value:
     for n, bit in enumerate(digit):
         out = ~bit | out if of >> n & 1 else ~bit & out
     return out
-
-
-def _registered(m: Module, name: str, value: Value) -> Signal:
-    register = Signal(name=name, reset_less=True)
-    m.d.sync += register.eq(value)
-    return register

@@ -70,11 +70,14 @@ def circuit_options(parser: argparse.ArgumentParser) -> None:
                        help="how cores find what a tuple matches: scan, hash, bucket, or auto: what suits (auto)")
     group.add_argument("--clock", type=float, metavar="MHZ",
                        help="clock that comparing gets registers for, on ECP5 (as few registers as there can be)")
+    group.add_argument("--tables", action="store_true", default=None,
+                       help="look up equalities and bands of constant width instead of computing them: fewer LUTs with "
+                            "many lanes and probes")
 
 
 def circuit_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The circuit options that were given."""
-    names = ("cores", "capacity", "fanout", "fanin", "lanes", "probes", "core", "clock")
+    names = ("cores", "capacity", "fanout", "fanin", "lanes", "probes", "core", "clock", "tables")
     return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 
@@ -98,7 +101,7 @@ def window_argument(args: argparse.Namespace) -> Any:
 
 def window_or_default(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     """The window that was given, or as many ROWS as the circuit of ``options`` holds."""
-    given = {name: value for name, value in options.items() if name != "clock"}
+    given = {name: value for name, value in options.items() if name not in ("clock", "tables")}
     check_parameters(**{"cores": 4, "capacity": 1024, "fanout": 2, "fanin": 2} | given)
     window = window_argument(args)
     if window is None:

@@ -69,6 +69,8 @@ class CircuitDevice(Device):
             condition and the sub-window (`splitjoin.device.core_kind`).
         clock: MHz that the datapaths get registers for, on ECP5; None for as few as there can be.
         region_counters: Whether every region of every core counts on its own.
+        tables: Whether equalities and bands of constant width are looked up in tables, which takes fewer LUTs with many
+            lanes and probes, and `splitjoin.hw.hls.lookup.WRITING` cycles from a probe to its pass.
         masked: Numbers of cores that are masked from the start, as by `Session.mask`.
     """
 
@@ -81,6 +83,7 @@ class CircuitDevice(Device):
     core: str = "auto"
     clock: float | None = None
     region_counters: bool = False
+    tables: bool = False
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
@@ -88,8 +91,9 @@ class CircuitDevice(Device):
                        lanes=self.lanes, probes=self.probes, core=self.core)
         check_masked(self.masked, self.cores)
         check_clock(self.clock)
-        if not isinstance(self.region_counters, bool):
-            raise DeviceError(f"region_counters must be True or False, not {self.region_counters!r}")
+        for name, value in (("region_counters", self.region_counters), ("tables", self.tables)):
+            if not isinstance(value, bool):
+                raise DeviceError(f"{name} must be True or False, not {value!r}")
 
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
@@ -114,7 +118,7 @@ class CircuitDevice(Device):
         """The configuration that ``query`` needs on this device."""
         return configure(query, plan or self.plan(query), cores=self.cores, capacity=self.capacity,
                          fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes,
-                         core=self.core, region_counters=self.region_counters)
+                         core=self.core, region_counters=self.region_counters, tables=self.tables)
 
     @abstractmethod
     def _connect(self, config: Configuration) -> Transport:

@@ -17,7 +17,7 @@ _STARRED = Order("outer", 64)
 
 def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
               fanin: int = 2, lanes: int = 1, probes: int = 1, core: str = "auto", region_counters: bool = False,
-              **_: object) -> Configuration:
+              tables: bool = False, **_: object) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``; what `plan_for` takes besides is in
     the plan.
     """
@@ -30,7 +30,8 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
         fanin=fanin, lanes=lanes, probes=probes, core=chosen.kind, index=chosen.index, region_counters=region_counters,
         sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest), registers=plan.registers,
-        widths=tuple(t.width for t in plan.tests) if any(t.width is not None for t in plan.tests) else ())
+        widths=tuple(t.width for t in plan.tests) if any(t.width is not None for t in plan.tests) else (),
+        tables=tables)
 
 
 def plan_for(query: Query, *, cores: int = 4, capacity: int | None = None, lanes: int = 1, probes: int = 1,

@@ -122,6 +122,8 @@ class Configuration:
         registers: Where the datapath has registers beside those that every one has.
         widths: Of each test, how much more the high end of an interval is than the low end, which a probe then brings
             alone; None where it brings both. Empty where it does so for all; tests of the index always do.
+        tables: Whether tests of constant width are looked up in LUT RAM, which a batch's probes are written to before
+            its pass begins, instead of being computed.
     """
 
     keys_r: tuple[int, ...]
@@ -141,6 +143,7 @@ class Configuration:
     sums: tuple[Sum, ...] = ()
     registers: Registers = field(default_factory=Registers)
     widths: tuple[int | None, ...] = ()
+    tables: bool = False
 
     def __post_init__(self) -> None:
         check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
@@ -166,6 +169,11 @@ class Configuration:
             both = j in self.index or max(self.keys_r[a], self.keys_s[b]) == 64
             check(f"the width of test {j}", wide, wide is None or (not both and within(wide, 0, most)),
                    "None, as it is of the index or has keys of 64 bits" if both else f"None, or 0 to {most}")
+        check(f"tables with core {self.core}", self.tables, not self.tables or self.core == "scan",
+              "False, as it compares a probe with few candidates; give core='scan' for tables")
+        check("tables", self.tables, not self.tables or any(wide is not None for wide in self.test_widths),
+              "False for a condition without a test that is looked up, an equality or a band of constant width on keys "
+              "of less than 64 bits")
         check("chain of the registers", self.registers.chain, within(self.registers.chain, 1, 64), "1 to 64 bits")
         check("levels of the registers", self.registers.levels, within(self.registers.levels, 0, 64), "0 to 64")
 
@@ -203,7 +211,8 @@ class Configuration:
     def schedule(self) -> Schedule:
         """When the datapath has what; of tests, in the region where it comes later."""
         widths = [max(self.keys_r[r], self.keys_s[s]) for r, s in self.tests]
-        return Schedule.of(self.registers, widths, [sum_.further for sum_ in self.sums], self.tree, self.test_widths)
+        return Schedule.of(self.registers, widths, [sum_.further for sum_ in self.sums], self.tree, self.test_widths,
+                           tables=self.tables)
 
     @property
     def test_widths(self) -> tuple[int | None, ...]:

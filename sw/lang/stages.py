@@ -58,12 +58,14 @@ class Schedule:
 
     @classmethod
     def of(cls, registers: Registers, widths: Sequence[int], further: Sequence[int], tree: object,
-           constant: Sequence[int | None] = ()) -> Schedule:
+           constant: Sequence[int | None] = (), *, tables: bool = False) -> Schedule:
         """Of a datapath with interval tests of ``widths`` bits, and sum tests that take so many ``further`` cycles
-        where each of their additions has one. ``constant``: of each interval test `splitjoin.lang.planned.Test.width`.
+        where each of their additions has one. ``constant``: of each interval test `splitjoin.lang.planned.Test.width`;
+        ``tables``: whether those are looked up (`splitjoin.device.wire.Configuration.tables`).
         """
         constant = constant or [None] * len(widths)
-        ready = ([1 + len(parts(width, registers.chain)) if wide is None else 2 + (registers.digits and wide > 0)
+        ready = ([1 + len(parts(width, registers.chain)) if wide is None
+                  else 2 + (registers.digits and (tables or wide > 0))
                   for width, wide in zip(widths, constant, strict=True)]
                  + [1 + SUM_STAGES + cycles * registers.sums for cycles in further])
         # The outcome of an interval test is that of two comparisons until it has waited for another test.

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
 from splitjoin.device.wire import Axis, Configuration, Sum
+from splitjoin.hw.hls.lookup import WRITING
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.stages import Registers
 from splitjoin.sim.bench.models import holds, pack
@@ -26,7 +27,8 @@ def predicates(draw):
         most = 2**min(bits) - 1
         wide = st.one_of(st.none(), st.just(0), st.integers(0, most), st.integers(0, min(most, 40)))
         widths.append(None if max(bits) == 64 else draw(wide))
-    return replace(config, widths=tuple(widths))
+    tables = any(wide is not None for wide in widths) and draw(st.booleans())
+    return replace(config, widths=tuple(widths), tables=tables)
 
 
 #: Registers in every place that they can be in, or in none.
@@ -123,17 +125,20 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
 
     async def body(tb):
         match = tb.watch("match")
-        seen = []
-
+        seen, at = [], []  # what is found, in every cycle; the cycles in which it is of a read
         places = [0]
 
-        async def cycle(load, swap, read=None):
+        async def cycle(load, swap, read=None, *, fill=0):
             # The bounds of the last cycle go where they belong in this one.
             tb.set("load", places.pop())
             places.append(0 if load is None else 1 << load[0])
             tb.set("swap", swap)
+            if config.tables:
+                tb.set("fill", fill)
             if load is not None:
                 tb.set("bounds", packed(bounds, load[1]))
+            if read is not None:
+                at.append(len(seen) + config.stages)
             for lane in range(lanes):
                 tb.set(f"keys__{lane}", packed(keys, read[lane]) if read else 0)
             await tb.step()
@@ -141,15 +146,23 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
 
         for load in enumerate(batches[0][0]):
             await cycle(load, 0)
+        if config.tables:
+            # With the last bounds or later, and as soon before the swap as can be.
+            await cycle(None, 0, fill=1)
+            for _ in range(WRITING - 1):
+                await cycle(None, 0)
         await cycle(None, 1)
-        seen.clear()
         for (_, rows), following in zip(batches, [*batches[1:], batches[0]], strict=True):
             # A swap in the last cycle, while the next batch's last bounds have just been loaded.
             for n in range(probes):
                 await cycle((n, following[0][n]), 0, rows[n * lanes:(n + 1) * lanes])
+            if config.tables:
+                await cycle(None, 0, fill=1)
+                for _ in range(WRITING - 1):
+                    await cycle(None, 0)
             await cycle(None, 1, rows[probes * lanes:])
         for _ in range(config.stages):
             await cycle(None, 0)
-        assert seen[config.stages:] == wanted
+        assert [seen[n] for n in at] == wanted
 
     simulate(Matcher(config, side), body)
