@@ -44,6 +44,12 @@ REGIONS = {
         ("r", 1, 4, 0, 1, 1), ("s", 3, 2, 9, 1, 3), ("r", 2, 8, 12, 4, 2), ("s", 1, 32, 12, 1, 8), ("s", 2, 8, 0, 2, 4),
         ("r", 3, 32, 12, 4, 8))
 } | {
+    f"{side}{cores}x{capacity}t{time_bits}l{lanes}p{probes}tables": (
+        Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("or", 0, 1), cores=cores,
+                      capacity=capacity, time_bits=time_bits, lanes=lanes, probes=probes, widths=(0, 4), tables=True),
+        side)
+    for side, cores, capacity, time_bits, lanes, probes in (("r", 2, 8, 12, 2, 3), ("s", 1, 32, 0, 1, 8))
+} | {
     f"{side}{cores}x{capacity}{core}": (
         Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("and", 0, 1), cores=cores,
                       capacity=capacity, time_bits=9, core=core, index=index), side)

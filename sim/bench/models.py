@@ -66,8 +66,10 @@ def pack(record: Record, values: Mapping[str, int]) -> int:
 def packed_operation(config: Configuration, op: Operation) -> int:
     """``op`` as the circuit takes it; event time is cut to the circuit's width."""
     body = {f"key{n}": key for n, key in enumerate(op.keys)}
+    lows = dict(config.bounds("rs"[op.stream]).fields)
     for n, (low, high) in enumerate(op.bounds):
-        body |= {f"lo{n}": low, f"hi{n}": high}
+        # A low end below every key comes round, where the interval is of constant width.
+        body |= {f"lo{n}": low % 2**lows[f"lo{n}"], f"hi{n}": high}
     if op.op == Op.TUPLE:
         body |= _indexed(config, op)
     time = {"ts": op.ts % 2**config.time_bits} if config.time_bits else {}

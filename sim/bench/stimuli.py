@@ -49,8 +49,12 @@ def _tuple(rng: random.Random, config: Configuration, stream: int, now: int) -> 
     mine, theirs = (config.keys_r, config.keys_s) if stream == 0 else (config.keys_s, config.keys_r)
     keys = tuple(rng.choice([0, 2**w - 1, rng.randrange(2**w)]) for w in mine)
     bounds = []
-    for r, s in config.tests:
+    for (r, s), wide in zip(config.tests, config.test_widths, strict=True):
         top = 2 ** theirs[s if stream == 0 else r] - 1
+        if wide is not None:
+            low = rng.choice([0, top - wide, rng.randint(-wide, top), rng.randint(0, top), top + 1])
+            bounds.append((low, low + wide))
+            continue
         # Now and then an empty interval, as NULL brings.
         low, high = rng.randint(0, top), rng.randint(0, top)
         some = [(0, top), (top, 0), (low, high), (0, high)]

@@ -10,7 +10,7 @@ from splitjoin.device.wire import Configuration, ItemKind, Op
 from splitjoin.sim.bench.models import NO_LIMIT, Item, Operation, Window
 from splitjoin.sim.bench.pauses import MATRIX, Pauses, Stalls, scripted
 
-__all__ = ["cells", "configurations", "indexed", "merger_inputs", "operations", "pauses", "windows"]
+__all__ = ["cells", "configurations", "indexed", "merger_inputs", "operations", "pauses", "windows", "with_tables"]
 
 
 def pauses() -> st.SearchStrategy[Pauses]:
@@ -58,6 +58,13 @@ def indexed(*, time: bool | None = None) -> st.SearchStrategy[Configuration]:
                                                    index=index[1]), configurations(time=time), index)
 
 
+def with_tables(*, time: bool | None = None) -> st.SearchStrategy[Configuration]:
+    """The same with tests of constant width that are looked up, and perhaps one that is computed."""
+    widths = st.sampled_from([(0, 0), (2, None), (None, 0), (3, 7), (1, 4)])
+    return st.builds(lambda config, widths: replace(config, widths=widths, tables=True), configurations(time=time),
+                     widths)
+
+
 @st.composite
 def operations(draw: st.DrawFn, config: Configuration, *, max_size: int = 60) -> list[Operation]:
     """Tuples of both streams, ticks, masks and flushes, in the order of event time."""
@@ -82,12 +89,17 @@ def operations(draw: st.DrawFn, config: Configuration, *, max_size: int = 60) ->
 def _tuples(config: Configuration, stream: int, now: int) -> st.SearchStrategy[Operation]:
     mine, theirs = (config.keys_r, config.keys_s) if stream == 0 else (config.keys_s, config.keys_r)
     keys = st.tuples(*(st.integers(0, 2**w - 1) for w in mine))
-    limits = [st.integers(0, 2 ** theirs[t[1 - stream]] - 1) for t in config.tests]
-    narrow = config.core != "scan"  # what an index looks up
-    bounds = st.tuples(*(st.one_of(*[limit.map(lambda v: (v, v))] * narrow,
-                                   st.just((0, 2 ** theirs[t[1 - stream]] - 1)), st.tuples(limit, limit))
-                         for limit, t in zip(limits, config.tests, strict=True)))
+    bounds = st.tuples(*(_bounds(2 ** theirs[test[1 - stream]] - 1, wide, narrow=config.core != "scan")
+                         for test, wide in zip(config.tests, config.test_widths, strict=True)))
     return st.builds(Operation, st.just(Op.TUPLE), st.just(stream), st.just(now), keys, bounds)
+
+
+def _bounds(top: int, wide: int | None, *, narrow: bool) -> st.SearchStrategy[tuple[int, int]]:
+    """An interval of keys up to ``top``, of that width if it is constant; ``narrow``: also what an index looks up."""
+    if wide is not None:
+        return st.integers(-wide, top + 1).map(lambda low: (low, low + wide))
+    limit = st.integers(0, top)
+    return st.one_of(*[limit.map(lambda v: (v, v))] * narrow, st.just((0, top)), st.tuples(limit, limit))
 
 
 @st.composite

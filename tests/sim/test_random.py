@@ -24,6 +24,8 @@ from ..conformance import assert_conforms, run
 CIRCUITS = [((1, 4, 2, 2, 1, 1), True), ((3, 2, 2, 2, 1, 8), True), ((5, 4, 3, 2, 2, 2), True),
             ((2, 32, 2, 2, 1, 4), True), ((2, 32, 2, 2, 4, 8), True), ((1, 2, 2, 2, 1, 3), False),
             ((4, 8, 2, 4, 4, 4), False)]
+#: The same of circuits with tables, whose batches are complete before their passes begin.
+WITH_TABLES = [((3, 8, 2, 2, 4, 8), True), ((1, 4, 2, 2, 1, 3), False)]
 ON = "abs(r.x - s.a) <= 2"
 SCHEMAS = {side: pa.schema([pa.field("ts", pa.int64(), nullable=False), pa.field(name, pa.int16(), nullable=False)])
            for side, name in (("r", "x"), ("s", "a"))}
@@ -89,12 +91,12 @@ def joins(draw, circuit, *, timed, max_rows):
     return Join(*tables, windows, timed, order, cuts, stalls)
 
 
-def check(circuit, make, join):
+def check(circuit, make, join, *, tables=False):
     """The golden model's answer, or the overflow that it must come to."""
     cores, capacity, fanout, fanin, lanes, probes = circuit
     stall_in, stall_out, seed = join.stalls
     engine = make(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes,
-                  stall_in=stall_in, stall_out=stall_out, seed=seed)
+                  core="scan" if tables else "auto", tables=tables, stall_in=stall_in, stall_out=stall_out, seed=seed)
     query = join.query()
     overflow = first_without_room(join.arrivals(), engine.configuration(query), join.windows) if join.timed else None
     if overflow is not None:
@@ -106,23 +108,24 @@ def check(circuit, make, join):
     assert_conforms(run(engine, query, join.r, join.s, join.cuts), golden, join.order)
 
 
-@pytest.mark.parametrize(("circuit", "timed"), CIRCUITS, ids=str)
-def test_compiled_circuit(circuit, timed):
+@pytest.mark.parametrize(("circuit", "timed", "tables"), [*((*case, False) for case in CIRCUITS),
+                                                          *((*case, True) for case in WITH_TABLES)], ids=str)
+def test_compiled_circuit(circuit, timed, tables):
     @given(joins(circuit, timed=timed, max_rows=100 + 10 * circuit[1]))
     @settings(max_examples=60)
     def same_answer(join):
-        check(circuit, SimDevice, join)
+        check(circuit, SimDevice, join, tables=tables)
 
     same_answer()
 
 
 @given(st.data(), st.integers(1, 6), st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.integers(2, 4),
-       st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans())
+       st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans(), st.booleans())
 @settings(max_examples=20)
-def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, probes, timed):
+def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, probes, timed, tables):
     capacity, lanes = ring
     circuit = (cores, capacity, fanout, fanin, lanes, probes)
-    check(circuit, PysimDevice, data.draw(joins(circuit, timed=timed, max_rows=25)))
+    check(circuit, PysimDevice, data.draw(joins(circuit, timed=timed, max_rows=25)), tables=tables)
 
 
 @pytest.mark.parametrize("make", [SimDevice, PysimDevice])

@@ -10,14 +10,14 @@ from splitjoin.sim.bench.models import NO_LIMIT, Operation, Window, item_of, pac
 from splitjoin.sim.bench.on_amaranth import simulate
 from splitjoin.sim.bench.pauses import Stalls, scripted
 
-from ..stimuli import cells, configurations, operations, windows
+from ..stimuli import cells, configurations, operations, windows, with_tables
 
 DEPTH = 256
 LARGE = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=DEPTH, time_bits=16)
 
 
-@given(st.data(), configurations(), st.sampled_from("rs"), cells())
-@settings(max_examples=60)
+@given(st.data(), st.one_of(configurations(), with_tables()), st.sampled_from("rs"), cells())
+@settings(max_examples=80)
 def test_same_items_as_the_model(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))

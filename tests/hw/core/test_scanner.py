@@ -14,9 +14,11 @@ CAPACITY = 32
 SLOTS = 64
 
 
-def configuration(lanes, probes):
+def configuration(lanes, probes, wide=None):
+    """``wide``: of the test, which is looked up; None if probes bring both ends."""
+    tables = wide is not None
     return Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, cores=3, capacity=CAPACITY, lanes=lanes,
-                         probes=probes)
+                         probes=probes, widths=(wide,) if tables else (), tables=tables)
 
 
 class Ring:
@@ -66,7 +68,7 @@ def prepare(tb, config, contents, tasks, idle=None):
     bits = position_bits(config)
     source = tb.source("task", [
         layout.const({"start": start % 2**bits, "end": end % 2**bits, "count": end - start, "row": 3 * start,
-                      "flush": flush, "bounds": {"lo0": low, "hi0": high}}).as_bits()
+                      "flush": flush, "bounds": {"lo0": low} if config.tables else {"lo0": low, "hi0": high}}).as_bits()
         for start, end, low, high, flush in tasks], idle)
     return source, outcomes
 
@@ -86,10 +88,12 @@ def windows(draw):
 
 
 @given(st.data(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), windows(), pauses(), pauses(),
-       st.booleans())
-@settings(max_examples=60)
-def test_every_probe_finds_what_its_window_holds(data, lanes, probes, tasks, idle, backpressure, single):
-    config = configuration(lanes, probes)
+       st.booleans(), st.sampled_from([None, None, 0, 5]))
+@settings(max_examples=90)
+def test_every_probe_finds_what_its_window_holds(data, lanes, probes, tasks, idle, backpressure, single, wide):
+    config = configuration(lanes, probes, wide)
+    if wide is not None:
+        tasks = [(start, end, low, low + wide, flush) for start, end, low, _, flush in tasks]
     contents = data.draw(st.lists(st.integers(0, 15), min_size=SLOTS, max_size=SLOTS))
 
     async def body(tb):
@@ -145,6 +149,22 @@ def test_a_read_a_cycle_with_no_cycle_between_passes(lanes, probes, start):
         assert {b - a for a, b in pairwise(outcomes.cycles)} == {1}
         # A pass must be long enough for all of the next batch to come meanwhile.
         assert (outcomes.passes[1][0] == (1 << probes * lanes) - 1) == (2 * probes < CAPACITY // lanes)
+
+    simulate(Scanner(config, "r"), body)
+
+
+@pytest.mark.parametrize(("lanes", "probes"), [(1, 4), (2, 2), (1, 8)])
+def test_passes_with_tables_follow_each_other_too(lanes, probes):
+    """Where a pass is long enough for the next batch to come and to be written meanwhile."""
+    config = configuration(lanes, probes, 3)
+
+    async def body(tb):
+        _, outcomes = prepare(tb, config, [1] * SLOTS, [(5, 5 + CAPACITY, 0, 3, False)] * (1 + 4 * probes))
+        tb.sink("batch")
+        await tb.run(lambda: len(outcomes.passes) == 6, limit=6 * CAPACITY + 60)
+        assert {len(reads) for reads in outcomes.passes[:-1]} == {CAPACITY // lanes}
+        assert {b - a for a, b in pairwise(outcomes.cycles)} == {1}
+        assert [reads[0].bit_count() for reads in outcomes.passes[1:-1]] == [probes * lanes] * 4
 
     simulate(Scanner(config, "r"), body)
 

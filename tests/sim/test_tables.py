@@ -1,0 +1,93 @@
+"""Whole circuits that look up tests of constant width: the golden model's answer to every condition and scenario."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+from splitjoin.device.circuit import CircuitDevice
+from splitjoin.errors import SplitJoinError
+from splitjoin.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.sim.device import SimDevice
+from splitjoin.sim.pysim import PysimDevice
+
+from ..conformance import assert_conforms, run
+from ..scenarios import SCENARIOS, Scenario
+from .test_widths import CONDITIONS, SCHEMAS, table
+
+#: Conditions with a test that is looked up: of a few numbers, of so many that a part is subtracted, beside others.
+LOOKED_UP = [on for on, widths in CONDITIONS.items() if any(wide is not None for wide in widths)]
+NAMES = {"r": "xyz", "s": "abc"}
+BANDS = "abs(r.x - s.a) <= 1 AND (abs(r.y - s.b) <= 10 OR r.z = s.c)"
+ORDERS = ("total", "none", "outer(1)", "inner(3)")
+
+
+def has_tables(scenario: Scenario) -> bool:
+    try:
+        PysimDevice(core="scan", tables=True).configuration(scenario.query())
+    except SplitJoinError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("on", LOOKED_UP)
+def test_the_answer_is_the_golden_models(on: str) -> None:
+    rng = random.Random(on)
+    r, s = table("r", rng), table("s", rng)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window="ROWS 14")
+    golden = run(GoldenDevice(), query, r, s)
+    # One each with and without further registers: it is slow.
+    clock, lanes, probes = (None, 2, 3) if LOOKED_UP.index(on) % 2 else (150, 1, 8)
+    engine = PysimDevice(cores=1, capacity=16, lanes=lanes, probes=probes, clock=clock, core="scan", tables=True,
+                         stall_in=0.3, stall_out=0.3, seed=5)
+    assert_conforms(run(engine, query, r, s, [5, 31]), golden, "total")
+
+
+#: A third of those that can have tables: each takes seconds.
+SOME = [scenario for scenario in SCENARIOS if has_tables(scenario)][::3]
+
+
+@pytest.mark.parametrize("scenario", SOME, ids=str)
+def test_scenarios(scenario: Scenario) -> None:
+    n = SOME.index(scenario)
+    device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=2, probes=n % 3 + 1, core="scan", tables=True,
+                         seed=n, stall_in=0.3, stall_out=0.3)
+    conforms(device, scenario, ORDERS[n % len(ORDERS)])
+
+
+def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
+    query = scenario.query(order)
+    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
+                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
+
+
+@pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.9, 0.0), (0.0, 0.9)], ids=str)
+def test_bands_and_equalities_under_stalls(stalls: tuple[float, float]) -> None:
+    """Long streams through passes of few reads and of many, in every order."""
+    rng = random.Random(11)
+    r, s = (pa.table([pa.array([rng.randint(-4, 4) for _ in range(400)], pa.int32()) for _ in NAMES[side]],
+                     names=list(NAMES[side])) for side in "rs")
+    for order in ORDERS:
+        query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=BANDS, window="ROWS 120",
+                           order=order)
+        device = SimDevice(cores=2, capacity=64, lanes=2, probes=8, tables=True, stall_in=stalls[0],
+                           stall_out=stalls[1])
+        assert_conforms(run(device, query, r, s, [100, 400]), run(GoldenDevice(cores=2), query, r, s), order)
+
+
+@pytest.mark.parametrize(("options", "on", "said"), [
+    ({"core": "hash", "tables": True}, "r.n = s.m", "tables with core hash must be False, as it compares a probe with "
+     "few candidates; give core='scan' for tables, not True"),
+    ({"tables": True}, "r.x < s.a", "tables must be False for a condition without a test that is looked up, an "
+     "equality or a band of constant width on keys of less than 64 bits, not True"),
+    ({"tables": "yes"}, "r.n = s.m", "tables must be True or False, not 'yes'"),
+])
+def test_refusals(options: dict[str, object], on: str, said: str) -> None:
+    query = Query.make(Schema.from_arrow("r", SCHEMAS["r"]), Schema.from_arrow("s", SCHEMAS["s"]), on=on,
+                       window="ROWS 16")
+    with pytest.raises(SplitJoinError) as caught:
+        PysimDevice(**options).configuration(query)  # type: ignore[arg-type]  # that is what is refused
+    assert str(caught.value) == said
