@@ -22,13 +22,13 @@ __all__ = ["explain"]
 
 
 def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2,
-            lanes: int = 1, probes: int = 1, core: str = "auto", clock: float | None = None, passes: bool = False,
-            family: str = "ecp5") -> str:
+            lanes: int = 1, probes: int = 1, core: str = "auto", clock: float | None = None, tables: bool = False,
+            passes: bool = False, family: str = "ecp5") -> str:
     """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not.
 
-    ``clock``: MHz that the circuit's datapath gets registers for, on ECP5. ``passes``: also the condition after each
-    of the compiler's passes that changed it. ``family``: the FPGA family that costs are told for, of
-    `splitjoin.cost.FAMILIES`.
+    ``clock``: MHz that the circuit's datapath gets registers for, on ECP5. ``tables``: whether tests of constant width
+    are looked up. ``passes``: also the condition after each of the compiler's passes that changed it. ``family``: the
+    FPGA family that costs are told for, of `splitjoin.cost.FAMILIES`.
     """
     check_family(family)
     lines = [f"condition   {text(query.predicate)}",
@@ -49,7 +49,7 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
         if refused is not None:
             raise refused
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
-                           lanes=lanes, probes=probes, core=core)
+                           lanes=lanes, probes=probes, core=core, tables=tables)
         chosen = choose_core(plan, core, capacity=config.capacity, lanes=lanes, probes=probes)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
@@ -118,6 +118,10 @@ def _circuit(config: Configuration, chosen: CoreKind) -> Iterator[str]:
            f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
     by = f" by {', '.join(f'T{j}' for j in chosen.index)}" if chosen.index else ""
     yield f"cores       {chosen.kind}{by}; {chosen.reason}"
+    if config.tables:
+        looked_up = [f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None]
+        yield (f"tables      {', '.join(looked_up)} looked up in LUT RAM, which a batch's probes are written to before "
+               f"its pass")
     sums = f" and {len(config.sums) * config.lanes * config.probes} sums" if config.sums else ""
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
            f"{2 * len(config.tests) * config.lanes * config.probes} comparators{sums} a region; "

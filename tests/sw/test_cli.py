@@ -304,3 +304,13 @@ def test_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert said in capsys.readouterr().err
     assert join("--tables") == FAILURE
     assert "no circuit and has no --tables" in capsys.readouterr().err
+    schemas = ["--schema-r", "x:int32, y:int32", "--schema-s", "a:int32, b:int32"]
+    explain = ["explain", *schemas, "--probes", "8", "--on"]
+    assert main([*explain, "r.x = s.a AND r.y < s.b AND r.y > s.a - 4 AND r.y <= s.a", "--tables"]) == DONE
+    assert "\ntables      T0, T2 looked up in LUT RAM, " in capsys.readouterr().out
+    assert main([*explain, "r.x = s.a"]) == DONE
+    assert "\ntables " not in capsys.readouterr().out
+    assert main([*explain, "r.x < s.a", "--tables"]) == DONE
+    assert "\ncircuits    no: tables must be False for a condition without" in capsys.readouterr().out
+    assert main(["verilog", *schemas, "--on", "r.x = s.a", "--probes", "4", "--tables", "-o", "v"]) == DONE
+    assert "table0_" in Path("v/splitjoin.v").read_text()
