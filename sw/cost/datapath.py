@@ -9,6 +9,7 @@ from ..device.wire import Configuration, Sum
 from ..lang.stages import SUM_STAGES, Gate, Registers, Schedule, parts
 from .cells import Cells, Family, check_family, combine, comparator, key_code
 from .sums import sum_pair
+from .table import WRITER, TableCost, table_cost
 from .width import bound_codes, width_test
 
 __all__ = ["Datapath", "datapath"]
@@ -19,8 +20,9 @@ class Datapath:
     """What the datapath of one region is made of; its parts occur as often as they are named by.
 
     ``pair``: per lane and probe, the comparators and the Boolean tree. ``lane``: the codes of a stored tuple's keys,
-    once a lane. ``probe``: the bounds that are held for a probe, those of the next batch included. ``region``: the
-    codes of a probe's bounds, made once when it is loaded. ``stages``: cycles.
+    once a lane, and tables. ``probe``: the bounds that are held for a probe, those of the next batch included, and what
+    its tables are written with. ``region``: the codes of a probe's bounds, made once when it is loaded. ``stages``:
+    cycles.
     """
 
     pair: Cells
@@ -49,9 +51,14 @@ class Datapath:
 
 def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath:
     """The datapath of a region that stores stream ``side``. Raises `UnsupportedError` for an unknown family."""
-    pair, lane, probe, region, delayed = _shared(
-        check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side), config.tests,
-        config.test_widths, config.sums, config.registers, config.schedule)
+    known, widths, n = check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side)
+    pair, lane, probe, region, delayed = _shared(known, widths, n, config.tests, config.test_widths, config.sums,
+                                                 config.registers, config.schedule, config.tables)
+    if config.tables:
+        lane, region = lane + Cells(ff=1), region + WRITER
+        for test, wide in zip(config.tests, config.test_widths, strict=True):
+            if wide is not None:
+                lane += _looked_up(known, widths[test[n]], wide, config.registers).tables(known, config.probes)
     # Of what a later step takes, the batch's places are delayed as well.
     return Datapath(pair, lane, probe, region + Cells(ff=delayed * (config.probes + 1)), config.lanes, config.probes,
                     config.stages)
@@ -60,27 +67,31 @@ def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath
 @lru_cache(maxsize=1024)
 def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[int, int], ...],
             constant: tuple[int | None, ...], sums: tuple[Sum, ...], registers: Registers, schedule: Schedule,
-            ) -> tuple[Cells, Cells, Cells, Cells, int]:
+            tables: bool) -> tuple[Cells, Cells, Cells, Cells, int]:
     """`Datapath.pair`, ``lane``, ``probe`` and ``region``, and for how many cycles a batch's places are delayed; ``n``:
     0 where R is stored, 1 where S is.
     """
     slots = [test[n] for test, wide in zip(tests, constant, strict=True) if wide is None]  # keys with two bounds
     codes = {slot: _codes(family, widths[slot], registers.chain) for slot in slots}
-    signals, pair = list[int](), Cells()
+    signals, pair, lane, probe, region = list[int](), Cells(), Cells(), Cells(), Cells(ff=1)
     for j, (test, wide) in enumerate(zip(tests, constant, strict=True)):
         slot = test[n]
         if wide is None:
             wait = schedule.together - 1 - len(codes[slot])
             pair += Cells(lut=_test(family, widths[slot], registers.chain) + (wait > 0),
                           ff=2 * len(codes[slot]) + wait)
+            signals.append(1 if wait else 2)
+        elif tables:
+            looked_up, wait = _looked_up(family, widths[slot], wide, registers), schedule.together - schedule.ready[j]
+            pair += looked_up.pair + Cells(lut=wait > 0 and looked_up.signals > 1, ff=wait)
+            lane, probe, region = lane + looked_up.lane, probe + looked_up.probe, region + looked_up.region
+            signals.append(1 if wait else looked_up.signals)
         else:
             wait = schedule.together - schedule.ready[j]
             pair += width_test(family, widths[slot] + 1, wide, apart=registers.digits) + Cells(ff=wait)
-        signals.append(2 if wide is None and not wait else 1)
-    lane = Cells()
+            signals.append(1)
     for part in codes.values():
         lane += Cells(lut=sum(luts for _, luts in part), ff=sum(bits * (age + 1) for age, (bits, _) in enumerate(part)))
-    probe, region = Cells(), Cells(ff=1)
     for slot in slots:
         bits = 2 * sum(bits for bits, _ in codes[slot])
         probe += Cells(ff=2 * bits)  # of each bound one that is collected and one that is compared with
@@ -88,7 +99,7 @@ def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[
                         ff=2 * sum(bits * (age + 1) for age, (bits, _) in enumerate(codes[slot])))
     ages: dict[int, int] = {}  # of keys that are compared as they are stored: for how many cycles they are delayed
     for test, wide in zip(tests, constant, strict=True):
-        if wide is not None:
+        if wide is not None and not tables:
             ages[test[n]] = 1
             probe += Cells(ff=2 * (widths[test[n]] + 1))
             region += Cells(lut=bound_codes(family, widths[test[n]] + 1, wide), ff=widths[test[n]] + 1)
@@ -108,6 +119,10 @@ def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[
         delayed = max(delayed, ready - 2 if sum_.limited else 0)
     lane += Cells(ff=sum(widths[slot] * age for slot, age in ages.items()))
     return pair + _tree(family, schedule.root, signals), lane, probe, region, delayed
+
+
+def _looked_up(family: Family, width: int, wide: int, registers: Registers) -> TableCost:
+    return table_cost(family, width, wide, apart=registers.digits)
 
 
 def _tree(family: Family, root: Gate | int, signals: list[int]) -> Cells:

@@ -17,7 +17,7 @@ from .widths import Widths
 __all__ = ["region"]
 
 #: LUT4 of control.
-_CONTROL = {"storage": 30, "timed storage": 40, "scanner": 20}
+_CONTROL = {"storage": 30, "timed storage": 40, "scanner": 20, "tables": 8}
 
 
 def region(config: Configuration, side: str, family: Family) -> dict[str, Cells]:
@@ -64,5 +64,7 @@ def _scanner(config: Configuration, family: Family, w: Widths) -> Cells:
     base = (2 * w.position + w.live + w.row + 3 + 2 * number + w.row + w.position + 4
             + 3 * w.position + 2 * w.rows + 3 + w.row + max(1, w.lane) + w.probe + 1 + w.live
             + 2 + 2 * (config.stages + 3) + 1 + 2 * w.position + w.group)
+    if config.tables:  # when a batch is complete, and when it is written
+        logic, base = logic + control(family, _CONTROL["tables"]), base + 7
     held = probes * (4 * w.group + 9) + probes * lanes * (config.stages + 4)
     return Cells(lut=sums + logic, ff=base + held)

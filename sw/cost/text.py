@@ -47,7 +47,9 @@ def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
 
 def _datapath(d: Datapath, lut: str) -> str:
     codes = ""
-    if d.lane.lut or d.region.lut:
+    if d.probe.lut:
+        codes = f", {d.lane.lut} a lane, {d.probe.lut} a probe and {d.region.lut} a region for tables and codes"
+    elif d.lane.lut or d.region.lut:
         codes = f", {d.lane.lut} a lane and {d.region.lut} a region for codes"
     return (f"{d.pair.lut} {lut} a comparison{codes}; {d.total.lut:,} {lut} and {d.total.ff:,} flip-flops in a region, "
             f"{d.stages} stages, {d.total.dsp} DSPs")

@@ -1,0 +1,72 @@
+"""Cost of tests of constant width that are looked up: tables in LUT RAM, and what writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .cells import Cells, Family
+from .elements import adder, gate
+from .width import width_test
+
+__all__ = ["WRITER", "TableCost", "table_cost"]
+
+#: Bits of a key that one table looks up, and of a low part the most that are looked up (`splitjoin.hw.hls.table`).
+_DIGIT = 3
+_LOOKED_UP = 2 * _DIGIT
+#: What numbers the rows that are written, of a region.
+WRITER = Cells(lut=10, ff=10)
+#: LUTs that tell what is written of a digit: of an equality; of a band; of a low part in one digit, and in two.
+_WRITTEN: dict[Family, tuple[int, int, int, int]] = {"ecp5": (2, 3, 3, 11), "ultrascale": (1, 2, 1, 5)}
+
+
+@dataclass(frozen=True)
+class TableCost:
+    """Of one test. ``pair``, ``lane``, ``probe``, ``region``: as of `splitjoin.cost.datapath.Datapath`, without the
+    tables. ``outputs``: of each table, which each lane has, the bits that it looks up for a probe. ``signals``: how
+    many signals the outcome is.
+    """
+
+    pair: Cells
+    lane: Cells
+    probe: Cells
+    region: Cells
+    outputs: tuple[int, ...]
+    signals: int
+
+    def tables(self, family: Family, probes: int) -> Cells:
+        """The tables of a lane, of 16 rows: 16 × 4 bits of LUT RAM are six LUT4, of UltraScale+ 32 × 14 bits eight."""
+        cells = Cells()
+        for bits in (outputs * probes for outputs in self.outputs):
+            luts = 6 * -(-bits // 4) if family == "ecp5" else 8 * -(-bits // 14)
+            cells += Cells(lut=luts, ram_bits=16 * bits)
+        return cells
+
+
+def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableCost:
+    """A test on keys of ``width`` bits whose intervals end ``above`` their low ends; ``apart``: what the digits say is
+    combined in a cycle of its own.
+    """
+    least = above.bit_length()
+    k = min(next((k for k in (_DIGIT - 1, _LOOKED_UP - 1) if least <= k), least), width) if above else 0
+    low = k + 1 if above else 0
+    subtracted = low > _LOOKED_UP
+    digits = 0 if subtracted else -(-low // _DIGIT)  # of the low part
+    high = -(-(width - k) // _DIGIT)
+    single, band, one, two = _WRITTEN[family]
+    written = high * (band if above else single) + (0, one, two)[digits]
+    # One more than the high part, and where its code differs.
+    changes = adder(family, width + 1 - k) + width - k if above else 0
+    # The code of a low end; what is subtracted of it is held besides, and also where it is compared.
+    held = low if subtracted else 0
+    bound = low - held + (2 if above else 1) * (width + 1 - k)
+    outputs = (*([2, 2] if digits == 2 else [1] * digits), *[1] * high)
+
+    signals = -(-(high + (digits == 1)) // 4) + (digits == 2)
+    pair = Cells(lut=signals, ff=signals)
+    if apart:
+        pair, signals = pair + Cells(lut=gate(family, signals), ff=1), 1
+    if subtracted:
+        pair, signals = pair + width_test(family, low, above, apart=apart), signals + 1
+    return TableCost(pair, Cells(lut=width - k - 1, ff=low + width - k),
+                     Cells(lut=written, ff=bound + sum(outputs) + 2 * held),
+                     Cells(lut=width - k + changes, ff=bound + held), outputs, signals)
