@@ -47,9 +47,11 @@ def _cpu_seconds() -> float:
 
 
 def scan_efficiency(out: Recorder, cores: int, window: int, order: str, lanes: int = 1, probes: int = 1,
-                    pattern: str = "alternating") -> None:
-    """Comparisons per cycle over their peak, input saturated, in one session from full windows on."""
-    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan")
+                    pattern: str = "alternating", *, looked_up: bool = False) -> None:
+    """Comparisons per cycle over their peak, input saturated, in one session from full windows on; ``looked_up``: of a
+    circuit with tables.
+    """
+    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan", tables=looked_up)
     # So long that the first and the last pass do not count: they are not saturated.
     full, count = cores * window, max(600, 20_000 * lanes * probes // window)
     query, before, after = _input(full, count, order, pattern)
@@ -63,7 +65,8 @@ def scan_efficiency(out: Recorder, cores: int, window: int, order: str, lanes: i
     # With one stream alone only the regions that store the other one have work.
     sides = 1 if pattern == "R only" else 2
     out.add("scan_efficiency", comparisons / (cycles * sides * cores * lanes * probes), "of peak",
-            {"cores": cores, "sub_window": window, "order": order, "lanes": lanes, "probes": probes, "input": pattern},
+            {"cores": cores, "sub_window": window, "order": order, "lanes": lanes, "probes": probes, "input": pattern,
+             **_tables(looked_up)},
             "simulation: comparisons / (cycles × streams that probe × cores × lanes × probes), windows full throughout")
 
 
@@ -88,9 +91,14 @@ def _input(full: int, count: int, order: str, pattern: str) -> tuple[splitjoin.Q
     return query, part(0, at), part(at, at + 2 * count)
 
 
-def measured_latency(cores: int, window: int, lanes: int, probes: int) -> int:
+def _tables(looked_up: bool) -> dict[str, bool]:
+    """What a row says of them."""
+    return {"tables": True} if looked_up else {}
+
+
+def measured_latency(cores: int, window: int, lanes: int, probes: int, *, looked_up: bool = False) -> int:
     """Cycles from accepting a probe to its star on an idle device: the median of 20 probes that find nothing."""
-    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan",
+    device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan", tables=looked_up,
                        stall_in=1 - 1 / (8 * window + 200))
     query, before, after = _input(cores * window, 20, "total", "alternating")
     with device.open(query) as session:
@@ -102,12 +110,14 @@ def measured_latency(cores: int, window: int, lanes: int, probes: int) -> int:
     return int(sorted(latencies[-20:].tolist())[10])
 
 
-def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int = 1) -> None:
+def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int = 1, *,
+            looked_up: bool = False) -> None:
     """That latency less the trees' levels and the scan."""
-    measured, depth = measured_latency(cores, window, lanes, probes), levels(cores, 2)
+    measured = measured_latency(cores, window, lanes, probes, looked_up=looked_up)
+    depth = levels(cores, 2)
     out.add("latency_constant_cycles", measured - window // lanes - 2 * depth, "cycles",
             {"cores": cores, "sub_window": window, "lanes": lanes, "probes": probes, "fanout": 2, "fanin": 2,
-             "latency": measured},
+             "latency": measured, **_tables(looked_up)},
             "simulation: median latency of 20 probes, input mostly idle, less sub-window / lanes and both trees' depth")
 
 
@@ -157,6 +167,10 @@ def scans(out: Recorder) -> None:
                 scan_efficiency(out, 4, window, "total", lanes, probes, pattern)
     for cores in (1, 2, 8, 16):
         scan_efficiency(out, cores, 512, "total", 2, 4)
+    for lanes, probes, windows in ((8, 16, (512, 2048)), (4, 8, (128, 512))):
+        for window in windows:
+            for looked_up in (False, True):
+                scan_efficiency(out, 1, window, "total", lanes, probes, looked_up=looked_up)
 
 
 def latencies(out: Recorder) -> None:
@@ -165,6 +179,7 @@ def latencies(out: Recorder) -> None:
         latency(out, cores, 16)
     for lanes, probes in ((1, 1), (4, 8)):
         latency(out, 4, 64, lanes, probes)
+    latency(out, 4, 64, 4, 8, looked_up=True)
 
 
 def texts(out: Recorder) -> None:

@@ -37,13 +37,15 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cores", type=int, metavar="K", help="join cores (chosen)")
     group.add_argument("--lanes", type=int, metavar="L", help="1, 2, 4 or 8 (chosen)")
     group.add_argument("--probes", type=int, metavar="P", help="1 to 16 (chosen)")
+    group.add_argument("--tables", action=argparse.BooleanOptionalAction,
+                       help="look up equalities and bands of constant width, or compute them (chosen)")
 
 
 def tune_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """What `splitjoin.tune` takes, of parsed options. Raises `DeviceError` for a number that is none."""
     return {"board": args.board, "matches": args.matches, "selectivity": args.selectivity,
             "window_tuples": _tuples(args.window_tuples), "core": args.core, "cores": args.cores, "lanes": args.lanes,
-            "probes": args.probes,
+            "probes": args.probes, "tables": args.tables,
             "rate": _number("rate", args.rate, _RATES, "500k or 2M"),
             "latency": _number("latency", args.latency, _TIMES, "5us or 0.2ms")}
 

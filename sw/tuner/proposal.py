@@ -46,6 +46,8 @@ class Proposal:
     def kind_reason(self) -> str:
         """Why."""
         if not self.others:
+            if self.wishes.tables and self.refused:
+                return "of all kinds the one that has tables"
             if len(self.refused) == 2:
                 return "the condition has nothing for an index"
             return "it was asked for"
@@ -70,7 +72,8 @@ class Proposal:
         """What `splitjoin.device.circuit.CircuitDevice` and the command line take for this design."""
         config = self.design.config
         return {"core": config.core, "cores": config.cores, "capacity": config.capacity, "lanes": config.lanes,
-                "probes": config.probes, "fanout": config.fanout, "fanin": config.fanin}
+                "probes": config.probes, "fanout": config.fanout, "fanin": config.fanin,
+                **({"tables": True} if config.tables else {})}
 
     @property
     def tuples_per_s(self) -> float:
@@ -113,6 +116,9 @@ class Proposal:
         window = f"{load.r:,} a window" if load.r == load.s else f"{load.r:,} and {load.s:,} in the windows of R and S"
         yield "design", (f"lanes {config.lanes}, probes {config.probes}, {config.capacity} tuples a stream and core "
                          f"({window}), fan-out {config.fanout}, fan-in {config.fanin}")
+        if config.tables:
+            looked_up = ", ".join(f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None)
+            yield "tables", f"{looked_up} looked up in LUT RAM instead of computed"
         if config.core != "scan":
             assumed = "assumed where nothing is given" if self.assumed else "given"
             few = max(load.candidates(config))

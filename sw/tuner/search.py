@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 from ..cost import Circuit, circuit
 from ..device.wire import Configuration
@@ -29,7 +30,7 @@ _ROOM = (1, 2, 4)
 @dataclass(frozen=True)
 class Wishes:
     """What is asked of a design. ``rate``: tuples a second, both streams; ``latency``: seconds, of a probe that waits
-    for a pass; None where anything is right. ``cores``, ``lanes``, ``probes``: fixed by the user, or None.
+    for a pass; None where anything is right. ``cores``, ``lanes``, ``probes``, ``tables``: fixed by the user, or None.
     """
 
     rate: float | None = None
@@ -37,6 +38,7 @@ class Wishes:
     cores: int | None = None
     lanes: int | None = None
     probes: int | None = None
+    tables: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -153,9 +155,17 @@ def _scarcest(design: Design) -> float:
 def _designs(base: Configuration, device: Device, load: Load, wishes: Wishes) -> Iterator[Design]:
     for cores in _cores(wishes.cores):
         least = 1 << max(1, (-(-load.tuples // cores) - 1).bit_length())
-        for capacity, lanes, probes in _regions(base, least, wishes):
+        for (capacity, lanes, probes), tables in product(_regions(base, least, wishes), _tables(base, wishes)):
             if capacity <= 65536:
-                yield Design(replace(base, cores=cores, lanes=lanes, probes=probes, capacity=capacity), device, load)
+                yield Design(replace(base, cores=cores, lanes=lanes, probes=probes, capacity=capacity, tables=tables),
+                             device, load)
+
+
+def _tables(base: Configuration, wishes: Wishes) -> list[bool]:
+    """With tables or without; both where there is something to look up and nothing is wished."""
+    if wishes.tables is not None:
+        return [wishes.tables]
+    return [False, True] if base.core == "scan" and any(wide is not None for wide in base.test_widths) else [False]
 
 
 def _regions(base: Configuration, least: int, wishes: Wishes) -> Iterator[tuple[int, int, int]]:

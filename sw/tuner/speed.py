@@ -17,6 +17,9 @@ CONSTANT, _STAGES = 24, 3
 _TAKEN = 2.5
 #: Cycles of a pass at least, however little it reads: batches follow each other through the emitter.
 _TURN = 18
+#: With tables, cycles that a probe which meets no pass waits for them to be written; and how many reads before the end
+#: of a pass the next batch takes no more, of which a probe comes in so many cycles.
+_WRITTEN, _CLOSED, _COLLECTED = 7, 6, 4
 #: Cycles from a tuple that has become too old to the next one that can be seen to be (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
 #: Cycles of an index from candidate to candidate; besides, of a probe; and of one with few candidates at least, which
@@ -65,14 +68,16 @@ def cycles_a_tuple(config: Configuration, load: Load) -> float:
     """Cycles from tuple to tuple, input of both streams in turn and never lacking.
 
     Half of the tuples probe one region, half the other, at once. A pass reads the union of its probes' windows, L
-    tuples a cycle, for B probes. With an index it is the candidates' number that counts; as there is room for few
+    tuples a cycle, for B probes; with tables for those that came so early in the pass before that they could be written
+    meanwhile. With an index it is the candidates' number that counts; as there is room for few
     records between the regions of a core, they keep step, and the one with more candidates decides.
     """
     if config.core != "scan":
         return max(input_cycles(config, load), _probe_cycles(most(load.candidates(config))) / 2)
     probes = 1 if load.single else config.probes
-    union = (load.tuples + probes) / config.cores
-    return max(input_cycles(config, load), max(union / config.lanes, _TURN) / probes / 2)
+    work = max((load.tuples + probes) / config.cores / config.lanes, _TURN)
+    came = min(probes, (work - _CLOSED) / _COLLECTED) if config.tables else probes
+    return max(input_cycles(config, load), work / came / 2)
 
 
 def latency_cycles(config: Configuration, load: Load, *, busy: bool = False) -> float:
@@ -85,6 +90,8 @@ def latency_cycles(config: Configuration, load: Load, *, busy: bool = False) -> 
     if config.core == "scan":
         work = -(-load.tuples // config.cores) / config.lanes
         wait = work
+        if config.tables:
+            work, wait = work + _WRITTEN, max(0.0, wait - _WRITTEN)
     else:
         chances = most((max(load.candidates(config)),), config.cores)
         work = _CANDIDATE * sum(n * chance for n, chance in enumerate(chances))

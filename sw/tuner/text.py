@@ -30,6 +30,7 @@ def wishes_text(wishes: Wishes) -> str:
     said = [] if wishes.rate is None else [quantity(wishes.rate, "tuples/s")]
     said += [] if wishes.latency is None else [f"latency {quantity(wishes.latency, 's')}"]
     said += [f"{name} {value}" for name in ("cores", "lanes", "probes") if (value := getattr(wishes, name)) is not None]
+    said += [] if wishes.tables is None else ["with tables" if wishes.tables else "without tables"]
     return ", ".join(said)
 
 

@@ -26,12 +26,13 @@ SELECTIVITY = 1 / 250_000
 
 def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, latency: float | None = None,
          core: str = "auto", cores: int | None = None, lanes: int | None = None, probes: int | None = None,
-         matches: float | None = None, selectivity: float | None = None,
+         tables: bool | None = None, matches: float | None = None, selectivity: float | None = None,
          window_tuples: int | tuple[int, int] | None = None) -> Proposal:
     """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the wished ``rate``.
 
     ``rate``: tuples a second, both streams together, in equal shares. ``latency``: seconds from a probe to its star, at
-    most, behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``: where one is not to be chosen.
+    most, behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``, ``tables`` (whether tests of
+    constant width are looked up): where one is not to be chosen.
     ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests an index goes
     by. Where only one of the two is known, every pair that meets these tests is a result; where neither is, the
     selectivity is `SELECTIVITY`. ``window_tuples``: how many tuples a RANGE window holds, of R and S where they differ;
@@ -48,15 +49,17 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     for name, value, top in (("matches", matches, math.inf), ("selectivity", selectivity, 1)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= top and value < math.inf):
             raise DeviceError(f"{name} must be a number from 0{'' if top == math.inf else f' to {top}'}, not {value!r}")
+    if tables is not None and not isinstance(tables, bool):
+        raise DeviceError(f"tables must be True, False, or None to have it chosen, not {tables!r}")
     plan = make_plan(query.predicate, "beside")
     check_parameters(core=core, cores=1 if cores is None else cores, capacity=65536, fanout=2, fanin=2,
                      lanes=1 if lanes is None else lanes, probes=1 if probes is None else probes)
     windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
     load = _load(query, plan, windows, matches, selectivity)
-    bases, refused = _bases(query, core)
+    bases, refused = _bases(query, core, tables is True)
     # Refuses what no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
-    wishes = Wishes(rate, latency, cores, lanes, probes)
+    wishes = Wishes(rate, latency, cores, lanes, probes, tables)
     found, each = search(bases, device, load, wishes)
     if found.best is None:
         most = window_that_fits(bases, device, load)
@@ -70,16 +73,19 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
                     binding_text(found.wanted, wishes, found.best) if misses else "")
 
 
-def _bases(query: Query, core: str) -> tuple[dict[str, Configuration], dict[str, str]]:
-    """Kind → a configuration with such cores, of those that are to be chosen among; and of others why they are not."""
+def _bases(query: Query, core: str, tables: bool) -> tuple[dict[str, Configuration], dict[str, str]]:
+    """Kind → a configuration with such cores, of those that are to be chosen among; and of others why they are not.
+    ``tables``: they have to have some.
+    """
     bases, refused = {}, {}
     for kind in CORE_KINDS:
         if core not in ("auto", kind) or kind == "auto":
             continue
         try:
-            bases[kind] = configure(query, plan_for(query, capacity=65536, core=kind), capacity=65536, core=kind)
+            bases[kind] = configure(query, plan_for(query, capacity=65536, core=kind), capacity=65536, core=kind,
+                                    tables=tables)
         except UnsupportedError as error:
-            if core == kind:
+            if core == kind or (tables and kind == "scan"):
                 raise
             refused[kind] = str(error).partition(";")[0]
     return bases, refused

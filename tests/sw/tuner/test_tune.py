@@ -203,6 +203,40 @@ def test_order_inner_takes_no_batches() -> None:
     assert tune(query(order="inner(4)"), core="scan").design.config.probes == 1
 
 
+#: Two bands of constant width, on columns without NULL.
+BANDS = Query.make(*(Schema.from_arrow(side, pa.schema([pa.field(name, pa.int32(), nullable=False) for name in names]))
+                     for side, names in (("r", "xy"), ("s", "ab"))),
+                   on="abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10", window="ROWS 4096")
+
+
+def test_tables_are_chosen_where_they_help() -> None:
+    """They make room for more comparisons; one core of one lane and probe computes in fewer LUTs."""
+    found, computed = (tune(BANDS, core="scan", tables=tables) for tables in (None, False))
+    assert found.options["tables"] is True
+    assert "tables" not in computed.options
+    assert found.tuples_per_s > computed.tuples_per_s
+    assert "\ntables      T0, T1 looked up in LUT RAM instead of computed\n" in str(found)
+    device = PysimDevice(**found.options)  # type: ignore[arg-type]  # options of any type
+    assert device.configuration(BANDS) == found.design.config
+    assert "tables" not in tune(BANDS, core="scan", cores=1, lanes=1, probes=1, rate=1.0).options
+    # Nothing to look up.
+    assert "tables" not in tune(query(on="r.x < s.a"), core="scan").options
+
+
+def test_tables_can_be_asked_for() -> None:
+    found = tune(BANDS, tables=True)
+    assert found.kind == "scan"
+    assert found.kind_reason == "of all kinds the one that has tables"
+    assert found.options["tables"] is True
+    assert "\ninstead     bucket: no, tables with core bucket must be False, as it compares a probe with" in str(found)
+    assert "\nwishes      with tables, met" in str(found)
+    for options, asked, said in (({"core": "bucket"}, BANDS, "tables with core bucket must be False, as it"),
+                                 ({}, query(on="r.x < s.a"), "tables must be False for a condition without a test"),
+                                 ({"tables": 1}, BANDS, "tables must be True, False, or None to have it chosen, not")):
+        with pytest.raises(splitjoin.SplitJoinError, match=re.escape(said)):
+            tune(asked, **{"tables": True, **options})  # type: ignore[arg-type]  # wrong on purpose
+
+
 def test_results_bound_the_rate() -> None:
     found = tune(query("ROWS 256"), matches=9)
     assert found.tuples_per_s <= found.design.clock.mhz * 1e5
@@ -289,15 +323,15 @@ def test_chances_of_the_largest() -> None:
     assert above == pytest.approx(below, rel=0.01)
 
 
-@pytest.mark.parametrize(("cores", "lanes", "probes", "window"), [(1, 1, 1, 32), (2, 1, 4, 64), (1, 2, 2, 32),
-                                                                  (2, 2, 8, 16)])
-def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, window: int) -> None:
+@pytest.mark.parametrize(("cores", "lanes", "probes", "window", "tables"), [
+    (1, 1, 1, 32, False), (2, 1, 4, 64, False), (1, 2, 2, 32, False), (2, 2, 8, 16, False), (1, 4, 8, 64, True)])
+def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, window: int, tables: bool) -> None:
     """Tuples of both streams in turn, input never lacking, from full windows on."""
     count = 64
     r, s = (pa.table({name: pa.array(range(k, 10**6, 10**6 // (window + count))[:window + count], pa.int32())})
             for k, name in ((0, "x"), (5000, "a")))
     asked = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window=f"ROWS {window}")
-    device = PysimDevice(core="scan", cores=cores, capacity=window // cores, lanes=lanes, probes=probes)
+    device = PysimDevice(core="scan", cores=cores, capacity=window // cores, lanes=lanes, probes=probes, tables=tables)
     with device.open(asked) as session:
         session.push(arrivals(asked, r.slice(0, window), s.slice(0, window)))
         reading, before = (session.counters()["cycles"] for _ in range(2))  # reading all counters takes cycles too
@@ -307,8 +341,9 @@ def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, win
     assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window, window)), rel=0.2)
 
 
-def test_latency_is_that_of_simulation() -> None:
-    window, config = 32, {"cores": 2, "capacity": 16, "lanes": 2, "probes": 2}
+@pytest.mark.parametrize("tables", [False, True])
+def test_latency_is_that_of_simulation(tables: bool) -> None:
+    window, config = 32, {"cores": 2, "capacity": 16, "lanes": 2, "probes": 2, "tables": tables}
     r, s = (pa.table({name: pa.array([k] * (window + 8), pa.int32())}) for k, name in ((0, "x"), (1, "a")))
     asked = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window=f"ROWS {window}")
     device = PysimDevice(core="scan", stall_in=0.99, **config)
@@ -365,6 +400,9 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMAND, "--board", "ulx3s_25f", "--selectivity", "0.001", "--core", "bucket"]) == 0
     assert "meets its tests (given)" in capsys.readouterr().out
     assert "100 ktuples/s, latency 100 µs, met" in printed
+    for option in ("--tables", "--no-tables"):
+        assert main([*COMMAND, "--board", "ulx3s_25f", "--core", "scan", option]) == 0
+        assert ("\ntables      T0 looked up" in capsys.readouterr().out) == (option == "--tables")
 
 
 @pytest.mark.parametrize(("options", "said"), [
