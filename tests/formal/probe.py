@@ -13,6 +13,7 @@ from splitjoin.device.wire import Configuration
 from splitjoin.hw.core.layouts import batch_layout
 from splitjoin.hw.core.prober import Prober
 from splitjoin.hw.core.scanner import Scanner
+from splitjoin.hw.hls.lookup import WRITING
 from splitjoin.hw.network.queue import Queue
 
 from .harness import Harness
@@ -64,8 +65,8 @@ def _outcomes(h: Harness, tokens: list[Any]) -> Value:
 
 
 @_few()
-def scanner() -> Harness:
-    config = _config(core="scan", probes=2)
+def scanner(*, tables: bool = False) -> Harness:
+    config = _config(core="scan", probes=2, widths=(0,) if tables else (), tables=tables)
     dut = Scanner(config, "s")
     h = Harness(dut)
     assume_offers_stand(h, "task", dut.task)
@@ -81,7 +82,30 @@ def scanner() -> Harness:
             & (~h.inner("turns") | (h.inner("vacant") & h.inner("ends"))))
     h.prove("passes that ended are counted", ahead == under_way - dut.batch.valid)
     h.prove("a pass has outcomes when the batch before it was taken", ~dut.found_valid | (ahead >= 0))
+    if tables:
+        _written(h)
     return h
+
+
+def _written(h: Harness) -> None:
+    """The matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` wants it."""
+    fill, swap, load = (h.inner(name) for name in ("fill", "swap", "load"))
+    written, age = Signal(name="since_fill"), Signal(range(WRITING + 1), name="age")
+    with h.m.If(fill):
+        h.m.d.sync += [written.eq(1), age.eq(1)]
+    with h.m.Else():
+        h.m.d.sync += [written.eq(written & ~swap), age.eq(Mux(age < WRITING, age + 1, WRITING))]
+    h.prove("tables are written once for a batch", ~fill | ~written)
+    h.prove("a batch is looked up when its tables are written", ~swap | (written & (age == WRITING)))
+    h.prove("no bounds are loaded into what is written", ~written | ~load.any())
+    # The steps of it, from a batch that takes no more to its pass.
+    closed, began, done, taken, turns = (
+        h.inner(name) for name in ("closed", "write_began", "written", "taken", "turns"))
+    steps = [h.inner(f"writes{n}") for n in range(4)]
+    h.prove("what is written is at one of its steps", Cat(
+        sum(steps) + done == began, ~began | closed, ~closed | (h.dut.waiting & ~taken), ~turns | done,
+        ~done | (age > 4), ~turns | (age > 5), ~taken | (age > 6), ~swap | (age > 7), written == (began | taken | swap),
+        sum((began, taken, swap)) <= 1, *(~step | (age == n + 1) for n, step in enumerate(steps))).all())
 
 
 @_few()
@@ -138,6 +162,13 @@ _SCANNER_FAULTS = (
     Fault("passes that ended are counted", Scanner, "self.found.last.eq(token[1])", "self.found.last.eq(1)"),
     Fault("a pass has outcomes when the batch before it was taken", Scanner, "(vacant | self.batch.ready)", "1"),
 )
+_TABLES_FAULTS = (
+    Fault("tables are written once for a batch", Scanner, "closed & ~began", "closed", "_write"),
+    Fault("a batch is looked up when its tables are written", Scanner, "(done | later) & ~take",
+          "(done | before) & ~take", "_write"),
+    Fault("no bounds are loaded into what is written", Scanner, "(~closed & ~turns)", "~turns"),
+    Fault("what is written is at one of its steps", Scanner, "(done | later) & ~take", "done | later", "_write"),
+)
 _PROBER_FAULTS = (
     Fault("offers at batch stand", Queue, "read.addr.eq(head)", "read.addr.eq(tail)"),
     Fault("its queue is sound", Queue, "push & (after[0] == head)", "push & (tail == head)"),
@@ -163,5 +194,6 @@ _PROBER_FAULTS = (
 
 PROOFS = (
     Proof("scanner", scanner, 2, faults=_SCANNER_FAULTS, search=16),
+    Proof("scanner with tables", lambda: scanner(tables=True), 2, faults=_TABLES_FAULTS, search=16, first=16),
     Proof("prober", lambda: prober("bucket"), 2, faults=_PROBER_FAULTS, search=24),
 )
