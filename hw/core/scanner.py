@@ -30,7 +30,7 @@ class Scanner(wiring.Component):
     lies. Each probe takes part from its own start to its own end: tuples that were stored after it, or expired before
     it, are masked off.
 
-    With tables a batch takes no more when it is full, or little is left of the pass under way, and is then written.
+    With tables a batch takes no more when it is full, or little is left of the pass under way.
 
     Ports: ``task``: `task_layout`. ``single``: batches of one probe only. ``rows``/``keys``: read ports of the ring,
     two cycles. ``scanning``, ``position``, ``waiting``, ``first``, ``claiming``: as of `Storage`. ``batch``: offered
@@ -94,14 +94,15 @@ class Scanner(wiring.Component):
         turns = Signal()  # it becomes so now, or with the last read before it
         opens = Signal()  # the task is the first of its batch, which it then becomes at once
         closed = Signal()  # the batch takes no more
+        writing = Signal()  # tables of probes in it are being written, whose bounds must stand
         most = Signal.like(number)  # probes of a batch
         m.d.sync += most.eq(Mux(self.single, 1, probes))
         begin, start, end = (Signal(position_bits(config), name=name) for name in ("begin", "start", "end"))
         m.d.comb += [
             # Not in the two cycles from taking a batch on, for the bounds collected so far to reach their comparators,
             # which lag behind by `_READ_LATENCY` cycles.
-            opens.eq(held & ~self.waiting & ~taken),
-            accept.eq(held & ~taken & (~self.waiting | (~closed & ~turns))),
+            opens.eq(held & ~self.waiting & ~taken & ~writing),
+            accept.eq(held & ~taken & ~writing & (~self.waiting | (~closed & ~turns))),
             begin.eq(Mux(self.waiting, self.first, task.start)),
             start.eq(task.start - begin),
             end.eq(task.end - begin),
@@ -125,9 +126,10 @@ class Scanner(wiring.Component):
         m.d.sync += taken.eq(take)
         due: Value = (held & ~taken) | self.waiting
         if config.tables:
-            due, near = self._write(m, matcher, closed, take), Signal(name="near")
+            near = Signal(name="near")
             with m.If(self.waiting & near & ~take):
                 m.d.sync += closed.eq(1)
+            due = self._write(m, matcher, accept, number, closed, writing, take)
 
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
@@ -202,15 +204,29 @@ class Scanner(wiring.Component):
                      self.found.hits.eq(matcher.match & mask)]
         return m
 
-    def _write(self, m: Module, matcher: Matcher, closed: Signal, take: Signal) -> Signal:
-        """The tables of a batch that takes no more are written; returned is whether it could become that under way."""
-        began, done = Signal(name="write_began"), Signal(name="written")
-        m.d.comb += matcher.fill.eq(closed & ~began)
-        later: Value = matcher.fill
-        for n in range(WRITING - _READ_LATENCY - 2):
-            later, before = Signal(name=f"writes{n}"), later
-            m.d.sync += later.eq(before)
-        m.d.sync += [began.eq(closed & ~take), done.eq((done | later) & ~take)]
+    def _write(self, m: Module, matcher: Matcher, accept: Signal, number: Signal, closed: Signal, writing: Signal,
+               take: Signal) -> Signal:
+        """The tables of a group of probes are written when it is complete, or the batch takes no more. Returned is
+        whether all of a batch that takes no more are.
+        """
+        # There are probes whose tables are not written; which group they are; and no more are to come.
+        some, whole, group = Signal(name="unwritten"), Signal(name="whole"), Signal(len(matcher.fill), name="group")
+        fills, done = Signal(name="fills"), Signal(name="written")
+        m.d.comb += [fills.eq(some & (whole | closed)), matcher.fill.eq(group & fills.replicate(len(group)))]
+        since = [fills]  # it began so many cycles ago
+        for n in range(1, WRITING - 2):
+            since.append(Signal(name=f"fills{n}"))
+            m.d.sync += since[n].eq(since[n - 1])
+        behind = Signal(name="behind")
+        m.d.sync += behind.eq(Cat(since).any())
+        m.d.comb += writing.eq(behind | whole)
+        with m.If(fills):
+            m.d.sync += [some.eq(0), whole.eq(0)]
+        with m.If(accept):
+            m.d.sync += [some.eq(1), whole.eq((number + 1)[:2] == 0), *(
+                group[n].eq(number[2:] == n) for n in range(len(group)))]
+        # Before the last of it is written: what it decides takes as long to come to the tables.
+        m.d.sync += done.eq(closed & ~some & ~Cat(since[:WRITING - _READ_LATENCY - 2]).any() & ~take)
         return done
 
     def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:

@@ -198,15 +198,19 @@ class Storage(wiring.Component):
 
         body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
         lane_bits = config.lanes.bit_length() - 1
+        # Written a cycle later, from registers next to the banks: no probe can come to read it before.
+        row, keys = Signal.like(tail[lane_bits:], name="row"), Signal(struct(config.keys(self._side)), reset_less=True)
+        m.d.sync += [row.eq(tail[lane_bits:]),
+                     *(keys[name].eq(body[name]) for name, _ in config.keys(self._side).fields)]
         for lane in range(config.lanes):
+            writes = Signal(name=f"writes{lane}")
+            # A slot with space around it may be written before it is known whether the tuple is stored.
+            m.d.sync += writes.eq(seen & kept & space & (tail[:lane_bits] == lane))
             m.submodules[f"bank{lane}"] = bank = Ram(struct(config.keys(self._side)), ring_rows(config))
             m.d.comb += [
                 bank.r_addr.eq(self.rows[lane]),
                 self.keys[lane].eq(bank.r_data),
-                # A slot with space around it may be written before it is known whether the tuple is stored.
-                bank.w_en.eq(seen & kept & space & (tail[:lane_bits] == lane)),
-                bank.w_addr.eq(tail[lane_bits:]),
-                *(bank.w_data[name].eq(body[name]) for name, _ in config.keys(self._side).fields),
+                bank.w_en.eq(writes), bank.w_addr.eq(row), Cat(bank.w_data).eq(Cat(keys)),
             ]
         return m
 

@@ -7,65 +7,91 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import memory
 
-from .delays import registered
+from .delays import Delays, registered
 from .table import DIGIT, TableTest
 
-__all__ = ["WRITING", "Lookup"]
+__all__ = ["GROUP", "WRITING", "Lookup", "groups"]
 
-#: Cycles from asking for the tables to be written until, at the earliest, for the swap to that batch.
-WRITING = 8
+#: Probes whose tables are written together: as many as LUT RAM has outputs for one address.
+GROUP = 4
+#: Cycles from asking for the tables of a group to be written until, at the earliest, for those of the next one, or for
+#: the swap to that batch.
+WRITING = 2**DIGIT
+
+
+def groups(probes: int) -> int:
+    """Groups of a batch."""
+    return -(-probes // GROUP)
 
 
 class Lookup:
     """The tables of a region's probes, `TableTest.digits` of each test in each lane; LUT RAM of 16 rows.
 
-    In a cycle with ``fill`` the batch is complete. From the next one on its bounds are what is written, number by
-    number of a digit, `splitjoin.hw.hls.table.DIGIT` bits; ``swap``, in the cycle before the first keys are looked up,
-    makes that batch the one that they are compared with, and the next one's tables are the other half.
+    A bit of ``fill`` says that the bounds of a group of probes are collected: from the next cycle on they are what is
+    written, number by number of a digit, so that one group's bounds are all that is kept for it. ``swap``, in the cycle
+    before the first keys are looked up, makes the batch that was written the one that they are compared with; the
+    tables of the next one are the other half.
     """
 
     def __init__(self, m: Module, lanes: int, fill: Value, swap: Value):
         self._m = m
-        busy, self.number = Signal(name="fills"), Signal(DIGIT, name="number", reset_less=True)
-        half = Signal(name="fills_half")
-        with m.If(fill):
-            m.d.sync += [busy.eq(1), self.number.eq(0), half.eq(~half)]
+        group = Signal(len(fill), name="fills")
+        self.number = Signal(DIGIT, name="number", reset_less=True)
+        with m.If(fill.any()):
+            m.d.sync += [group.eq(fill), self.number.eq(0)]
         with m.Else():
-            m.d.sync += [busy.eq(busy & ~self.number.all()), self.number.eq(self.number + 1)]
+            m.d.sync += self.number.eq(self.number + 1)
+            with m.If(self.number.all()):
+                m.d.sync += group.eq(0)
         # Registers of its own for each lane, as equal ones would be merged otherwise: all its tables hang on them.
         self._writes, self._at, self._halves = [], [], []
         for lane in range(lanes):
-            writes = Signal(name=f"writes_{lane}", attrs={"keep": 1})
+            writes = Signal(len(fill), name=f"writes_{lane}", attrs={"keep": 1})
             at = Signal(DIGIT + 1, name=f"at_{lane}", reset_less=True, attrs={"keep": 1})
-            held = Signal(name=f"half_{lane}", attrs={"keep": 1})
-            m.d.sync += [writes.eq(busy), at.eq(Cat(self.number, half)), held.eq(held ^ swap)]
+            half = Signal(name=f"half_{lane}", attrs={"keep": 1})
+            m.d.sync += [writes.eq(group), at.eq(Cat(self.number, ~half)), half.eq(half ^ swap)]
             self._writes.append(writes)
             self._at.append(at)
-            self._halves.append(held)
+            self._halves.append(half)
 
-    def written(self, name: str, test: TableTest, bounds: Sequence[Value]) -> list[Value]:
-        """Of each table what is written in it, output by output, of each output all probes'."""
-        by_probe = [[registered(self._m, f"{name}_{probe}_{n}", bit)
-                     for n, bit in enumerate(test.written(self.number, bound))] for probe, bound in enumerate(bounds)]
+    def collected(self, name: str, code: Delays, loads: Delays) -> list[Signal]:
+        """The bounds of this ``code`` of the group that is collected; ``loads``: which place in the batch one gets."""
+        load, found = loads.at(0), []
+        for place in range(min(GROUP, len(load))):
+            bound = Signal(len(code.at(0)), name=f"{name}_{place}", reset_less=True)
+            with self._m.If(load[place::GROUP].any()):
+                self._m.d.sync += bound.eq(code.at(0))
+            found.append(bound)
+        return found
+
+    def written(self, name: str, test: TableTest, bounds: Sequence[Value]) -> list[list[list[Value]]]:
+        """What is written in the tables: of each digit, of each output, a bit for each of a group's ``bounds``."""
+        m, number = self._m, self.number
+        by_probe = [[registered(m, f"{name}_{place}_{n}", bit) for n, bit in enumerate(test.written(number, bound))]
+                    for place, bound in enumerate(bounds)]
         found, at = [], 0
         for digit in test.digits:
-            found.append(Cat(bits[n] for n in range(at, at + digit.outputs) for bits in by_probe))
+            found.append([[bits[n] for bits in by_probe] for n in range(at, at + digit.outputs)])
             at += digit.outputs
         return found
 
     def outputs(self, name: str, test: TableTest, lane: int, probes: int, key: Value,
-                written: Sequence[Value]) -> list[list[Value]]:
+                written: Sequence[list[list[Value]]]) -> list[list[Value]]:
         """Of each of the probes what is looked up for a key of this code, in the order of `TableTest.written`."""
         m = self._m
         found: list[list[Value]] = [[] for _ in range(probes)]
         for n, (digit, data) in enumerate(zip(test.digits, written, strict=True)):
-            table = memory.Memory(shape=len(data), depth=2**(DIGIT + 1), init=[], attrs={"ram_style": "distributed"})
-            m.submodules[f"{name}_table{n}_{lane}"] = table
-            write, read = table.write_port(), table.read_port(domain="comb")
             at = Cat(key[digit.first:digit.stop], Const(0, DIGIT))[:DIGIT]
-            m.d.comb += [write.en.eq(self._writes[lane]), write.addr.eq(self._at[lane]), write.data.eq(data),
-                         read.addr.eq(Cat(at, self._halves[lane]))]
-            for output in range(digit.outputs):
-                for probe in range(probes):
-                    found[probe].append(read.data[output * probes + probe])
+            for group, first in enumerate(range(0, probes, GROUP)):
+                size = min(GROUP, probes - first)
+                bits = Cat(bit for output in data for bit in output[:size])
+                table = memory.Memory(shape=len(bits), depth=2**(DIGIT + 1), init=[],
+                                      attrs={"ram_style": "distributed"})
+                m.submodules[f"{name}_table{n}_{group}_{lane}"] = table
+                write, read = table.write_port(), table.read_port(domain="comb")
+                m.d.comb += [write.en.eq(self._writes[lane][group]), write.addr.eq(self._at[lane]), write.data.eq(bits),
+                             read.addr.eq(Cat(at, self._halves[lane]))]
+                for output in range(digit.outputs):
+                    for place in range(size):
+                        found[first + place].append(read.data[output * size + place])
         return found

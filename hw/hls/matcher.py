@@ -14,7 +14,7 @@ from ..layouts import other, struct
 from ..tech.target import family
 from .compare import Comparison
 from .delays import Delays
-from .lookup import Lookup
+from .lookup import Lookup, groups
 from .sums import sum_test
 from .table import TableTest
 from .tree import combined
@@ -38,8 +38,9 @@ class Matcher(wiring.Component):
         ``bounds``, ``hold``: the bounds of a probe of the other stream are taken in a cycle without ``hold``.
         ``load``: the place (one bit each) in the batch being collected that the bounds taken go to.
         ``swap``: the batch collected so far is what the keys of the *next* cycle are compared with.
-        ``fill``: with tables only; they are written for the batch collected so far. Once before each ``swap``, with the
-        last ``load`` or later, and `splitjoin.hw.hls.lookup.WRITING` cycles or more before the swap.
+        ``fill``: with tables only; those of a group of `splitjoin.hw.hls.lookup.GROUP` probes, one bit each, are
+        written. Once for each group of a batch, with its last ``load`` or later, and `splitjoin.hw.hls.lookup.WRITING`
+        cycles or more before the next group's and before the swap; loads come no sooner than that after it.
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
     """
 
@@ -51,7 +52,7 @@ class Matcher(wiring.Component):
             "hold": In(1),
             "load": In(config.probes),
             "swap": In(1),
-            **({"fill": In(1)} if config.tables else {}),
+            **({"fill": In(groups(config.probes))} if config.tables else {}),
             "match": Out(config.probes * config.lanes),
         })
 
@@ -102,7 +103,7 @@ class Matcher(wiring.Component):
             lanes.append(codes)
 
         batch = [_Held(m, probe, coded, loads, swaps) for probe in range(config.probes)]
-        found = self._look_up(m, tests, batch, lanes, swaps)
+        found = self._look_up(m, tests, coded, lanes, loads, swaps)
         for probe, held in enumerate(batch):
             for lane, codes in enumerate(lanes):
                 name = f"{probe}_{lane}"
@@ -130,8 +131,8 @@ class Matcher(wiring.Component):
         return _later(m, test.within(m, name, keys, *ends), f"within{name}",
                       self._config.schedule.together - 1 - test.cycles)
 
-    def _look_up(self, m: Module, tests: Sequence[Comparison | WidthTest | TableTest], batch: list[_Held],
-                 lanes: list[dict[str, Delays]], swaps: Delays) -> dict[int, list[list[list[Value]]]]:
+    def _look_up(self, m: Module, tests: Sequence[Comparison | WidthTest | TableTest], coded: dict[str, Delays],
+                 lanes: list[dict[str, Delays]], loads: Delays, swaps: Delays) -> dict[int, list[list[list[Value]]]]:
         """Of each test with tables, of each lane and probe, what is looked up."""
         if not self._config.tables:
             return {}
@@ -139,8 +140,9 @@ class Matcher(wiring.Component):
         for j, test in enumerate(tests):
             if isinstance(test, TableTest):
                 name = f"table{j}"
-                written = lookup.written(f"written{j}", test, [held.collected(name, 1) for held in batch])
-                found[j] = [lookup.outputs(name, test, lane, len(batch), codes[name].at(1), written)
+                bounds = lookup.collected(f"collected{j}", coded[name], loads)
+                written = lookup.written(f"written{j}", test, bounds)
+                found[j] = [lookup.outputs(name, test, lane, self._config.probes, codes[name].at(1), written)
                             for lane, codes in enumerate(lanes)]
         return found
 
@@ -175,24 +177,17 @@ class _Held:
     def at(self, name: str, age: int) -> Value:
         """The field ``name`` for keys of ``age`` cycles ago."""
         if (name, age) not in self._held:
-            collected = self.collected(name, age)
-            held = Signal(len(collected), name=f"held{self._probe}_{_aged(name, age)}", reset_less=True)
-            with self._m.If(self._swaps.at(age)):
-                self._m.d.sync += held.eq(collected)
+            m = self._m
+            code = self._coded[name].at(age - 1)
+            shown = f"{name}_{age}" if age > 1 else name
+            collected = Signal(len(code), name=f"collected{self._probe}_{shown}", reset_less=True)
+            held = Signal(len(code), name=f"held{self._probe}_{shown}", reset_less=True)
+            with m.If(self._loads.at(age - 1)[self._probe]):
+                m.d.sync += collected.eq(code)
+            with m.If(self._swaps.at(age)):
+                m.d.sync += held.eq(collected)
             self._held[name, age] = held
         return self._held[name, age]
-
-    def collected(self, name: str, age: int) -> Signal:
-        """The same of the batch that is being collected; asked for once."""
-        code = self._coded[name].at(age - 1)
-        collected = Signal(len(code), name=f"collected{self._probe}_{_aged(name, age)}", reset_less=True)
-        with self._m.If(self._loads.at(age - 1)[self._probe]):
-            self._m.d.sync += collected.eq(code)
-        return collected
-
-
-def _aged(name: str, age: int) -> str:
-    return f"{name}_{age}" if age > 1 else name
 
 
 def _test(config: Configuration, built_for: str, width: int, wide: int | None) -> Comparison | WidthTest | TableTest:

@@ -9,7 +9,7 @@ from ..device.wire import Configuration, Sum
 from ..lang.stages import SUM_STAGES, Gate, Registers, Schedule, parts
 from .cells import Cells, Family, check_family, combine, comparator, key_code
 from .sums import sum_pair
-from .table import WRITER, TableCost, table_cost
+from .table import TableCost, table_cost, writer
 from .width import bound_codes, width_test
 
 __all__ = ["Datapath", "datapath"]
@@ -20,9 +20,8 @@ class Datapath:
     """What the datapath of one region is made of; its parts occur as often as they are named by.
 
     ``pair``: per lane and probe, the comparators and the Boolean tree. ``lane``: the codes of a stored tuple's keys,
-    once a lane, and tables. ``probe``: the bounds that are held for a probe, those of the next batch included, and what
-    its tables are written with. ``region``: the codes of a probe's bounds, made once when it is loaded. ``stages``:
-    cycles.
+    once a lane, and tables. ``probe``: the bounds that are held for a probe, those of the next batch included.
+    ``region``: the codes of a probe's bounds, made once when it is loaded, and what writes tables. ``stages``: cycles.
     """
 
     pair: Cells
@@ -55,10 +54,10 @@ def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath
     pair, lane, probe, region, delayed = _shared(known, widths, n, config.tests, config.test_widths, config.sums,
                                                  config.registers, config.schedule, config.tables)
     if config.tables:
-        lane, region = lane + Cells(ff=1), region + WRITER
-        for test, wide in zip(config.tests, config.test_widths, strict=True):
-            if wide is not None:
-                lane += _looked_up(known, widths[test[n]], wide, config.registers).tables(known, config.probes)
+        looked_up = [_looked_up(known, widths[test[n]], wide, config.registers)
+                     for test, wide in zip(config.tests, config.test_widths, strict=True) if wide is not None]
+        lane = sum((cost.tables(known, config.probes) for cost in looked_up), lane)
+        region += writer(known, looked_up, config.lanes, config.probes)
     # Of what a later step takes, the batch's places are delayed as well.
     return Datapath(pair, lane, probe, region + Cells(ff=delayed * (config.probes + 1)), config.lanes, config.probes,
                     config.stages)

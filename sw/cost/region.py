@@ -40,7 +40,9 @@ def _storage(config: Configuration, side: str, family: Family, w: Widths) -> Cel
                     w.position))
     logic = (gate(family, ROW_BITS - count) + mux(family, 2, 2 * count + 2 + w.live + w.index)
              + equal(family, w.index, w.index, w.live, w.live) + control(family, _CONTROL["storage"]))
-    ff = 17 + w.live + 2 * w.position + w.row + w.index + 2 * ROW_BITS + 2 * (count + 2) + count
+    # And what is written, a cycle later.
+    ff = width + w.rows + config.lanes
+    ff += 17 + w.live + 2 * w.position + w.row + w.index + 2 * ROW_BITS + 2 * (count + 2) + count
     rings = memory(family, width, 1 << w.rows) * config.lanes
     if not config.time_bits:
         return Cells(lut=sums + logic, ff=ff) + rings
@@ -65,6 +67,6 @@ def _scanner(config: Configuration, family: Family, w: Widths) -> Cells:
             + 3 * w.position + 2 * w.rows + 3 + w.row + max(1, w.lane) + w.probe + 1 + w.live
             + 2 + 2 * (config.stages + 3) + 1 + 2 * w.position + w.group)
     if config.tables:  # when a batch is complete, and when it is written
-        logic, base = logic + control(family, _CONTROL["tables"]), base + 7
+        logic, base = logic + control(family, _CONTROL["tables"]), base + 11 + -(-probes // 4)
     held = probes * (4 * w.group + 9) + probes * lanes * (config.stages + 4)
     return Cells(lut=sums + logic, ff=base + held)

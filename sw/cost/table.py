@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .cells import Cells, Family
 from .elements import adder, gate
 from .width import width_test
 
-__all__ = ["WRITER", "TableCost", "table_cost"]
+__all__ = ["TableCost", "table_cost", "writer"]
 
 #: Bits of a key that one table looks up, and of a low part the most that are looked up (`splitjoin.hw.hls.table`).
 _DIGIT = 3
 _LOOKED_UP = 2 * _DIGIT
-#: What numbers the rows that are written, of a region.
-WRITER = Cells(lut=10, ff=10)
+#: Probes whose tables are written together (`splitjoin.hw.hls.lookup`).
+_GROUP = 4
 #: LUTs that tell what is written of a digit: of an equality; of a band; of a low part in one digit, and in two.
 _WRITTEN: dict[Family, tuple[int, int, int, int]] = {"ecp5": (2, 3, 3, 11), "ultrascale": (1, 2, 1, 5)}
 
@@ -22,24 +23,41 @@ _WRITTEN: dict[Family, tuple[int, int, int, int]] = {"ecp5": (2, 3, 3, 11), "ult
 @dataclass(frozen=True)
 class TableCost:
     """Of one test. ``pair``, ``lane``, ``probe``, ``region``: as of `splitjoin.cost.datapath.Datapath`, without the
-    tables. ``outputs``: of each table, which each lane has, the bits that it looks up for a probe. ``signals``: how
-    many signals the outcome is.
+    tables. ``place``: the bounds of one of the probes that are written together, and what is written of them.
+    ``outputs``: of each table, which each lane has, the bits that it looks up for a probe. ``signals``: how many
+    signals the outcome is.
     """
 
     pair: Cells
     lane: Cells
     probe: Cells
     region: Cells
+    place: Cells
     outputs: tuple[int, ...]
     signals: int
 
     def tables(self, family: Family, probes: int) -> Cells:
         """The tables of a lane, of 16 rows: 16 × 4 bits of LUT RAM are six LUT4, of UltraScale+ 32 × 14 bits eight."""
         cells = Cells()
-        for bits in (outputs * probes for outputs in self.outputs):
-            luts = 6 * -(-bits // 4) if family == "ecp5" else 8 * -(-bits // 14)
-            cells += Cells(lut=luts, ram_bits=16 * bits)
+        for size in _sizes(probes):
+            for bits in (outputs * size for outputs in self.outputs):
+                luts = 6 * -(-bits // 4) if family == "ecp5" else 8 * -(-bits // 14)
+                cells += Cells(lut=luts, ram_bits=16 * bits)
         return cells
+
+
+def writer(family: Family, tests: Sequence[TableCost], lanes: int, probes: int) -> Cells:
+    """What writes the tables of a region: the number of the row and the group, and in each lane a copy of both and the
+    half that is looked up; the bounds of a group, and what is written of them.
+    """
+    groups, places = len(_sizes(probes)), min(_GROUP, probes)
+    cells = Cells(lut=8 + groups + places * gate(family, groups), ff=_DIGIT + groups + lanes * (_DIGIT + groups + 2))
+    return sum((test.place * places for test in tests), cells)
+
+
+def _sizes(probes: int) -> list[int]:
+    """Of each group of probes, how many it has."""
+    return [min(_GROUP, probes - first) for first in range(0, probes, _GROUP)]
 
 
 def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableCost:
@@ -68,5 +86,5 @@ def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableC
     if subtracted:
         pair, signals = pair + width_test(family, low, above, apart=apart), signals + 1
     return TableCost(pair, Cells(lut=width - k - 1, ff=low + width - k),
-                     Cells(lut=written, ff=bound + sum(outputs) + 2 * held),
-                     Cells(lut=width - k + changes, ff=bound + held), outputs, signals)
+                     Cells(ff=2 * held), Cells(lut=width - k + changes, ff=bound + held),
+                     Cells(lut=written, ff=bound + sum(outputs)), outputs, signals)

@@ -31,7 +31,7 @@ def cost_lines(config: Configuration, family: str) -> Iterator[str]:
 def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
     lut, config = lut_name(circuit.family), circuit.config
     for side, datapath in sorted(circuit.datapaths.items()):
-        yield "datapath", f"where {side.upper()} is stored: {_datapath(datapath, lut)}"
+        yield "datapath", f"where {side.upper()} is stored: {_datapath(datapath, lut, config.tables)}"
     total = circuit.total
     yield "cost", (f"on {family_name(circuit.family)} {cells_text(total, circuit.family)}; {total.ram_bits:,} bits of "
                    f"memory")
@@ -45,10 +45,10 @@ def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
                         f"everything counted")
 
 
-def _datapath(d: Datapath, lut: str) -> str:
+def _datapath(d: Datapath, lut: str, tables: bool) -> str:
     codes = ""
-    if d.probe.lut:
-        codes = f", {d.lane.lut} a lane, {d.probe.lut} a probe and {d.region.lut} a region for tables and codes"
+    if tables:
+        codes = f", {d.lane.lut} a lane and {d.region.lut} a region for tables and codes"
     elif d.lane.lut or d.region.lut:
         codes = f", {d.lane.lut} a lane and {d.region.lut} a region for codes"
     return (f"{d.pair.lut} {lut} a comparison{codes}; {d.total.lut:,} {lut} and {d.total.ff:,} flip-flops in a region, "

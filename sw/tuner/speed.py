@@ -19,7 +19,7 @@ _TAKEN = 2.5
 _TURN = 18
 #: With tables, cycles that a probe which meets no pass waits for them to be written; and how many reads before the end
 #: of a pass the next batch takes no more, of which a probe comes in so many cycles.
-_WRITTEN, _CLOSED, _COLLECTED = 7, 6, 4
+_WRITTEN, _CLOSED, _COLLECTED = 7, 6, 5
 #: Cycles from a tuple that has become too old to the next one that can be seen to be (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
 #: Cycles of an index from candidate to candidate; besides, of a probe; and of one with few candidates at least, which

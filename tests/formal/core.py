@@ -224,7 +224,8 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     limit = h.inner("scanner.most")
     task = h.inner("scanner.task")
     start, end = task[:bits], task[bits:2 * bits]
-    write = seen & kept & space
+    # What is written in a cycle was at the tail in the one before.
+    write, written = h.past(seen & kept & space, "write"), h.past(tail, "written")
     spent = h.inner("storage.spent")
     moved = h.past(was_stored | advanced, "moved")
 
@@ -246,13 +247,14 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
                         & (h.inner("storage.almost") == (live == config.capacity - 1)))))
     h.prove("stores that are left are counted", _stores_left(h, config, "storage.", live_now))
     h.prove("a task that waits will find its tuples", ~held | (
-        (to(start, tail) <= most) & (to(start, head) <= to(start, tail)) & (to(start, end) <= to(start, tail))
+        (to(start, tail) <= most) & (to(start, head) <= to(start, tail)) & (to(start, end) <= to(start, written))
         & (~waiting | (to(first, start) <= to(first, tail)))))
     h.prove("a batch that waits will find its tuples", ((number != 0) == waiting) & (~waiting | (
-        (to(first, tail) <= most) & (to(first, head) <= to(first, tail)) & (reach <= to(first, tail))
+        (to(first, tail) <= most) & (to(first, head) <= to(first, tail)) & (reach <= to(first, written))
         & (h.inner("scanner.closed") | (number < limit))))
         & (~h.started() | (limit == Mux(dut.window.slice != 0, 1, probes))) & (h.started() | ~held))
-    h.prove("a pass finds its tuples", ~scanning | ((to(position, tail) <= most) & (left <= to(position, tail))))
+    h.prove("a pass finds its tuples", ~scanning | ((to(position, tail) <= most) & (left <= to(position, written))))
+    h.prove("tuples are written a cycle after they are stored", to(written, tail) == was_stored)
     ends, held_empty, vacant = (h.inner(f"scanner.{name}") for name in ("ends", "empty", "vacant"))
     h.prove("the last read of a pass is known",
             (~scanning | ((last == (left <= lanes)) & (h.inner("scanner.next_last") == (left <= 2 * lanes))))
@@ -270,12 +272,12 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     for n in range(lanes):
         there = (position + n)[:bits]
         concerned = issue & (left > n)
-        ahead = to(there, tail)
+        ahead = to(there, written)
         found.append(~concerned | ((ahead >= 1) & (ahead <= most)))
         lane = there[:lane_bits] if lanes > 1 else Signal(1)
         row = Array(h.inner(f"scanner.rows__{k}") for k in range(lanes))[lane]
         apart.append(~concerned | (row == there[lane_bits:][:rows]))
-        apart.append(~concerned | ~write | (tail % slots != there % slots))
+        apart.append(~concerned | ~write | (written % slots != there % slots))
     h.prove("a read finds tuples that were written, and not written over", Cat(found).all())
     h.prove("no slot is read and written in one cycle", Cat(apart).all())
     return h
@@ -323,6 +325,8 @@ _RING_FAULTS = (
     Fault("a task that waits will find its tuples", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
     Fault("a batch that waits will find its tuples", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
     Fault("a pass finds its tuples", Scanner, "Mux(turns, reach, left", "Mux(turns, reach + 1, left"),
+    Fault("tuples are written a cycle after they are stored", Storage, "was_stored.eq(stored)",
+          "was_stored.eq(counted)"),
     Fault("what waits for its turn is known", Scanner, "(ends | (issue & next_last))", "ends"),
     Fault("the last read of a pass is known", Scanner, "reach <= 2 * lanes", "reach <= lanes"),
     Fault("nothing is written before there is space", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),

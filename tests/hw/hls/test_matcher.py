@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
 from splitjoin.device.wire import Axis, Configuration, Sum
-from splitjoin.hw.hls.lookup import WRITING
+from splitjoin.hw.hls.lookup import GROUP, WRITING
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.stages import Registers
 from splitjoin.sim.bench.models import holds, pack
@@ -144,22 +144,20 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
             await tb.step()
             seen.append(match())
 
-        for load in enumerate(batches[0][0]):
-            await cycle(load, 0)
-        if config.tables:
-            # With the last bounds or later, and as soon before the swap as can be.
-            await cycle(None, 0, fill=1)
-            for _ in range(WRITING - 1):
-                await cycle(None, 0)
+        async def collect(loaded, reads=()):
+            for n, bound in enumerate(loaded):
+                await cycle((n, bound), 0, reads[n * lanes:(n + 1) * lanes] if reads else None)
+                if config.tables and (n % GROUP == GROUP - 1 or n == probes - 1):
+                    # With the last bounds of a group, and as soon before the next one or the swap as can be.
+                    await cycle(None, 0, fill=1 << n // GROUP)
+                    for _ in range(WRITING - 1):
+                        await cycle(None, 0)
+
+        await collect(batches[0][0])
         await cycle(None, 1)
         for (_, rows), following in zip(batches, [*batches[1:], batches[0]], strict=True):
             # A swap in the last cycle, while the next batch's last bounds have just been loaded.
-            for n in range(probes):
-                await cycle((n, following[0][n]), 0, rows[n * lanes:(n + 1) * lanes])
-            if config.tables:
-                await cycle(None, 0, fill=1)
-                for _ in range(WRITING - 1):
-                    await cycle(None, 0)
+            await collect(following[0], rows)
             await cycle(None, 1, rows[probes * lanes:])
         for _ in range(config.stages):
             await cycle(None, 0)

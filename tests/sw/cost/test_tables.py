@@ -66,6 +66,6 @@ def test_explain_tells_what_tables_take(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["explain", "--schema-r", "x:int32", "--schema-s", "a:int32", "--probes", "8", "--lanes", "4",
                  "--on", "abs(r.x - s.a) <= 10", "--tables"]) == 0
     looked_up = datapath(replace(BAND, keys_r=(32,), keys_s=(32,), widths=(20,), lanes=4, probes=8), "s")
-    assert (f"\ndatapath    where S is stored: {looked_up.pair.lut} LUT4 a comparison, {looked_up.lane.lut} a lane, "
-            f"{looked_up.probe.lut} a probe and {looked_up.region.lut} a region for tables and codes; "
+    assert (f"\ndatapath    where S is stored: {looked_up.pair.lut} LUT4 a comparison, {looked_up.lane.lut} a lane "
+            f"and {looked_up.region.lut} a region for tables and codes; "
             ) in capsys.readouterr().out
