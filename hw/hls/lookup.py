@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import memory
 
 from .delays import Delays, registered
@@ -35,23 +35,18 @@ class Lookup:
 
     def __init__(self, m: Module, lanes: int, fill: Value, swap: Value):
         self._m = m
-        group = Signal(len(fill), name="fills")
-        self.number = Signal(DIGIT, name="number", reset_less=True)
-        with m.If(fill.any()):
-            m.d.sync += [group.eq(fill), self.number.eq(0)]
-        with m.Else():
-            m.d.sync += self.number.eq(self.number + 1)
-            with m.If(self.number.all()):
-                m.d.sync += group.eq(0)
-        # Registers of its own for each lane, as equal ones would be merged otherwise: all its tables hang on them.
+        self.number = _number(m, "number", fill.any())
+        # A lane's tables hang on registers of its own; each depends on itself, as equal ones would be merged otherwise.
+        begins = registered(m, "begins", fill)
         self._writes, self._at, self._halves = [], [], []
         for lane in range(lanes):
-            writes = Signal(len(fill), name=f"writes_{lane}", attrs={"keep": 1})
-            at = Signal(DIGIT + 1, name=f"at_{lane}", reset_less=True, attrs={"keep": 1})
-            half = Signal(name=f"half_{lane}", attrs={"keep": 1})
-            m.d.sync += [writes.eq(group), at.eq(Cat(self.number, ~half)), half.eq(half ^ swap)]
+            number = _number(m, f"number_{lane}", begins.any())
+            writes = Signal(len(fill), name=f"writes_{lane}")
+            half, other = Signal(name=f"half_{lane}"), Signal(name=f"other_half_{lane}", init=1)
+            m.d.sync += [writes.eq(begins | (writes & (~number.all()).replicate(len(fill)))),
+                         half.eq(half ^ swap), other.eq(other ^ swap)]
             self._writes.append(writes)
-            self._at.append(at)
+            self._at.append(Cat(number, other))
             self._halves.append(half)
 
     def collected(self, name: str, code: Delays, loads: Delays) -> list[Signal]:
@@ -95,3 +90,10 @@ class Lookup:
                     for place in range(size):
                         found[first + place].append(read.data[output * size + place])
         return found
+
+
+def _number(m: Module, name: str, begins: Value) -> Signal:
+    """Counts the numbers of a digit, from 0 on in the cycle after ``begins``."""
+    number = Signal(DIGIT, name=name, reset_less=True)
+    m.d.sync += number.eq(Mux(begins, 0, number + 1))
+    return number

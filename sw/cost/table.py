@@ -47,11 +47,12 @@ class TableCost:
 
 
 def writer(family: Family, tests: Sequence[TableCost], lanes: int, probes: int) -> Cells:
-    """What writes the tables of a region: the number of the row and the group, and in each lane a copy of both and the
-    half that is looked up; the bounds of a group, and what is written of them.
+    """What writes the tables of a region: the number of the row and the group, in each lane once more with the halves
+    that are looked up and written; the bounds of a group, and what is written of them.
     """
     groups, places = len(_sizes(probes)), min(_GROUP, probes)
-    cells = Cells(lut=8 + groups + places * gate(family, groups), ff=_DIGIT + groups + lanes * (_DIGIT + groups + 2))
+    cells = Cells(lut=4 + groups + lanes * (5 + groups) + places * gate(family, groups),
+                  ff=_DIGIT + groups + lanes * (_DIGIT + groups + 2))
     return sum((test.place * places for test in tests), cells)
 
 
