@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS, Configuration
 
-from ..hls.lookup import WRITING
+from ..hls.lookup import GROUP, WRITING
 from ..hls.matcher import Matcher
 from ..layouts import struct
 from ..tech.ram import Ram
@@ -93,17 +93,19 @@ class Scanner(wiring.Component):
         taken = Signal()  # it became so in the last cycle
         turns = Signal()  # it becomes so now, or with the last read before it
         opens = Signal()  # the task is the first of its batch, which it then becomes at once
-        closed = Signal()  # the batch takes no more
-        writing = Signal()  # tables of probes in it are being written, whose bounds must stand
+        closes, closed = Signal(), Signal()  # the batch takes no more than the task; than it has
+        # That is so, or tables of probes in it are being written, whose bounds must stand meanwhile.
+        shut = Signal(name="shut") if config.tables else closed
         most = Signal.like(number)  # probes of a batch
         m.d.sync += most.eq(Mux(self.single, 1, probes))
         begin, start, end = (Signal(position_bits(config), name=name) for name in ("begin", "start", "end"))
         m.d.comb += [
             # Not in the two cycles from taking a batch on, for the bounds collected so far to reach their comparators,
             # which lag behind by `_READ_LATENCY` cycles.
-            opens.eq(held & ~self.waiting & ~taken & ~writing),
-            accept.eq(held & ~taken & ~writing & (~self.waiting | (~closed & ~turns))),
+            opens.eq(held & ~self.waiting & ~taken),
+            accept.eq(held & ~taken & (~self.waiting | (~shut & ~turns))),
             begin.eq(Mux(self.waiting, self.first, task.start)),
+            closes.eq(task.flush | ((number + 1) == most)),
             start.eq(task.start - begin),
             end.eq(task.end - begin),
             self.claiming.eq(held & ~self.waiting),
@@ -116,7 +118,7 @@ class Scanner(wiring.Component):
         m.d.comb += matcher.load.eq(loads)
         with m.If(accept):
             m.d.sync += [number.eq(number + 1), flush.eq(task.flush), self.waiting.eq(1),
-                         closed.eq(task.flush | ((number + 1) == most))]
+                         closed.eq(closes)]
             with m.If(~self.waiting | ~task.flush):
                 m.d.sync += reach.eq(end)
         with m.If(opens):
@@ -129,7 +131,13 @@ class Scanner(wiring.Component):
             near = Signal(name="near")
             with m.If(self.waiting & near & ~take):
                 m.d.sync += closed.eq(1)
-            due = self._write(m, matcher, accept, number, closed, writing, take)
+            due = written = self._write(m, matcher, accept, number, closed, shut)
+            with m.If(accept & closes):
+                m.d.sync += shut.eq(1)
+            with m.If(self.waiting & near):
+                m.d.sync += shut.eq(1)
+            with m.If(take):
+                m.d.sync += [shut.eq(0), written.eq(0)]
 
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
@@ -204,29 +212,29 @@ class Scanner(wiring.Component):
                      self.found.hits.eq(matcher.match & mask)]
         return m
 
-    def _write(self, m: Module, matcher: Matcher, accept: Signal, number: Signal, closed: Signal, writing: Signal,
-               take: Signal) -> Signal:
-        """The tables of a group of probes are written when it is complete, or the batch takes no more. Returned is
-        whether all of a batch that takes no more are.
+    def _write(self, m: Module, matcher: Matcher, accept: Signal, number: Signal, closed: Signal,
+               shut: Signal) -> Signal:
+        """The tables of a group of probes are written when it is complete, or the batch takes no more; until its bounds
+        may go the batch is ``shut``. Returned is whether all of a batch that takes no more are written.
         """
         # There are probes whose tables are not written; which group they are; and no more are to come.
         some, whole, group = Signal(name="unwritten"), Signal(name="whole"), Signal(len(matcher.fill), name="group")
         fills, done = Signal(name="fills"), Signal(name="written")
         m.d.comb += [fills.eq(some & (whole | closed)), matcher.fill.eq(group & fills.replicate(len(group)))]
         since = [fills]  # it began so many cycles ago
-        for n in range(1, WRITING - 2):
+        for n in range(1, WRITING - 1):
             since.append(Signal(name=f"fills{n}"))
             m.d.sync += since[n].eq(since[n - 1])
-        behind = Signal(name="behind")
-        m.d.sync += behind.eq(Cat(since).any())
-        m.d.comb += writing.eq(behind | whole)
+        with m.If(since[-1] & ~closed):
+            m.d.sync += shut.eq(0)
         with m.If(fills):
             m.d.sync += [some.eq(0), whole.eq(0)]
         with m.If(accept):
-            m.d.sync += [some.eq(1), whole.eq((number + 1)[:2] == 0), *(
-                group[n].eq(number[2:] == n) for n in range(len(group)))]
+            last = (number + 1) % GROUP == 0
+            m.d.sync += [some.eq(1), whole.eq(last), shut.eq(last),
+                         *(group[n].eq(number // GROUP == n) for n in range(len(group)))]
         # Before the last of it is written: what it decides takes as long to come to the tables.
-        m.d.sync += done.eq(closed & ~some & ~Cat(since[:WRITING - _READ_LATENCY - 2]).any() & ~take)
+        m.d.sync += done.eq(closed & ~some & ~Cat(since[:WRITING - _READ_LATENCY - 2]).any())
         return done
 
     def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:

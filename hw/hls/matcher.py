@@ -76,10 +76,11 @@ class Matcher(wiring.Component):
         coded: dict[str, Delays] = {}
         for j, test in enumerate(tests):
             if isinstance(test, TableTest):
-                low = self.bounds[f"lo{j}"]
-                coded[f"table{j}"] = self._taken(m, f"table{j}", test.bound(low))
+                low = self._taken(m, f"lo{j}", self.bounds[f"lo{j}"])
+                # The code is made behind the register: the way to it is long where bounds are one for many comparisons.
+                coded[f"table{j}"] = Delays(m, test.bound(low.at(0)), f"table{j}")
                 if test.low:
-                    coded[f"lo{j}"] = self._taken(m, f"lo{j}", low[:test.low])
+                    coded[f"lo{j}"] = Delays(m, low.at(0)[:test.low], f"lo{j}")
                 continue
             for end in test.ends:
                 for name, code in _parts(f"{end}{j}", test.bounds(self.bounds[f"{end}{j}"])):
