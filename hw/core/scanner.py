@@ -218,9 +218,9 @@ class Scanner(wiring.Component):
         may go the batch is ``shut``. Returned is whether all of a batch that takes no more are written.
         """
         # There are probes whose tables are not written; which group they are; and no more are to come.
-        some, whole, group = Signal(name="unwritten"), Signal(name="whole"), Signal(len(matcher.fill), name="group")
+        some, whole, which = Signal(name="unwritten"), Signal(name="whole"), Signal(len(matcher.fill), name="which")
         fills, done = Signal(name="fills"), Signal(name="written")
-        m.d.comb += [fills.eq(some & (whole | closed)), matcher.fill.eq(group & fills.replicate(len(group)))]
+        m.d.comb += [fills.eq(some & (whole | closed)), matcher.fill.eq(which & fills.replicate(len(which)))]
         since = [fills]  # it began so many cycles ago
         for n in range(1, WRITING - 1):
             since.append(Signal(name=f"fills{n}"))
@@ -232,7 +232,7 @@ class Scanner(wiring.Component):
         with m.If(accept):
             last = (number + 1) % GROUP == 0
             m.d.sync += [some.eq(1), whole.eq(last), shut.eq(last),
-                         *(group[n].eq(number // GROUP == n) for n in range(len(group)))]
+                         *(which[n].eq(number // GROUP == n) for n in range(len(which)))]
         # Before the last of it is written: what it decides takes as long to come to the tables.
         m.d.sync += done.eq(closed & ~some & ~Cat(since[:WRITING - _READ_LATENCY - 2]).any())
         return done

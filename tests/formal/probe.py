@@ -24,12 +24,15 @@ __all__ = ["PROOFS"]
 
 #: Passes whose batches wait, here.
 _PASSES = 2
+#: Probes whose tables are written together, here.
+_GROUP = 2
 
 
 @contextmanager
 def _few() -> Iterator[None]:
     with (patch("splitjoin.hw.core.prober.PASSES", _PASSES), patch("splitjoin.hw.core.prober.STORES", 2),
-          patch("splitjoin.hw.core.layouts.STORES", 2)):
+          patch("splitjoin.hw.core.layouts.STORES", 2), patch("splitjoin.hw.core.scanner.GROUP", _GROUP),
+          patch("splitjoin.hw.hls.lookup.GROUP", _GROUP)):
         yield
 
 
@@ -66,7 +69,9 @@ def _outcomes(h: Harness, tokens: list[Any]) -> Value:
 
 @_few()
 def scanner(*, tables: bool = False) -> Harness:
-    config = _config(core="scan", probes=2, widths=(0,) if tables else (), tables=tables)
+    # Two groups of tables; passes so long that batches of both come together meanwhile.
+    config = _config(core="scan", capacity=4, probes=_GROUP + 1, widths=(0,), tables=True) if tables else _config(
+        core="scan", probes=2)
     dut = Scanner(config, "s")
     h = Harness(dut)
     assume_offers_stand(h, "task", dut.task)
@@ -83,29 +88,51 @@ def scanner(*, tables: bool = False) -> Harness:
     h.prove("passes that ended are counted", ahead == under_way - dut.batch.valid)
     h.prove("a pass has outcomes when the batch before it was taken", ~dut.found_valid | (ahead >= 0))
     if tables:
-        _written(h)
+        single = h.constant("single", 1)
+        h.assume("batches are of one probe for ever or never", dut.single == single)
+        _written(h, config.probes)
     return h
 
 
-def _written(h: Harness) -> None:
+def _written(h: Harness, probes: int) -> None:
     """The matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` wants it."""
     fill, swap, load = (h.inner(name) for name in ("fill", "swap", "load"))
-    written, age = Signal(name="since_fill"), Signal(range(WRITING + 1), name="age")
-    with h.m.If(fill):
-        h.m.d.sync += [written.eq(1), age.eq(1)]
-    with h.m.Else():
-        h.m.d.sync += [written.eq(written & ~swap), age.eq(Mux(age < WRITING, age + 1, WRITING))]
-    h.prove("tables are written once for a batch", ~fill | ~written)
-    h.prove("a batch is looked up when its tables are written", ~swap | (written & (age == WRITING)))
-    h.prove("no bounds are loaded into what is written", ~written | ~load.any())
-    # The steps of it, from a batch that takes no more to its pass.
-    closed, began, done, taken, turns = (
-        h.inner(name) for name in ("closed", "write_began", "written", "taken", "turns"))
-    steps = [h.inner(f"writes{n}") for n in range(4)]
+    loaded = Cat(load[first:first + _GROUP].any() for first in range(0, probes, _GROUP))
+    # Since the last swap, of which groups tables were written; and bounds loaded that are not.
+    filled, pending = Signal.like(fill, name="filled"), Signal.like(fill, name="pending")
+    age = Signal(range(WRITING + 1), name="age", init=WRITING)  # cycles since any were
+    h.m.d.sync += [
+        filled.eq(Mux(swap, 0, filled | fill)), pending.eq((pending | loaded) & ~fill),
+        age.eq(Mux(fill.any(), 1, Mux(age < WRITING, age + 1, WRITING))),
+    ]
+    h.prove("a group's tables are written once for a batch, one group's at a time",
+            ((fill & filled) == 0) & ((fill & (fill - 1)[:len(fill)]) == 0))
+    h.prove("a group's tables are written when those of the one before are", ~fill.any() | (age == WRITING))
+    h.prove("a batch is looked up when its tables are written",
+            ~swap | ((age == WRITING) & filled.any() & ~(pending | loaded | fill).any()))
+    h.prove("no bounds are loaded into what is written", ~load.any() | (age == WRITING))
+    h.prove("bounds are loaded for one group at a time, and before its tables are written",
+            ((loaded & filled) == 0) & (~loaded.any() | ((pending & ~loaded) == 0)))
+    # The steps of it, from a batch's first probe to its pass.
+    some, whole, which, shut, done, number, most, closed, taken, turns = (h.inner(name) for name in (
+        "unwritten", "whole", "which", "shut", "written", "number", "most", "closed", "taken", "turns"))
+    steps = [h.inner(f"fills{n}") for n in range(1, WRITING - 1)]
+    waiting = h.dut.waiting
+    begun = Cat(number > first for first in range(0, probes, _GROUP))
+    last = Cat((number > first) & (number <= first + _GROUP) for first in range(0, probes, _GROUP))
     h.prove("what is written is at one of its steps", Cat(
-        sum(steps) + done == began, ~began | closed, ~closed | (h.dut.waiting & ~taken), ~turns | done,
-        ~done | (age > 4), ~turns | (age > 5), ~taken | (age > 6), ~swap | (age > 7), written == (began | taken | swap),
-        sum((began, taken, swap)) <= 1, *(~step | (age == n + 1) for n, step in enumerate(steps))).all())
+        waiting == (number != 0), ~closed | waiting, ~waiting | closed | (number < most), number <= probes,
+        h.inner("held") == ~h.inner("empty"), h.started() | ~h.inner("held"),
+        ~h.started() | (most == Mux(h.dut.single, 1, probes)),
+        taken + swap + waiting <= 1, ~done | (closed & ~some), ~turns | done,
+        some == (pending | loaded).any(), ~some | (waiting & (which == last) & ((pending & ~which) == 0)),
+        ~load.any() | (load == Cat(number == n + 1 for n in range(probes))),
+        ~whole | load.any(), whole == (some & (number % _GROUP == 0)),
+        Mux(taken | swap, filled.any(), filled == Mux(some, begun & ~which, begun)), age != 0,
+        *(step == (age == n + 1) for n, step in enumerate(steps)),
+        shut == (closed | (waiting & (whole | (age <= WRITING - 2)))), ~some | (age == WRITING),
+        ~waiting | some | closed | (number % _GROUP == 0),
+        ~done | (age > 4), ~turns | (age > 5), waiting | (age > 6), ~swap | (age > 7)).all())
 
 
 @_few()
@@ -149,8 +176,8 @@ def prober(core: str) -> Harness:
     return h
 
 
-def _config(**options: Any) -> Configuration:
-    return Configuration(keys_r=(1,), keys_s=(1,), tests=((0, 0),), tree=0, capacity=2, **options)
+def _config(*, capacity: int = 2, **options: Any) -> Configuration:
+    return Configuration(keys_r=(1,), keys_s=(1,), tests=((0, 0),), tree=0, capacity=capacity, **options)
 
 
 _SCANNER_FAULTS = (
@@ -163,11 +190,17 @@ _SCANNER_FAULTS = (
     Fault("a pass has outcomes when the batch before it was taken", Scanner, "(vacant | self.batch.ready)", "1"),
 )
 _TABLES_FAULTS = (
-    Fault("tables are written once for a batch", Scanner, "closed & ~began", "closed", "_write"),
-    Fault("a batch is looked up when its tables are written", Scanner, "(done | later) & ~take",
-          "(done | before) & ~take", "_write"),
-    Fault("no bounds are loaded into what is written", Scanner, "(~closed & ~turns)", "~turns"),
-    Fault("what is written is at one of its steps", Scanner, "(done | later) & ~take", "done | later", "_write"),
+    Fault("a group's tables are written once for a batch, one group's at a time", Scanner,
+          "[some.eq(0), whole.eq(0)]", "whole.eq(0)", "_write"),
+    Fault("a group's tables are written when those of the one before are", Scanner, "shut.eq(last)",
+          "shut.eq(0)", "_write"),
+    Fault("a batch is looked up when its tables are written", Scanner, "WRITING - _READ_LATENCY - 2",
+          "WRITING - _READ_LATENCY - 3", "_write"),
+    Fault("no bounds are loaded into what is written", Scanner, "since[-1] & ~closed", "since[-2] & ~closed",
+          "_write"),
+    Fault("bounds are loaded for one group at a time, and before its tables are written", Scanner,
+          "(number + 1) % GROUP == 0", "number % GROUP == 0", "_write"),
+    Fault("what is written is at one of its steps", Scanner, "[shut.eq(0), written.eq(0)]", "shut.eq(0)"),
 )
 _PROBER_FAULTS = (
     Fault("offers at batch stand", Queue, "read.addr.eq(head)", "read.addr.eq(tail)"),
@@ -194,6 +227,6 @@ _PROBER_FAULTS = (
 
 PROOFS = (
     Proof("scanner", scanner, 2, faults=_SCANNER_FAULTS, search=16),
-    Proof("scanner with tables", lambda: scanner(tables=True), 2, faults=_TABLES_FAULTS, search=16, first=16),
+    Proof("scanner with tables", lambda: scanner(tables=True), 2, faults=_TABLES_FAULTS, search=24, first=16),
     Proof("prober", lambda: prober("bucket"), 2, faults=_PROBER_FAULTS, search=24),
 )
