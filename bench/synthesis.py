@@ -8,7 +8,7 @@ as could be routed, about an hour. Each replaces its own rows of bench/results/c
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from record import Recorder
 from splitjoin.boards.flow import ecp5, ultrascale
@@ -20,11 +20,27 @@ from splitjoin.hw.hls.matcher import Matcher
 CAPACITY = 512
 #: (lanes, probes) of the cores that are mapped, and of those that are routed too.
 MAPPED, ROUTED = ((8, 8), (8, 4), (4, 8), (4, 4), (1, 8), (1, 4)), ((1, 4),)
+#: (lanes, probes) of the cores with tables that are mapped, of bands of constant width.
+LOOKED_UP = ((8, 16), (8, 8))
 #: Kind of index → the tests that it goes by.
 INDEXED = {"hash": (0,), "bucket": (0, 1)}
-#: (cores, lanes, probes), and nextpnr's placer, of the whole circuits. Of three cores of 8 × 8, two thirds of the LUTs,
-#: neither placer makes what its router comes to an end on.
-WHOLE = ((8, 1, 4, "heap"), (2, 8, 8, "static"))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole circuit that is routed: what it is built for, and nextpnr's placer."""
+
+    cores: int
+    lanes: int
+    probes: int
+    placer: str
+    tables: bool = False
+    capacity: int = CAPACITY
+
+
+#: With tables a batch of 16 probes takes 80 cycles to collect, and regions of 2,048 tuples 256 to read, in as many
+#: memories as those of 512.
+WHOLE = (Whole(8, 1, 4, "heap"), Whole(2, 8, 16, "static", tables=True, capacity=2048))
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
@@ -51,10 +67,12 @@ def matcher(out: Recorder, lanes: int, probes: int) -> None:
     out.add("ecp5_ff_per_comparison", cells.ff / (lanes * probes), "FF", what, BY_YOSYS)
 
 
-def core(out: Recorder, lanes: int, probes: int) -> None:
-    """One core of two regions, everything in it counted."""
-    config = band(lanes=lanes, probes=probes)
-    what = _core(lanes, probes)
+def core(out: Recorder, lanes: int, probes: int, *, looked_up: bool = False) -> None:
+    """One core of two regions, everything in it counted; ``looked_up``: with tables."""
+    config, what = band(lanes=lanes, probes=probes), _core(lanes, probes)
+    if looked_up:
+        config = replace(config, widths=WIDTHS, tables=True)
+        what |= {"bands": "of constant width", "tables": True}
     comparisons = 2 * lanes * probes
     design = core_design(config, "ecp5")
     cells = ecp5.cells(design)["part"]
@@ -107,13 +125,15 @@ def _core(lanes: int, probes: int) -> dict[str, object]:
     return {"part": "core", "lanes": lanes, "probes": probes}
 
 
-def whole(out: Recorder, cores: int, lanes: int, probes: int, placer: str) -> None:
+def whole(out: Recorder, circuit: Whole) -> None:
     """The whole circuit: cores, trees, combiner and registers."""
-    config = replace(band(cores=cores, lanes=lanes, probes=probes), widths=WIDTHS)
-    what = {"part": "whole circuit", "cores": cores, "regions": 2 * cores, "lanes": lanes, "probes": probes,
-            "bands": "of constant width"}
-    comparisons, how = 2 * cores * lanes * probes, f"{BY_PLACER[placer]}, seed 1"
-    routed = ecp5.route(whole_design(config, "ecp5"), placer=placer)
+    config = replace(band(cores=circuit.cores, lanes=circuit.lanes, probes=circuit.probes), widths=WIDTHS,
+                     tables=circuit.tables, capacity=circuit.capacity)
+    what = {"part": "whole circuit", "cores": circuit.cores, "regions": 2 * circuit.cores, "lanes": circuit.lanes,
+            "probes": circuit.probes, "sub_window": circuit.capacity, "bands": "of constant width",
+            **({"tables": True} if circuit.tables else {})}
+    comparisons, how = 2 * circuit.cores * circuit.lanes * circuit.probes, f"{BY_PLACER[circuit.placer]}, seed 1"
+    routed = ecp5.route(whole_design(config, "ecp5"), placer=circuit.placer)
     out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{how}: DFFs, with harness")
@@ -134,8 +154,8 @@ def main() -> None:
         parser.error("--quick maps only, and --full and --index route: give one of them")
     if options.full:
         out = Recorder("circuits", quick=False, part="whole circuits")
-        for cores, lanes, probes, placer in WHOLE:
-            whole(out, cores, lanes, probes, placer)
+        for circuit in WHOLE:
+            whole(out, circuit)
     elif options.index:
         out = Recorder("circuits", quick=False, part="routed index cores")
         for kind in INDEXED:
@@ -145,6 +165,8 @@ def main() -> None:
         for lanes, probes in MAPPED[:1] if options.quick else MAPPED:
             matcher(out, lanes, probes)
             core(out, lanes, probes)
+        for lanes, probes in () if options.quick else LOOKED_UP:
+            core(out, lanes, probes, looked_up=True)
         for lanes, probes in () if options.quick else ROUTED:
             routed_core(out, lanes, probes)
         for kind in () if options.quick else INDEXED:

@@ -17,8 +17,8 @@ from .speed import Load, cycles_a_tuple, input_cycles, latency_cycles
 
 __all__ = ["FULL", "Design", "Found", "Wishes", "search", "window_that_fits"]
 
-#: Shares of a device's resources that a design may take: the fullest circuit that was routed took 49 % of the LUT4 and
-#: 53 % of the flip-flops of its device, one of 65 % of the LUT4 was placed but not routed (docs/synthesis.md).
+#: Shares of a device's resources that a design may take: the fullest circuits that were routed took 51 % of the LUT4 or
+#: 53 % of the flip-flops of their device, one of 65 % of the LUT4 was placed but not routed (docs/synthesis.md).
 FULL = {"lut": 0.55, "ff": 0.55, "block_ram": 1.0, "dsp": 1.0}
 #: Probes that are tried; lanes are tried all.
 _PROBES = (1, 2, 3, 4, 6, 8, 12, 16)
