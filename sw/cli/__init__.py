@@ -64,8 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     select = _command(commands, "sql", "run a SELECT over two tables as streams", run_sql)
     select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
                                                      "table is R, the second S")
-    select.add_argument("tables", metavar="NAME=FILE", nargs="+",
-                     help="the tables by name: .parquet or .csv files; with --explain also 'ts:int64, x:int32, …'")
+    select.add_argument("named", metavar="NAME=FILE", nargs="+",
+                        help="the tables by name: .parquet or .csv files; with --explain also 'ts:int64, x:int32, …'")
     query_options(select, window_required=False, on=False)
     run_options(select)
     select.add_argument("-o", "--output", metavar="OUT", help="the result: a .parquet or .csv file")

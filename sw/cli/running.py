@@ -83,7 +83,7 @@ def run_sql(args: argparse.Namespace) -> None:
         raise DeviceError(f"--explain runs nothing, on no device, and has no {', '.join(wrong)}; leave it out")
     options = circuit_arguments(args)
     window = window_or_default(args, options)
-    tables = {name: parse_schema(text) for name, text in _tables(args.tables).items()}
+    tables = {name: parse_schema(text) for name, text in _tables(args.named).items()}
     made: Select = sql(args.text, tables=tables, window=window, time=pair(args, "time"), order=args.order)
     print(made.explain(**options))
 
@@ -91,7 +91,7 @@ def run_sql(args: argparse.Namespace) -> None:
 def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
     """What ``join`` or ``sql`` gives."""
     if args.run is run_sql:
-        made: JoinResult = sql(args.text, tables=_tables(args.tables), window=window, time=time, order=args.order,
+        made: JoinResult = sql(args.text, tables=_tables(args.named), window=window, time=time, order=args.order,
                                device=chosen)
         return made
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]

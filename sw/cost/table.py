@@ -75,7 +75,7 @@ def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableC
     written = high * (band if above else single) + (0, one, two)[digits]
     # One more than the high part, and where its code differs.
     changes = adder(family, width + 1 - k) + width - k if above else 0
-    # The code of a low end; what is subtracted of it is held besides, and also where it is compared.
+    # The code of a low end is made behind its register; what is subtracted of it is held where it is compared.
     held = low if subtracted else 0
     bound = low - held + (2 if above else 1) * (width + 1 - k)
     outputs = (*([2, 2] if digits == 2 else [1] * digits), *[1] * high)
@@ -87,5 +87,5 @@ def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableC
     if subtracted:
         pair, signals = pair + width_test(family, low, above, apart=apart), signals + 1
     return TableCost(pair, Cells(lut=width - k - 1, ff=low + width - k),
-                     Cells(ff=2 * held), Cells(lut=width - k + changes, ff=bound + held),
+                     Cells(ff=2 * held), Cells(lut=width - k + changes, ff=width + 1),
                      Cells(lut=written, ff=bound + sum(outputs)), outputs, signals)

@@ -59,7 +59,7 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
     @given(joins(circuit, timed=True, max_rows=100 + 10 * circuit[1]))
     @settings(max_examples=40)
     def same_answer(join: Any) -> None:
-        check(circuit, lambda **options: SimDevice(core=core, **options), replace(join, on=on))
+        check(circuit, SimDevice, replace(join, on=on), core=core)
 
     same_answer()
 
@@ -70,7 +70,7 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
 def test_any_circuit_on_the_slow_simulator(data: Any, cores: int, capacity: int, timed: bool, kind: Any) -> None:
     circuit = (cores, capacity, 2, 3, 1, 1)
     join = replace(data.draw(joins(circuit, timed=timed, max_rows=25)), on=kind[1])
-    check(circuit, lambda **options: PysimDevice(core=kind[0], **options), join)
+    check(circuit, PysimDevice, join, core=kind[0])
 
 
 @pytest.mark.parametrize(("name", "order"), [("band-range", "inner(2)")])

@@ -91,12 +91,12 @@ def joins(draw, circuit, *, timed, max_rows):
     return Join(*tables, windows, timed, order, cuts, stalls)
 
 
-def check(circuit, make, join, *, tables=False):
+def check(circuit, make, join, *, core="auto", tables=False):
     """The golden model's answer, or the overflow that it must come to."""
     cores, capacity, fanout, fanin, lanes, probes = circuit
     stall_in, stall_out, seed = join.stalls
     engine = make(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes,
-                  core="scan" if tables else "auto", tables=tables, stall_in=stall_in, stall_out=stall_out, seed=seed)
+                  core="scan" if tables else core, tables=tables, stall_in=stall_in, stall_out=stall_out, seed=seed)
     query = join.query()
     overflow = first_without_room(join.arrivals(), engine.configuration(query), join.windows) if join.timed else None
     if overflow is not None:
