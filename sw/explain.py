@@ -37,7 +37,8 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
              f"order       {query.order}"]
     host = make_plan(query.predicate)
     try:
-        plan = plan_for(query, cores=cores, capacity=capacity, lanes=lanes, probes=probes, core=core, clock=clock)
+        plan = plan_for(query, cores=cores, capacity=capacity, lanes=lanes, probes=probes, core=core, clock=clock,
+                        tables=tables)
         refused = None
     except SplitJoinError as error:
         plan, refused = make_plan(query.predicate, "instead"), error
@@ -50,7 +51,7 @@ def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout
             raise refused
         config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
                            lanes=lanes, probes=probes, core=core, tables=tables)
-        chosen = choose_core(plan, core, capacity=config.capacity, lanes=lanes, probes=probes)
+        chosen = choose_core(plan, core, capacity=config.capacity, lanes=lanes, probes=probes, tables=tables)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])

@@ -112,7 +112,7 @@ class CircuitDevice(Device):
     def plan(self, query: Query) -> Plan:
         """What tests its circuits make for ``query``."""
         return plan_for(query, cores=self.cores, capacity=self.capacity, lanes=self.lanes, probes=self.probes,
-                        core=self.core, clock=self.clock)
+                        core=self.core, clock=self.clock, tables=self.tables)
 
     def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
         """The configuration that ``query`` needs on this device."""

@@ -24,7 +24,7 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
     check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes, core=core)
     capacity = _capacity(query, cores, capacity)
     longest = longest_range(query)
-    chosen = choose_core(plan, core, capacity=capacity, lanes=lanes, probes=probes)
+    chosen = choose_core(plan, core, capacity=capacity, lanes=lanes, probes=probes, tables=tables)
     return Configuration(
         keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
         tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
@@ -35,14 +35,15 @@ def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None 
 
 
 def plan_for(query: Query, *, cores: int = 4, capacity: int | None = None, lanes: int = 1, probes: int = 1,
-             core: str = "auto", clock: float | None = None, **_: object) -> Plan:
+             core: str = "auto", clock: float | None = None, tables: bool = False, **_: object) -> Plan:
     """The plan of ``query`` for a circuit with these of its parameters: with sum tests, and with the interval tests
     that they imply, and both ends of all intervals, only where an index finds candidates; with registers for
     ``clock``, in MHz.
     """
     check_options(cores=cores, capacity=capacity, fanout=2, fanin=2, lanes=lanes, probes=probes, core=core)
     plan = make_plan(query.predicate, "beside", clock)
-    chosen = choose_core(plan, core, capacity=_capacity(query, cores, capacity), lanes=lanes, probes=probes)
+    chosen = choose_core(plan, core, capacity=_capacity(query, cores, capacity), lanes=lanes, probes=probes,
+                         tables=tables)
     return plan if chosen.index else make_plan(query.predicate, "instead", clock)
 
 

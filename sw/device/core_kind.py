@@ -33,8 +33,9 @@ class CoreKind:
     reason: str
 
 
-def choose_core(plan: Plan, core: str, *, capacity: int, lanes: int, probes: int) -> CoreKind:
-    """The kind of core for ``plan``: ``core``, or if that is ``auto`` what suits a sub-window of ``capacity`` tuples.
+def choose_core(plan: Plan, core: str, *, capacity: int, lanes: int, probes: int, tables: bool = False) -> CoreKind:
+    """The kind of core for ``plan``: ``core``, or if that is ``auto`` what suits a sub-window of ``capacity`` tuples;
+    ``tables``: whether tables are asked for, which are of scans.
 
     Raises `UnsupportedError` where the condition has nothing for the kind of index that was asked for.
     """
@@ -43,6 +44,8 @@ def choose_core(plan: Plan, core: str, *, capacity: int, lanes: int, probes: int
         return CoreKind("scan", (), "it was asked for")
     if core != "auto":
         return CoreKind(core, _asked_for(plan, core), "it was asked for")
+    if tables:
+        return CoreKind("scan", (), "tables, which are asked for, are of scans")
     if lanes > 1 or probes > 1:
         return CoreKind("scan", (), "lanes and probes, of which more than one are asked for, are of scans")
     if capacity < SMALLEST:

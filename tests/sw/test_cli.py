@@ -258,7 +258,7 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
 def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for more in ((), ("--device", "pysim", "--cores", "2", "--capacity", "16", "--tables")):
-        assert main(["sql", SELECT.partition(" WHERE")[0], *TABLES, "--window", "ROWS 20", "-o", "Q.parquet",
+        assert main(["sql", SELECT.partition(" WHERE")[0], "trades=R.parquet", "quotes=S.parquet", "--window", "ROWS 20", "-o", "Q.parquet",
                      *more]) == DONE
         found.append(pyarrow.parquet.read_table("Q.parquet"))
     assert found[0].num_rows and found[1].equals(found[0])
@@ -317,6 +317,8 @@ def test_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     explain = ["explain", *schemas, "--probes", "8", "--on"]
     assert main([*explain, "r.x = s.a AND r.y < s.b AND r.y > s.a - 4 AND r.y <= s.a", "--tables"]) == DONE
     assert "\ntables      T0, T2 looked up in LUT RAM, " in capsys.readouterr().out
+    assert main(["explain", *schemas, "--on", "abs(r.x - s.a) <= 3", "--tables"]) == DONE
+    assert "\ncores       scan; tables, which are asked for, are of scans\n" in capsys.readouterr().out
     assert main([*explain, "r.x = s.a"]) == DONE
     assert "\ntables " not in capsys.readouterr().out
     assert main([*explain, "r.x < s.a", "--tables"]) == DONE
