@@ -218,12 +218,15 @@ def tree(leaves: int, fanin: int) -> Harness:
     for n, i in enumerate(dut.i):
         h.assume(f"row ids of input {n} are small", (i.payload.probe[bits:] == 0) & (i.payload.stored[bits:] == 0))
     one = h.constant("one", bits)  # the group whose pairs are counted
+    ends = h.constant("ends", 2**bits)  # of each group, whether it ends with the input and not with a star
 
     came, marks = Signal(4), []
     for n, i in enumerate(dut.i):
         group = Signal(bits, name=f"group{n}")
         pair = i.payload.kind == ItemKind.PAIR
         h.assume(f"input {n} has no slices", i.payload.kind != ItemKind.SLICE)
+        h.assume(f"groups end at input {n} as at the others",
+                 ~i.valid | pair | ((i.payload.kind == ItemKind.END) == ends.bit_select(group, 1)))
         h.assume(f"pairs of input {n} carry their group", ~i.valid | ~pair | (i.payload.probe[:bits] == group))
         with m.If(_taken(i) & ~pair):
             m.d.sync += group.eq(group + 1)
