@@ -16,10 +16,10 @@ from ..tech.ram import Ram
 from .bits import at_most_one, times
 from .layouts import STORES, batch_layout, found_layout, groups_bits
 
-__all__ = ["ITEMS", "Emitter"]
+__all__ = ["ITEMS", "LISTED", "Emitter"]
 
-#: Items between the list and the output.
-ITEMS = 16
+#: Items between the list and the output; entries of the list at least.
+ITEMS, LISTED = 16, 64
 
 
 class Emitter(wiring.Component):
@@ -88,7 +88,7 @@ class Emitter(wiring.Component):
         probes, lanes = config.probes, config.lanes
         # As many reads as the longest pass has, and those under way on top, are less than this.
         under_way = self._latency + 6  # outcomes that may come after there is room no more, and is known not to be
-        depth = 64
+        depth = LISTED
         while depth < max(2 * (config.capacity // lanes), (config.capacity + STORES) // lanes + under_way + 1):
             depth *= 2
         pointer = range(2 * depth)

@@ -17,8 +17,6 @@ __all__ = ["Scanner"]
 
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
-#: Reads that are left of a pass when the tables of the next one begin to be written, so that they are in time.
-_WRITING = WRITING
 
 
 class Scanner(wiring.Component):
@@ -179,8 +177,8 @@ class Scanner(wiring.Component):
                 lower.eq(Mux(turns, self.first[lane_bits:], upper)),
                 upper.eq(Mux(turns, self.first[lane_bits:], upper) + 1),
             ]
-        if config.tables:
-            m.d.sync += near.eq(ends | (left <= _WRITING * lanes))
+        if config.tables:  # that the next pass's are to be written, so that they are in time
+            m.d.sync += near.eq(ends | (left <= WRITING * lanes))
         # A read may begin in any lane: those before it are one row further.
         for lane in range(lanes - 1):
             m.d.comb += self.rows[lane].eq(Mux(self.position[:lane_bits] > lane, upper, lower))

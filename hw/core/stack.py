@@ -7,7 +7,7 @@ from amaranth.lib import data
 
 from ..network.queue import Queue
 from ..tech.ram import Ram
-from .emitter import ITEMS, Emitter
+from .emitter import ITEMS, LISTED, Emitter
 from .layouts import PASSES, groups_bits
 
 __all__ = ["StackEmitter"]
@@ -23,7 +23,7 @@ class StackEmitter(Emitter):
     def _walk(self, m: Module, items: Queue, batch, start, busy) -> None:
         config = self._config
         under_way = self._latency + 4  # outcomes that may come after there is room no more, and is known not to be
-        depth = 64  # room for as many as a pass can find, and for those
+        depth = LISTED  # room for as many as a pass can find, and for those
         while depth < config.capacity + under_way + 4:
             depth *= 2
         pointer = range(2 * depth)

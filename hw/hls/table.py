@@ -37,7 +37,7 @@ class TableTest:
     upper one is outside, inside, where the interval begins or where it ends, and the lower one decides for these. Else
     the low end's are subtracted.
 
-    A table is written number by number, of all probes at once. LUT RAM has four outputs for one address, so that a key
+    A table is written number by number, of four probes at once. LUT RAM has four outputs for one address, so that a key
     is wired to a fourth as many cells as there are probes.
     """
 

@@ -190,7 +190,8 @@ def storage(cores: int, time_bits: int) -> Harness:
                 & (~seen | (h.inner("last") == (op.ts + dut.window.range)[:time_bits])))
         now = h.look("times", head[:2])
         h.prove("what is known of the oldest tuple's time is true", (live_now == 0) | (
-            (pending[2] | (h.inner("times.read__data") == now)) & (pending[1] | (h.inner("times.r_data") == now))
+            (pending[2] | (h.inner("times.read__data") == now))
+            & (pending[1] | (h.inner("times.r_data", domain="sync") == now))
             & (pending[0] | ~seen | (late == (now - op.ts)[:time_bits][top]))
             & ((pending & (pending + 1))[:3] == 0)))
         h.prove("the oldest tuple of a probe's window is not too old", ~oldest | ~dut.task.valid | task.flush

@@ -84,16 +84,32 @@ class Harness:
         self.m.d.sync += before.eq(value)
         return before
 
-    def inner(self, path: str) -> Signal:
-        """The signal ``a.b.c``: ``c`` in the component's submodule ``b`` of its submodule ``a``."""
+    def inner(self, path: str, *, bits: int | None = None, domain: str | None = None) -> Signal:
+        """The signal ``a.b.c``: ``c`` in the component's submodule ``b`` of its submodule ``a``.
+
+        Where several have that name, the one that has ``bits`` bits, or is driven in ``domain``; or is no port.
+        """
         *folders, name = path.split(".")
         fragment = self._folder(folders)
-        found = {signal.name: signal for statements in fragment.statements.values() for statement in statements
-                 for signal in (*statement._lhs_signals(), *statement._rhs_signals())}
+        found: dict[str, dict[int, Signal]] = {}
+        driven = {id(signal): of for of, statements in fragment.statements.items() for statement in statements
+                  for signal in statement._lhs_signals()}
+        for statements in fragment.statements.values():
+            for statement in statements:
+                for signal in (*statement._lhs_signals(), *statement._rhs_signals()):
+                    found.setdefault(signal.name, {})[id(signal)] = signal
         if name not in found:
             raise LookupError(f"{'.'.join(folders) or 'the component'} has no signal {name!r}, but "
                               f"{', '.join(sorted(found))}")
-        return found[name]
+        fitting = [signal for key, signal in found[name].items()
+                   if bits in (None, len(signal)) and domain in (None, driven.get(key))]
+        if len(fitting) > 1:
+            ports = {id(Value.cast(port)) for _, _, port in self.dut.signature.flatten(self.dut)}
+            fitting = [signal for signal in fitting if id(signal) not in ports]
+        if len(fitting) != 1:
+            raise LookupError(f"{len(fitting)} of {len(found[name])} signals named {name!r} in "
+                              f"{'.'.join(folders) or 'the component'} fit; say how many bits it has, or its domain")
+        return fitting[0]
 
     def look(self, path: str, address: Any) -> Signal:
         """What the memory ``path`` holds at ``address`` now."""

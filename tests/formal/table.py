@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from . import core, gate, gather, index, network, probe
+from . import core, gate, gather, index, network, probe, results
 from .proofs import Proof
 
 __all__ = ["ALL", "table"]
 
-ALL: tuple[Proof, ...] = (*network.PROOFS, *core.PROOFS, *index.PROOFS, *probe.PROOFS, *gather.PROOFS, *gate.PROOFS)
+ALL: tuple[Proof, ...] = (*network.PROOFS, *core.PROOFS, *index.PROOFS, *probe.PROOFS, *results.PROOFS,
+                          *gather.PROOFS, *gate.PROOFS)
 
 
 def table() -> str:

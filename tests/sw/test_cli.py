@@ -258,8 +258,8 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
 def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for more in ((), ("--device", "pysim", "--cores", "2", "--capacity", "16", "--tables")):
-        assert main(["sql", SELECT.partition(" WHERE")[0], "trades=R.parquet", "quotes=S.parquet", "--window", "ROWS 20", "-o", "Q.parquet",
-                     *more]) == DONE
+        assert main(["sql", SELECT.partition(" WHERE")[0], "trades=R.parquet", "quotes=S.parquet",
+                     "--window", "ROWS 20", "-o", "Q.parquet", *more]) == DONE
         found.append(pyarrow.parquet.read_table("Q.parquet"))
     assert found[0].num_rows and found[1].equals(found[0])
 
