@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-from amaranth.hdl import Array, Cat, Const, Mux
+from amaranth.hdl import Array, Cat, Const, Mux, Value
 from splitjoin.hw import network
 from splitjoin.hw.network.buffer import Buffer
 from splitjoin.hw.network.distributor import Distributor
@@ -16,7 +16,7 @@ from .harness import Harness
 from .monitors import Follower, follow, offers_stand
 from .proofs import Fault, Proof
 
-__all__ = ["BUFFER_FAULTS", "PROOFS", "buffered"]
+__all__ = ["BUFFER_FAULTS", "PROOFS", "buffered", "sound_queue"]
 
 
 def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
@@ -27,6 +27,16 @@ def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
     head, *others = (h.inner(f"{at}head{n}") for n in range(-(-len(slots[0]) // network.buffer._SHARE)))
     sound = (some | ~full) & Cat(other == head for other in others).all()
     return some + full, lambda position: slots[(head + position)[0]], sound
+
+
+def sound_queue(h: Harness, path: str, depth: int) -> Value:
+    """The invariant of the `Queue` at ``path``, whose depth is a power of two."""
+    head, tail, full, some, after_head, after_tail, level = (h.inner(f"{path}.{name}") for name in (
+        "head", "tail", "full", "some", "after_head", "after_tail", "level"))
+    bits = len(head)
+    return ((some == (level != 0)) & (full == (level == depth)) & (level <= depth)
+            & (level[:bits] == (tail - head)[:bits])
+            & (after_head == (head + 1)[:bits]) & (after_tail == (tail + 1)[:bits]))
 
 
 def buffer() -> Harness:

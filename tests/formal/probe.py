@@ -18,6 +18,7 @@ from splitjoin.hw.network.queue import Queue
 
 from .harness import Harness
 from .monitors import Follower, assume_offers_stand, follow, offers_stand
+from .network import sound_queue
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
@@ -34,15 +35,6 @@ def _few() -> Iterator[None]:
           patch("splitjoin.hw.core.layouts.STORES", 2), patch("splitjoin.hw.core.scanner.GROUP", _GROUP),
           patch("splitjoin.hw.hls.lookup.GROUP", _GROUP)):
         yield
-
-
-def _sound_queue(h: Harness, path: str) -> Value:
-    """The invariant of the `Queue` at ``path``, whose depth is a power of two."""
-    head, tail, full, some, after_head, after_tail = (h.inner(f"{path}.{name}") for name in (
-        "head", "tail", "full", "some", "after_head", "after_tail"))
-    bits = len(head)
-    return ((some == (full | (head != tail))) & (~full | (head == tail))
-            & (after_head == (head + 1)[:bits]) & (after_tail == (tail + 1)[:bits]))
 
 
 def _outcomes(h: Harness, tokens: list[Any]) -> Value:
@@ -142,7 +134,7 @@ def prober(core: str) -> Harness:
     h = Harness(dut)
     assume_offers_stand(h, "task", dut.task)
     offers_stand(h, "batch", dut.batch)
-    h.prove("its queue is sound", _sound_queue(h, "batches"))
+    h.prove("its queue is sound", sound_queue(h, "batches", _PASSES))
     tokens = [h.inner(f"token{n}") for n in range(2 + config.stages)]
     taken, ended = dut.batch.valid & dut.batch.ready, dut.found_valid & dut.found.last
     passes = Signal(signed(5), name="passes")  # that ended, and whose batches were not taken

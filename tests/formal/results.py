@@ -19,7 +19,7 @@ from splitjoin.hw.network.queue import Queue
 
 from .harness import Harness
 from .monitors import Follower, assume_offers_stand, follow, offers_stand
-from .network import buffered
+from .network import buffered, sound_queue
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
@@ -55,19 +55,9 @@ def _outcomes(h: Harness) -> list[Any]:
     return room
 
 
-def _sound_queue(h: Harness, path: str, depth: int) -> Value:
-    """The invariant of the `Queue` at ``path``, whose depth is a power of two."""
-    head, tail, full, some, after_head, after_tail, level = (h.inner(f"{path}.{name}") for name in (
-        "head", "tail", "full", "some", "after_head", "after_tail", "level"))
-    bits = len(head)
-    return ((some == (level != 0)) & (full == (level == depth)) & (level <= depth)
-            & (level[:bits] == (tail - head)[:bits])
-            & (after_head == (head + 1)[:bits]) & (after_tail == (tail + 1)[:bits]))
-
-
 def _sound_items(h: Harness) -> Value:
     """The invariant of the queue of items, and of the buffer behind it."""
-    return _sound_queue(h, "items", _ITEMS) & buffered(h, "out")[2]
+    return sound_queue(h, "items", _ITEMS) & buffered(h, "out")[2]
 
 
 def _list(h: Harness, begin: Signal) -> tuple[Value, Value, Signal, int]:
@@ -130,7 +120,7 @@ def stack() -> Harness:
 
     # Passes that have ended, and what the list has of each.
     waiting, written = (h.inner(f"ends.{name}") for name in ("level", "i__valid"))
-    h.prove("the queue of passes is sound", _sound_queue(h, "ends", PASSES))
+    h.prove("the queue of passes is sound", sound_queue(h, "ends", PASSES))
     passes = Signal(signed(5), name="passes")  # that ended, and whose batches were not taken
     h.m.d.sync += passes.eq(passes + (dut.found_valid & dut.found.last) - (dut.batch.valid & dut.batch.ready))
     h.assume("no more passes have ended whose batches were not taken", ~dut.found_valid | (passes < PASSES))
@@ -185,9 +175,7 @@ def results() -> Harness:
 
 
 def _passes(h: Harness) -> tuple[Value, Signal]:
-    """Whether a result is offered; passes ended. A pass has outcomes when it has begun and the batch
-    before it was taken.
-    """
+    """Whether a result is offered; passes ended, each of which began, and after the batch before it was taken."""
     dut = h.dut
     taken, ended = Signal(8, name="batches_taken"), Signal(8, name="passes_ended")
     h.m.d.sync += [taken.eq(taken + (dut.batch.valid & dut.batch.ready)),

@@ -10,6 +10,7 @@ from splitjoin.hw.network.buffer import Buffer
 from .__main__ import main
 from .harness import Harness
 from .proofs import Fault, Proof, alive, check, find, planted
+from .results import emitter
 from .table import ALL, table
 
 QUICK = [proof for proof in ALL if proof.quick]
@@ -68,6 +69,16 @@ def test_harness_wrong_names():
     with pytest.raises(AssertionError, match=r"^Buffer.elaborate has 0 times: levle"), planted(
             Fault("", Buffer, "levle", "level")):
         pass
+
+
+def test_harness_names_that_several_signals_have():
+    """The emitter's list and its queue of items each have a level."""
+    h = emitter()
+    with pytest.raises(LookupError, match=r"^2 of 2 signals named 'level' in the component fit; say how many bits"):
+        h.inner("level")
+    with pytest.raises(LookupError, match=r"^0 of 2 signals named 'level' in the component fit"):
+        h.inner("level", bits=1)
+    assert h.inner("level", domain="sync") is not h.inner("items.level")
 
 
 def test_command_line(capsys, monkeypatch):
