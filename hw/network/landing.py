@@ -15,8 +15,6 @@ __all__ = ["Landing", "landing_places", "landing_ports"]
 
 #: Places of LUT RAM.
 _ROW = 16
-#: Room is offered below so many items at least.
-_LEAST = 2
 
 
 def landing_ports(shape: Any) -> dict[str, wiring.Member]:
@@ -25,8 +23,13 @@ def landing_ports(shape: Any) -> dict[str, wiring.Member]:
 
 
 def landing_places(hops: int) -> int:
-    """Items that the queue of a `Landing` holds."""
-    return -(-(_late(hops) + _LEAST) // _ROW) * _ROW
+    """Items that the queue of a `Landing` holds, a power of two.
+
+    From where room is offered again to the next item, 2·``hops`` + 3 cycles pass. It does not run dry meanwhile: a core
+    takes an item in two cycles.
+    """
+    least = _late(hops) + hops + 2
+    return max(_ROW, 1 << (least - 1).bit_length())
 
 
 def _late(hops: int) -> int:

@@ -146,7 +146,7 @@ def _ways(leaves: int, fanout: int) -> tuple[dict[int, int], dict[int, int]]:
 
 def _places(hops: int) -> int:
     """`splitjoin.hw.network.landing.landing_places`."""
-    return -(-(2 * hops + 4) // 16) * 16
+    return max(16, 1 << (3 * hops + 3).bit_length())
 
 
 @cache
