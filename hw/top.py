@@ -14,6 +14,7 @@ from .gather.tree import GatherTree
 from .layouts import STREAM_R, STREAM_S, input_layout, order_bits
 from .link.registers import RegisterBlock, bus_ports
 from .network.buffer import Buffer
+from .network.hop import hop, hops, spread
 from .network.queue import Queue
 from .network.tree import DistributionTree
 from .parts import Submodules
@@ -28,7 +29,11 @@ _SEQUENCES = 4
 #: Tuples that may come before it is known that there is no more room for them, and one more.
 _UNDER_WAY = 5
 #: Cycles after a write to a register in which no record is taken: more than settings take to where they are looked at.
-_SETTLING = 10
+#: There is a register a level of the mergers' tree, of ten with the most cores.
+_SETTLING = 20
+#: What a core says of tuples that did not fit; the last: R tuples before the first such S tuple.
+_REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r": ROW_BITS, "overflow_row_s": ROW_BITS,
+                             "overflow_after_s": ROW_BITS})
 
 
 def padded(record: Record) -> int:
@@ -115,15 +120,18 @@ class SplitJoin(wiring.Component):
         wiring.connect(m, turn.o, combiner.sequence)
 
         cores = []
+        settings = spread(m, self._parts, "settings", registers.settings, k)
         for n in range(k):
             core = self._parts.add(m, f"core{n}", "core", core_ports(config), lambda: Core(config))
             wiring.connect(m, tree.o[n], core.i)
             wiring.connect(m, core.left, left.i[n])
             wiring.connect(m, core.right, right.i[n])
-            m.d.comb += [core.index.eq(n), core.settings.eq(registers.settings)]
+            m.d.comb += [core.index.eq(n), core.settings.eq(settings[n])]
             cores.append(core)
 
-        self._count(m, registers, cores, record)
+        stands = Signal()  # no register holds anything from before a reset
+        m.d.sync += stands.eq(settling == 0)
+        self._count(m, registers, cores, record, stands)
         if config.region_counters:
             select = registers.select
             counter, side = Signal(range(len(REGION_COUNTERS))), Signal()
@@ -133,8 +141,8 @@ class SplitJoin(wiring.Component):
             m.d.sync += registers.selected.eq(Mux(side, held[1], held[0]))
         return m
 
-    def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record) -> None:
-        """Counters and the sticky overflow report."""
+    def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record, stands: Signal) -> None:
+        """Counters and the sticky overflow report, which begins when ``stands`` is high."""
         accepted = Signal()
         m.d.comb += accepted.eq(self.i.valid & self.i.ready & (record.op == Op.TUPLE))
         steps = {
@@ -158,26 +166,32 @@ class SplitJoin(wiring.Component):
         # whatever the timing: the cores are visited in turn for it.
         visit = Signal(range(max(2, len(cores))))
         m.d.sync += visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1))
-        after = Signal(ROW_BITS)  # R tuples before the S tuple that core `visit` reports
-        m.d.sync += after.eq(Array(c.overflow_after_s for c in cores)[visit])
-        first_after = Signal(ROW_BITS)  # and before the first of these
+        # Far from most cores, where there are many.
+        reports = [hop(m, self._parts, f"report{n}", report) if hops(len(cores)) else report
+                   for n, report in enumerate(map(_report, cores))]
+        told = Signal(_REPORT)
+        m.d.sync += told.eq(Array(reports)[visit])
+        first_after = Signal(ROW_BITS)  # R tuples before the first S tuple that did not fit
         seen, row = {}, {}
         for side in "rs":
-            flag, at = Signal(name=f"overflow_{side}"), Signal(ROW_BITS, name=f"overflow_at_{side}")
+            flag, at = told[f"overflow_{side}"], told[f"overflow_row_{side}"]
             seen[side] = Signal(name=f"overflow_seen_{side}")
             row[side] = Signal(ROW_BITS, name=f"overflow_first_{side}")
-            m.d.sync += [flag.eq(Array(getattr(c, f"overflow_{side}") for c in cores)[visit]),
-                         at.eq(Array(getattr(c, f"overflow_row_{side}") for c in cores)[visit])]
-            with m.If(flag & (~seen[side] | (at < row[side]))):
+            with m.If(flag & stands & (~seen[side] | (at < row[side]))):
                 m.d.sync += [seen[side].eq(1), row[side].eq(at)]
                 if side == "s":
-                    m.d.sync += first_after.eq(after)
+                    m.d.sync += first_after.eq(told.overflow_after_s)
             m.d.comb += getattr(registers, f"overflow_row_{side}").eq(row[side])
         r_first = Signal()
         m.d.sync += r_first.eq(row["r"] < first_after)
         m.d.comb += [
             registers.overflow.eq(Cat(seen["r"] & (r_first | ~seen["s"]), seen["s"] & ~(r_first & seen["r"]))),
         ]
+
+
+def _report(core: Core) -> Value:
+    """What a core says of the first tuples that did not fit."""
+    return Cat(Value.cast(getattr(core, name)) for name in _REPORT.members)
 
 
 def _total(m: Module, values: list[Value], name: str) -> Value:

@@ -8,6 +8,9 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.core.core import Core
+from splitjoin.hw.network.hop import Hop
+from splitjoin.hw.network.landing import Landing
+from splitjoin.hw.network.relay import Relay
 from splitjoin.hw.parts import Instances, Reset
 from splitjoin.hw.tech.target import Target
 from splitjoin.hw.top import SplitJoin
@@ -54,9 +57,9 @@ def _whole(config: Configuration, family: str, name: str) -> tuple[str, SplitJoi
     top = SplitJoin(config, parts)
     text = _convert(top, name, family)  # only now is it known which modules the top has instances of
     made = sorted(parts.modules.items())
-    # Nodes of trees are mapped together: they are small, and their longest paths lead from one to the next. Modules of
-    # one register are there to stay apart.
-    kept = tuple(kind for kind, part in made if isinstance(part, Core | Reset))
+    # Mergers are mapped together: they are small, and their longest paths lead from one to the next. Modules of one
+    # register are there to stay apart.
+    kept = tuple(kind for kind, part in made if isinstance(part, Core | Hop | Landing | Relay | Reset))
     return "\n".join([text, *(_convert(part, kind, family) for kind, part in made)]), top, kept
 
 

@@ -40,7 +40,7 @@ class Merger(wiring.Component):
     No path leads from ``o.ready`` to an input's ``ready``, nor through more than the choice.
 
     Ports: ``i``: ``inputs`` result streams. ``o``. ``total``: sorted; a setting, constant while items are in flight and
-    from two cycles before on. Row ids are compared in their lowest ``bits`` bits, 2 to 32: those of results that meet
+    from a cycle before on. Row ids are compared in their lowest ``bits`` bits, 2 to 32: those of results that meet
     must differ by less than half of what these count. Latency 1 cycle, and one more where row ids must be compared and
     the results have only just come; 1 item a cycle.
     """
@@ -70,8 +70,7 @@ class Merger(wiring.Component):
         for j, queue in enumerate(queues):
             m.submodules[f"queue{j}"] = queue
             wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
-        total = Signal(name="in_order")  # here, as one register for all mergers would be far from most of them
-        m.d.sync += total.eq(self.total)
+        total = self.total
         pair, bar, part, absent = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "absent"))
         chosen = Signal(n)  # the input whose pair is on offer
         barrier = Signal()  # the barriers of all are

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ROW_BITS
 
 from ..layouts import result_layout
+from ..network.hop import hop
 from ..network.tree import levels, split
 from ..parts import Submodules
 from .merger import Merger, merger_ports
@@ -18,7 +19,8 @@ __all__ = ["GatherTree"]
 class GatherTree(wiring.Component):
     """A tree of `Merger` nodes with ``leaves`` inputs and at most ``fanin`` inputs a node.
 
-    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`.
+    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`; nodes pass
+    ``total`` on, so it must stand from ``latency`` + 1 cycles before the first result on.
     """
 
     def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, parts: Submodules | None = None):
@@ -47,7 +49,7 @@ class GatherTree(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        def grow(sink, first: int, count: int, name: str) -> None:
+        def grow(sink, total, first: int, count: int, name: str) -> None:
             if count == 1:
                 wiring.connect(m, wiring.flipped(self.i[first]), sink)
                 return
@@ -55,10 +57,11 @@ class GatherTree(wiring.Component):
             inputs = len(groups)
             node = self._parts.add(m, name, f"merger{inputs}", merger_ports(inputs),
                                    lambda: Merger(inputs, self._bits))
-            m.d.comb += node.total.eq(self.total)
+            here = hop(m, self._parts, f"{name}_total", total)
+            m.d.comb += node.total.eq(here)
             wiring.connect(m, node.o, sink)
             for n, size in enumerate(groups):
-                grow(node.i[n], first + sum(groups[:n]), size, f"{name}_{n}")
+                grow(node.i[n], here, first + sum(groups[:n]), size, f"{name}_{n}")
 
-        grow(wiring.flipped(self.o), 0, self._leaves, "node")
+        grow(wiring.flipped(self.o), self.total, 0, self._leaves, "node")
         return m

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..parts import Submodules
-from .distributor import Distributor, distributor_ports
+from .landing import Landing, landing_ports
+from .link import LinkSignature
+from .relay import Relay, relay_ports
 
 __all__ = ["DistributionTree", "levels", "split"]
 
@@ -47,20 +49,34 @@ class DistributionTree(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
+        shape = self._shape
 
-        def grow(source, first: int, count: int, name: str) -> None:
+        def grow(source, first: int, count: int, hops: int, name: str) -> None:
+            """From ``source``, behind ``hops`` registers, to ``count`` leaves."""
             if count == 1:
-                wiring.connect(m, source, wiring.flipped(self.o[first]))
+                end = self._parts.add(m, name, f"landing{hops}", landing_ports(shape), lambda: Landing(shape, hops))
+                wiring.connect(m, source, end.i)
+                wiring.connect(m, end.o, wiring.flipped(self.o[first]))
                 return
             groups = split(count, self._fanout)
-            shape, children = self._shape, len(groups)
-            node = self._parts.add(m, name, f"distributor{children}", distributor_ports(shape, children),
-                                   lambda: Distributor(shape, children))
+            children = len(groups)
+            node = self._parts.add(m, name, f"relay{children}", relay_ports(shape, children),
+                                   lambda: Relay(shape, children))
             wiring.connect(m, source, node.i)
             for n, size in enumerate(groups):
-                grow(node.o[n], first + sum(groups[:n]), size, f"{name}_{n}")
+                grow(node.o[n], first + sum(groups[:n]), size, hops + 1, f"{name}_{n}")
 
-        grow(wiring.flipped(self.i), 0, self._leaves, "node")
+        if self._leaves == 1:
+            wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o[0]))
+            return m
+        groups = split(self._leaves, self._fanout)
+        ways = [LinkSignature(shape).create(path=(f"way{n}",)) for n in range(len(groups))]
+        room = Signal(init=1)  # in all leaves
+        m.d.sync += room.eq(Cat(way.room for way in ways).all())
+        m.d.comb += self.i.ready.eq(room)
+        for n, (way, size) in enumerate(zip(ways, groups, strict=True)):
+            m.d.comb += [way.payload.eq(self.i.payload), way.comes.eq(self.i.valid & room)]
+            grow(way, sum(groups[:n]), size, 0, f"node_{n}")
         return m
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import cocotb
 
-from .bodies import merge
+from .bodies import STANDING, merge
 from .designs import MERGERS
 from .models import levels
 from .on_cocotb import CocotbTestbench
@@ -27,6 +27,6 @@ async def groups_stay_together(dut: Any, name: str, total: bool, stalls: str, sl
     if stalls == "flowing" and leaves == fanin and not sliced:
         # From the third cycle on results are offered. Where row ids of pairs that have only just come must be compared
         # that takes a cycle; what comes meanwhile is compared in time.
-        waits = [b - a - 1 for a, b in pairwise([1 + levels(leaves, fanin), *sink.cycles])]
+        waits = [b - a - 1 for a, b in pairwise([STANDING - 1 + levels(leaves, fanin), *sink.cycles])]
         assert set(waits) <= ({0, 1} if total else {0}), "an item a cycle, and a cycle a level"
         assert sum(waits) <= 4, "an item a cycle once there are some"

@@ -14,7 +14,7 @@ from .pauses import Stalls
 from .stimuli import random_groups
 from .testbench import StreamSink, Testbench
 
-__all__ = ["combine", "distribute", "merge", "region"]
+__all__ = ["STANDING", "combine", "distribute", "merge", "region"]
 
 #: Cycles to wait for something that must not come.
 _QUIET = 24
@@ -37,11 +37,15 @@ async def distribute(tb: Testbench, leaves: int, items: Sequence[int], stalls: S
     return source.cycles, sinks
 
 
+#: Cycles for which `merge` lets ``total`` stand before the first result, for all nodes of a tree to see it.
+STANDING = 8
+
+
 async def merge(tb: Testbench, streams: Sequence[Sequence[Item]], stalls: Stalls, *, total: bool, name: str = "",
                 ) -> StreamSink:
     """A merger or a tree of them: `check_merged`. Returns the sink."""
     tb.set(f"{name}total", total)
-    await tb.steps(2)  # it stands before the first result
+    await tb.steps(STANDING)
     for n, items in enumerate(streams):
         tb.source(f"{name}i__{n}", map(packed_item, items), stalls.source(n))
     sink = tb.sink(f"{name}o", stalls.sink())

@@ -90,8 +90,17 @@ def trees(config: Configuration, family: Family) -> dict[str, Part]:
 @lru_cache(maxsize=4096)
 def _trees(config: Configuration, family: Family) -> dict[str, Part]:
     parts = {}
-    for children, count in sorted(_nodes(config.cores, config.fanout).items()):
-        parts[f"distributor of {children}"] = Part(count, _distributor(config, children, family))
+    relays, landings = _ways(config.cores, config.fanout)
+    width = config.input_record.width
+    for children, count in sorted(relays.items()):
+        # What comes, that it comes, and that all children have room.
+        parts[f"relay to {children}"] = Part(count, Cells(lut=gate(family, children), ff=width + 2))
+    for hops, count in sorted(landings.items()):
+        parts[f"landing {hops} registers away"] = Part(count, fifo(family, width, _places(hops)) + Cells(lut=2, ff=1))
+    if far := _spread(config.cores):
+        # Settings on their way, and what each core says of tuples that did not fit.
+        parts["settings on their way"] = Part(far, Cells(ff=_settings(config)))
+        parts["reports on their way"] = Part(config.cores, Cells(ff=2 + 3 * ROW_BITS))
     for children, count in sorted(_nodes(config.cores, config.fanin).items()):
         parts[f"merger of {children}"] = Part(2 * count, _merger(config, children, family))
     parts["combiner"] = Part(1, _lookahead(0, family) * 2 + Cells(
@@ -114,10 +123,46 @@ def _nodes(leaves: int, fan: int) -> dict[int, int]:
     return nodes
 
 
+@cache
+def _ways(leaves: int, fanout: int) -> tuple[dict[int, int], dict[int, int]]:
+    """Of a `splitjoin.hw.network.tree.DistributionTree`: children → relays; registers on the way → landings."""
+    relays: dict[int, int] = {}
+    landings: dict[int, int] = {}
+
+    def grow(count: int, hops: int) -> None:
+        groups = min(fanout, count)
+        if hops >= 0 and count > 1:
+            relays[groups] = relays.get(groups, 0) + 1
+        elif hops >= 0:
+            landings[hops] = landings.get(hops, 0) + 1
+            return
+        for n in range(groups):
+            grow(count // groups + (n < count % groups), hops + 1)
+
+    if leaves > 1:
+        grow(leaves, -1)
+    return relays, landings
+
+
+def _places(hops: int) -> int:
+    """`splitjoin.hw.network.landing.landing_places`."""
+    return max(16, 1 << (3 * hops + 3).bit_length())
+
+
+@cache
+def _spread(places: int) -> int:
+    """Registers of `splitjoin.hw.network.hop.spread`."""
+    return 0 if places <= 4 else sum(1 + _spread(places // 4 + (n < places % 4)) for n in range(4))
+
+
+def _settings(config: Configuration) -> int:
+    # How often stars come is the same for both sides.
+    return 2 * (ROW_BITS + config.time_bits + 1) + 32 + config.capacity.bit_length()
+
+
 def _input(config: Configuration, family: Family) -> Cells:
-    # Settings are held in every core; how often stars come is the same for both sides.
-    return _distributor(config, 2, family) + Cells(
-        ff=2 * (ROW_BITS + config.time_bits + 1) + 32 + config.capacity.bit_length())
+    # Settings are held in every core.
+    return _distributor(config, 2, family) + Cells(ff=_settings(config))
 
 
 def _buffer(width: int, family: Family) -> Cells:

@@ -1,16 +1,15 @@
-"""Proofs of the buffer, the queue, the distributor and the distribution tree."""
+"""Proofs of the buffer, the queue and the distributor."""
 
 from __future__ import annotations
 
 from typing import Any
 from unittest.mock import patch
 
-from amaranth.hdl import Array, Cat, Const, Mux, Value
+from amaranth.hdl import Array, Cat, Mux, Value
 from splitjoin.hw import network
 from splitjoin.hw.network.buffer import Buffer
 from splitjoin.hw.network.distributor import Distributor
 from splitjoin.hw.network.queue import Queue
-from splitjoin.hw.network.tree import DistributionTree, split
 
 from .harness import Harness
 from .monitors import Follower, follow, offers_stand
@@ -76,81 +75,24 @@ def queue(depth: int) -> Harness:
     return h
 
 
-class _Node:
-    """A `Distributor` at ``path``: what its children lack, in its buffer."""
-
-    def __init__(self, h: Harness, path: str):
-        at = f"{path}." if path else ""
-        self.level, self._holds, sound = buffered(h, f"{at}buffer")
-        self._waits = h.inner(f"{at}waits")
-        # While there is a head somebody waits for it, and nobody else.
-        self.sound = sound & (self._waits.any() == (self.level != 0))
-
-    def lacks(self, child: int) -> Any:
-        """How many items ``child`` does not have yet."""
-        return self.level - self._has(child)
-
-    def offers(self, child: int) -> Any:
-        """Whether ``child`` is offered an item."""
-        return self._waits[child]
-
-    def item(self, child: int, position: Any) -> Any:
-        """Which one comes to ``child`` after ``position`` others."""
-        return self._holds(position + self._has(child))
-
-    def _has(self, child: int) -> Any:
-        """Whether ``child`` has the head already."""
-        return (self.level != 0) & ~self._waits[child]
-
-
-def _broadcast(h: Harness, ways: list[list[tuple[_Node, int]]]) -> None:
-    """To every leaf all items come, in order. ``ways``: the nodes to each leaf and the child taken there, root last."""
-    dut = h.dut
-    entered = dut.i.valid & dut.i.ready
+def distributor(children: int) -> Harness:
+    dut = Distributor(2, children)
+    h = Harness(dut)
+    level, holds, sound = buffered(h, "buffer")
+    waits = h.inner("waits")
+    # While there is a head somebody waits for it, and nobody else.
+    h.prove("who has the head is known, and the buffer is sound", sound & (waits.any() == (level != 0)))
     followers, counted, placed = [], [], []
-    for n, (leaf, way) in enumerate(zip(dut.o, ways, strict=True)):
-        f = Follower(h, f"item{n}", entered=entered, entering=dut.i.payload, port=leaf, capacity=2 * len(way))
+    for n, child in enumerate(dut.o):
+        f = Follower(h, f"item{n}", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=child, capacity=2)
         followers.append(f)
-        node, child = way[0]
-        # An item is held back from a child only while another child lacks the one before.
-        counted.append((f.inside == sum(node.lacks(child) for node, child in way)) & (leaf.valid == node.offers(child)))
-        # Nearer to the leaf is earlier.
-        position: Any = f.ahead
-        found: Any = Const(0)
-        reached: Any = Const(0)
-        for node, child in way:
-            here = ~reached & (position < node.lacks(child))
-            found = Mux(here, node.item(child, position), found)
-            reached = reached | here
-            position = position - node.lacks(child)
-        placed.append(~f.picked | (reached & (found == f.token)))
+        has = (level != 0) & ~waits[n]  # the head already
+        counted.append((f.inside == level - has) & (child.valid == waits[n]))
+        placed.append(~f.picked | (holds(f.ahead + has) == f.token))
     offers_stand(h, "o", *dut.o)
     follow(h, *followers)
-    h.prove("what each leaf lacks is counted, and offered", Cat(counted).all())
+    h.prove("what each child lacks is counted, and offered", Cat(counted).all())
     h.prove("the item picked is in its slot", Cat(placed).all())
-
-
-def distributor(children: int) -> Harness:
-    h = Harness(Distributor(2, children))
-    node = _Node(h, "")
-    h.prove("who has the head of each node is known, and its buffer is sound", node.sound)
-    _broadcast(h, [[(node, n)] for n in range(children)])
-    return h
-
-
-def tree(leaves: int, fanout: int) -> Harness:
-    h = Harness(DistributionTree(2, leaves=leaves, fanout=fanout))
-    nodes: list[_Node] = []
-
-    def ways(path: str, count: int) -> list[list[tuple[_Node, int]]]:
-        if count == 1:
-            return [[]]
-        nodes.append(node := _Node(h, path))
-        return [[*way, (node, n)] for n, size in enumerate(split(count, fanout)) for way in ways(f"{path}_{n}", size)]
-
-    found = ways("node", leaves)
-    h.prove("who has the head of each node is known, and its buffer is sound", Cat(node.sound for node in nodes).all())
-    _broadcast(h, found)
     return h
 
 
@@ -176,17 +118,17 @@ _QUEUE_FAULTS = (
     Fault("the item picked is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )
 
-_BROADCAST_FAULTS = (
+_DISTRIBUTOR_FAULTS = (
     Fault("offers at o stand", Distributor, "child.valid.eq(waits[n])",
           "child.valid.eq(waits[n] & ~self.o[n - 1].ready)"),
     Fault("nothing leaves that did not enter", Distributor, "child.valid.eq(waits[n])",
           "child.valid.eq(buffer.o.valid)"),
     Fault("items leave whole and in order", Distributor, "(~waits | ready).all()", "(~waits | ready).any()"),
     Fault("what is picked is inside", Distributor, "(waits & ~ready)", "waits"),
-    Fault("what each leaf lacks is counted, and offered", Distributor, "~buffer.i.ready | self.i.valid",
+    Fault("what each child lacks is counted, and offered", Distributor, "~buffer.i.ready | self.i.valid",
           "~buffer.i.ready"),
     Fault("the item picked is in its slot", Distributor, "(~waits | ready).all()", "(~waits | ready).any()"),
-    Fault("who has the head of each node is known, and its buffer is sound", Distributor, "buffer.o.ready.eq(free)",
+    Fault("who has the head is known, and the buffer is sound", Distributor, "buffer.o.ready.eq(free)",
           "buffer.o.ready.eq(free & self.i.valid)"),
 )
 
@@ -195,8 +137,5 @@ PROOFS = (
     *(Proof(f"queue of {depth}", lambda depth=depth: queue(depth), 2, faults=_QUEUE_FAULTS if depth == 3 else ())
       for depth in (2, 3, 4, 16)),
     *(Proof(f"distributor to {n}", lambda n=n: distributor(n), 2,
-            faults=_BROADCAST_FAULTS if n == 3 else ()) for n in (1, 2, 3, 4)),
-    *(Proof(f"distribution tree, {leaves} leaves, fan-out {fanout}", lambda a=(leaves, fanout): tree(*a), 2,
-            faults=_BROADCAST_FAULTS if leaves == 3 else ())
-      for leaves, fanout in ((3, 2), (5, 2), (7, 3))),
+            faults=_DISTRIBUTOR_FAULTS if n == 3 else ()) for n in (1, 2, 3, 4)),
 )

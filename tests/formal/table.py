@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from . import core, gate, gather, index, network, probe, results
+from . import core, gate, gather, index, network, probe, results, tree
 from .proofs import Proof
 
 __all__ = ["ALL", "table"]
 
-ALL: tuple[Proof, ...] = (*network.PROOFS, *core.PROOFS, *index.PROOFS, *probe.PROOFS, *results.PROOFS,
+ALL: tuple[Proof, ...] = (*network.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS, *probe.PROOFS, *results.PROOFS,
                           *gather.PROOFS, *gate.PROOFS)
 
 

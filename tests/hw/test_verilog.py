@@ -34,10 +34,13 @@ def test_core_stands_once_and_is_instantiated_for_each_core(cores):
     assert len(re.findall(rf"^module {TOP}_core\(", text, re.MULTILINE)) == 1
     assert len(re.findall(rf"^module {TOP}\(", text, re.MULTILINE)) == 1
     assert len(re.findall(rf"^  {TOP}_core core\d+ ", text, re.MULTILINE)) == cores
-    # So do the nodes of the trees: k − 1 in each of the three, two children or inputs each.
-    for kind, trees in (("distributor2", 1), ("merger2", 2)):
-        assert len(re.findall(rf"^module {TOP}_{kind}\(", text, re.MULTILINE)) == (cores > 1)
-        assert len(re.findall(rf"^  {TOP}_{kind} \S+ ", text, re.MULTILINE)) == trees * (cores - 1)
+    # So do the nodes of the trees: k − 1 in each of the three, two children or inputs each, but for the root of one.
+    nodes = {"merger2": 2 * (cores - 1), "hop1": 2 * (cores - 1), "relay2": max(0, cores - 2)}
+    for kind, count in nodes.items():
+        assert len(re.findall(rf"^module {TOP}_{kind}\(", text, re.MULTILINE)) == (count > 0)
+        assert len(re.findall(rf"^  {TOP}_{kind} \S+ ", text, re.MULTILINE)) == count
+    # Queues at the leaves differ by the nodes before them.
+    assert len(re.findall(rf"^  {TOP}_landing\d+ \S+ ", text, re.MULTILINE)) == (cores if cores > 1 else 0)
     names = re.findall(r"^module (\S+) ?\(", text, re.MULTILINE)
     assert len(names) == len(set(names)), "a module is defined twice"
 

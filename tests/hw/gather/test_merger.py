@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.device.wire import ItemKind
 from splitjoin.hw.gather.merger import Merger
-from splitjoin.sim.bench.bodies import merge
+from splitjoin.sim.bench.bodies import STANDING, merge
 from splitjoin.sim.bench.models import Item, item_of, packed_item
 from splitjoin.sim.bench.on_amaranth import simulate
 from splitjoin.sim.bench.pauses import Stalls
@@ -33,7 +33,7 @@ def test_an_item_a_cycle_with_a_latency_of_one(inputs, total):
 
     async def body(tb):
         sink = await merge(tb, streams, FLOWING, total=total)
-        assert sink.cycles == list(range(3 + total, 44 + total))
+        assert sink.cycles == list(range(STANDING + 1 + total, STANDING + 42 + total))
 
     simulate(Merger(inputs), body)
 
@@ -46,7 +46,7 @@ def test_an_item_a_cycle_where_one_input_has_all(inputs):
 
     async def body(tb):
         sink = await merge(tb, streams, FLOWING, total=True)
-        assert sink.cycles == list(range(4, 4 + 31 + inputs - 1))
+        assert sink.cycles == list(range(STANDING + 2, STANDING + 2 + 31 + inputs - 1))
 
     simulate(Merger(inputs), body)
 
@@ -57,7 +57,7 @@ def test_a_group_follows_another_without_a_gap():
 
     async def body(tb):
         sink = await merge(tb, streams, FLOWING, total=True)
-        assert sink.cycles == list(range(4, 4 + 24))
+        assert sink.cycles == list(range(STANDING + 2, STANDING + 2 + 24))
 
     simulate(Merger(2), body)
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.device.wire import ItemKind
 from splitjoin.hw.gather.tree import GatherTree
 from splitjoin.sim.bench import models
-from splitjoin.sim.bench.bodies import merge
+from splitjoin.sim.bench.bodies import STANDING, merge
 from splitjoin.sim.bench.models import Item
 from splitjoin.sim.bench.on_amaranth import simulate
 from splitjoin.sim.bench.pauses import Stalls
@@ -33,7 +33,7 @@ def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanin):
     async def body(tb):
         sink = await merge(tb, streams, Stalls(False, False), total=False)
         first = sink.cycles[0]
-        assert first - 2 <= circuit.latency == models.levels(leaves, fanin)  # they are offered from cycle 2 on
+        assert first - STANDING <= circuit.latency == models.levels(leaves, fanin)
         assert sink.cycles == list(range(first, first + 10 * leaves + 1))
 
     circuit = GatherTree(leaves=leaves, fanin=fanin)
@@ -45,7 +45,7 @@ def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanin):
 def test_a_star_takes_a_cycle_a_level(leaves, fanin):
     async def body(tb):
         sink = await merge(tb, [[Item(ItemKind.STAR, 0)]] * leaves, Stalls(False, False), total=True)
-        assert sink.cycles == [2 + models.levels(leaves, fanin)]
+        assert sink.cycles == [STANDING + models.levels(leaves, fanin)]
 
     simulate(GatherTree(leaves=leaves, fanin=fanin), body)
 

@@ -1,0 +1,89 @@
+"""Proofs of the distribution tree: what enters it comes to every leaf, and nothing has to wait on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+from amaranth.hdl import Cat, Mux
+from splitjoin.hw import network
+from splitjoin.hw.network.landing import Landing, landing_places
+from splitjoin.hw.network.queue import Queue
+from splitjoin.hw.network.relay import Relay
+from splitjoin.hw.network.tree import DistributionTree, split
+
+from .harness import Harness
+from .monitors import Follower, follow, offers_stand
+from .network import sound_queue
+from .proofs import Fault, Proof
+
+__all__ = ["PROOFS"]
+
+#: Places in a row of a queue, fewer than there are: a queue's proof says that their number does not matter.
+_ROW = 4
+
+
+def tree(leaves: int, fanout: int) -> Harness:
+    with patch.object(network.landing, "_ROW", _ROW):
+        dut = DistributionTree(1, leaves=leaves, fanout=fanout)
+        h = Harness(dut)
+        ways = [way for n, size in enumerate(split(leaves, fanout)) for way in _ways([f"node_{n}"], size, fanout)]
+        places = [landing_places(len(way) - 1) for way in ways]
+    room = h.inner("room")
+    followers, counted, placed, kept, sound = [], [], [], [], []
+    for n, (leaf, way, size) in enumerate(zip(dut.o, ways, places, strict=True)):
+        end, relays = way[-1], way[-2::-1]  # nearest to the leaf first
+        queue = f"{end}.queue"
+        level, head = h.inner(f"{queue}.level"), h.inner(f"{queue}.head")
+        comes = [h.inner(f"{relay}.comes") for relay in relays]
+        f = Follower(h, f"item{n}", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=leaf,
+                     capacity=size)
+        followers.append(f)
+        counted.append((f.inside == level + sum(comes)) & (leaf.valid == (level != 0)))
+        # Whoever may still send has a place in the queue, and so has whatever is on its way.
+        rooms = [room, *(h.inner(f"{relay}.room", bits=1, domain="sync") for relay in relays),
+                 h.inner(f"{end}.room", bits=1, domain="sync")]
+        kept.append(level + sum(comes) + sum(rooms) <= size)
+        sound.append(sound_queue(h, queue, size))
+        found: Any = h.look(f"{queue}.rows", (head + f.ahead)[:len(head)])
+        reached: Any = f.ahead < level
+        position: Any = f.ahead - level
+        for relay, there in zip(relays, comes, strict=True):
+            here = ~reached & there & (position == 0)
+            found = Mux(here, h.inner(f"{relay}.item"), found)
+            position = position - (there & ~reached)
+            reached = reached | here
+        placed.append(~f.picked | (reached & (found == f.token)))
+    offers_stand(h, "o", *dut.o)
+    follow(h, *followers)
+    h.prove("the queues are sound", Cat(sound).all())
+    h.prove("there is a place for all that may come", Cat(kept).all())
+    h.prove("what each leaf lacks is counted, and offered", Cat(counted).all())
+    h.prove("the item picked is in its place", Cat(placed).all())
+    return h
+
+
+def _ways(way: list[str], count: int, fanout: int) -> list[list[str]]:
+    """The nodes on the way to each of ``count`` leaves, which ``way`` leads to."""
+    if count == 1:
+        return [way]
+    return [longer for n, size in enumerate(split(count, fanout))
+            for longer in _ways([*way, f"{way[-1]}_{n}"], size, fanout)]
+
+
+_FAULTS = (
+    Fault("offers at o stand", Queue, "self.o.valid.eq(some)", "self.o.valid.eq(some & ~self.i.valid)"),
+    Fault("nothing leaves that did not enter", Relay, "comes.eq(self.i.comes)", "comes.eq(self.i.comes | ~room)"),
+    Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
+    Fault("what is picked is inside", DistributionTree, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
+    Fault("the queues are sound", Queue, "push & (after[0] == head)", "push"),
+    Fault("there is a place for all that may come", Landing, "self.places - _late(self._hops)",
+          "self.places - self._hops"),
+    Fault("what each leaf lacks is counted, and offered", DistributionTree, "self.i.valid & room", "self.i.valid"),
+    Fault("the item picked is in its place", Relay, "Cat(item).eq(Cat(self.i.payload))", "Cat(item).eq(item)"),
+)
+
+PROOFS = tuple(
+    Proof(f"distribution tree, {leaves} leaves, fan-out {fanout}", lambda a=(leaves, fanout): tree(*a), 2,
+          faults=_FAULTS if leaves == 3 else ())
+    for leaves, fanout in ((2, 2), (3, 2), (5, 2), (7, 3)))
