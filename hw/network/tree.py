@@ -15,9 +15,9 @@ __all__ = ["DistributionTree", "levels", "split"]
 
 
 class DistributionTree(wiring.Component):
-    """A tree of `Distributor` nodes with ``leaves`` outputs and at most ``fanout`` children a node.
+    """A tree of `Relay` nodes with at most ``fanout`` children each, and a `Landing` at each of ``leaves`` outputs.
 
-    ``latency`` = ⌈log_fanout leaves⌉ cycles; 1 item a cycle. One leaf needs no node.
+    ``latency`` = ⌈log_fanout leaves⌉ cycles; 1 item a cycle while there is room at all leaves. One leaf needs no node.
     """
 
     def __init__(self, shape, *, leaves: int, fanout: int, parts: Submodules | None = None):
