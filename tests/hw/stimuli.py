@@ -71,7 +71,9 @@ def operations(draw: st.DrawFn, config: Configuration, *, max_size: int = 60) ->
     out = []
     now = 0
     steps = st.tuples(st.sampled_from("rrrsssrrrssstm!"), st.integers(0, 3))
-    for kind, gap in draw(st.lists(steps, max_size=max_size)):
+    # A list without a least size has five members in the mean, too few for most tuples to meet another.
+    size = draw(st.one_of(st.integers(0, 8), *[st.integers(max_size // 2, max_size)] * 2))
+    for kind, gap in draw(st.lists(steps, min_size=size, max_size=size)):
         # Rarely a long gap, which expires everything; half the counter's range is what modular ages allow.
         if kind in "rst":  # what else there is has no time
             now += gap if gap < 3 or not config.time_bits else draw(st.integers(1, 2 ** (config.time_bits - 1) - 13))

@@ -51,10 +51,12 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
             wanted.append((len(rows), rows[0] if rows else None, False, masked, op.bounds))
 
     async def body(tb):
-        source = prepare(tb, config, window, ops, index)
-        source.pauses = stalls.source()
+        source = prepare(tb, config, window, [], index)
         sink = tb.sink("task", stalls.sink())
         overflow = tb.watch("overflow")
+        await tb.steps(4)  # the settings stand before the first record
+        source.queue.extend(packed_operation(config, op) for op in ops)
+        source.pauses = stalls.source()
         await tb.run(lambda: not source.queue or (tb.cycle and overflow()), limit=60 * (len(ops) + 4) + 500)
         await tb.steps(60)
         found = []
