@@ -127,7 +127,7 @@ def test_arguments_can_be_read_back():
 
 @pytest.mark.parametrize("window", [Window(rows=32), Window(rows=NO_LIMIT, length=31)], ids=["rows", "range"])
 @pytest.mark.parametrize("stores", [1, 5, 20, 32])
-@pytest.mark.parametrize("held", [0, 100, 300, 1000])
+@pytest.mark.parametrize("held", [0, 15, 100, 300, 1000])
 def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(window, held, stores):
     """The ring is full; nobody takes results for ``held`` cycles. The list has room for those of two scans: with 300
     the third one stands in the middle while stores wait behind it.
