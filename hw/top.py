@@ -5,13 +5,14 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registers import REGION_COUNTERS, register
+from splitjoin.device.registers import REGION_COUNTERS
 from splitjoin.device.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
 
 from .core.core import Core, core_ports
 from .gather.combiner import Combiner
 from .gather.tree import GatherTree
 from .layouts import STREAM_R, STREAM_S, input_layout, order_bits
+from .link.counter import Counter
 from .link.registers import RegisterBlock, bus_ports
 from .network.buffer import Buffer
 from .network.hop import hop, hops, spread
@@ -31,6 +32,8 @@ _UNDER_WAY = 5
 #: Cycles after a write to a register in which no record is taken: more than settings take to where they are looked at.
 #: There is a register a level of the mergers' tree, of ten with the most cores.
 _SETTLING = 20
+#: Cores of which one's report is chosen in one step, and one of those groups in the next.
+_VISITED = 4
 #: What a core says of tuples that did not fit; the last: R tuples before the first such S tuple.
 _REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r": ROW_BITS, "overflow_row_s": ROW_BITS,
                              "overflow_after_s": ROW_BITS})
@@ -156,28 +159,37 @@ class SplitJoin(wiring.Component):
                               ("matches", [c.matched[n] for c in cores for n in (0, 1)])):
             steps[name] = _total(m, signals, name)
         for name, value in steps.items():
-            step = Signal(Value.cast(value).shape(), name=f"{name}_step")
-            counter = Signal(register(name).bits, name=f"{name}_count")
-            m.d.sync += [step.eq(value), counter.eq(counter + step)]
-            m.d.comb += getattr(registers, name).eq(counter)
+            m.submodules[f"{name}_count"] = counter = Counter(Value.cast(value).shape().width)
+            step = Signal.like(counter.step, name=f"{name}_step")
+            m.d.sync += step.eq(value)
+            m.d.comb += [counter.step.eq(step), getattr(registers, name).eq(counter.value)]
 
         # Once a region has overflowed, all others stop too, sooner or later, and not before they have come as far as
         # it did. So when all stand still, the first tuple in arrival order that did not fit is among those reported,
         # whatever the timing: the cores are visited in turn for it.
-        visit = Signal(range(max(2, len(cores))))
-        m.d.sync += visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1))
-        # Far from most cores, where there are many.
+        visit, second = Signal(range(max(2, len(cores)))), Signal()
+        m.d.sync += second.eq(~second)
+        # Far from most cores, where there are many; and in two steps, as they lie all over the device.
         reports = [hop(m, self._parts, f"report{n}", report) if hops(len(cores)) else report
                    for n, report in enumerate(map(_report, cores))]
+        step = Signal.like(visit, name="visit_step")
+        groups = [Signal(_REPORT, name=f"report_of_{at}", reset_less=True) for at in range(0, len(cores), _VISITED)]
         told = Signal(_REPORT)
-        m.d.sync += told.eq(Array(reports)[visit])
+        # Two cycles for each: compared in one, kept in the next, while it stands.
+        with m.If(second):
+            m.d.sync += [visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1)), step.eq(visit),
+                         told.eq(Array(groups)[step // _VISITED])]
+            for n, group in enumerate(groups):
+                m.d.sync += group.eq(Array(reports[n * _VISITED:(n + 1) * _VISITED])[visit % _VISITED])
         first_after = Signal(ROW_BITS)  # R tuples before the first S tuple that did not fit
         seen, row = {}, {}
         for side in "rs":
             flag, at = told[f"overflow_{side}"], told[f"overflow_row_{side}"]
             seen[side] = Signal(name=f"overflow_seen_{side}")
             row[side] = Signal(ROW_BITS, name=f"overflow_first_{side}")
-            with m.If(flag & stands & (~seen[side] | (at < row[side]))):
+            less = Signal(name=f"overflow_less_{side}")
+            m.d.sync += less.eq(at < row[side])
+            with m.If(second & flag & stands & (~seen[side] | less)):
                 m.d.sync += [seen[side].eq(1), row[side].eq(at)]
                 if side == "s":
                     m.d.sync += first_after.eq(told.overflow_after_s)

@@ -21,7 +21,8 @@ class Lookahead(wiring.Component):
     Ports: ``i``: results. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``,
     ``bar``, ``part``, ``star``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star
     between slices, another star, END, or anything but END. It leaves with ``goes``, which needs ``valid``.
-    ``absent``: there is none, and the queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the
+    ``clear``: no pair of another queue need wait for this one, as its first result is a ``bar``, or as there is none
+    and the queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the
     row ids of the stored tuples of the first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say
     nothing and cost nothing.
 
@@ -41,7 +42,7 @@ class Lookahead(wiring.Component):
             "kind": Out(ItemKind),
             "pair": Out(1),
             "bar": Out(1),
-            "absent": Out(1),
+            "clear": Out(1),
             "part": Out(1),
             "star": Out(1),
             "end": Out(1),
@@ -84,38 +85,39 @@ class Lookahead(wiring.Component):
 
         m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(read(stored, heads[1]))]
 
-        # No Mux of what stays and what comes: synthesis would make an enable of it, which is slower.
+        def moved(now: Value, next_: Value, comes: Value, place: int, takes: Value) -> Value:
+            """What becomes of what is known of the result at ``place``, if ``next_`` is known of the one behind it, and
+            ``comes`` of the one that arrives. ``goes`` and what arrives come last, so they pass few gates.
+            """
+            stays, follows = has[place].replicate(len(now)) & now, has[place + 1].replicate(len(now)) & next_
+            return Mux(self.goes, follows, stays) | (takes.replicate(len(now)) & comes)
+
         if self._bits:
             behinds = (self.ages[1], read(stored, third)[:self._bits])
             for place, (shown, next_) in enumerate(zip(self.ages, behinds, strict=True)):
-                keeps = (~self.goes & has[place]).replicate(self._bits)
                 age = Signal(self._bits, name=f"age{place}", reset_less=True)
+                takes = Mux(self.goes, ~has[place + 1], ~has[place])  # the place is free, or will be
                 m.d.comb += shown.eq(age)
-                m.d.sync += age.eq((keeps & age) | (~keeps & Mux(has[place + 1], next_,
-                                                                 arriving.stored[:self._bits])))
+                m.d.sync += age.eq(moved(age, next_, arriving.stored[:self._bits], place, takes))
 
-        free = Signal()  # the first place is, or will be
-        m.d.comb += free.eq(~has[0] | (self.goes & ~has[1]))
-
-        def moved(now: Value, second: Value, comes: Value) -> Value:
-            """What becomes of what is known of the first result, if ``comes`` is known of one that arrives."""
-            keeps, moves, takes = (choice.replicate(len(now)) for choice in (
-                ~self.goes & has[0], self.goes & has[1], free & self.i.valid))
-            return ((keeps & now) | (moves & second)) | (takes & comes)
-
+        empty, takes = Signal(), Signal()  # nothing will be in the first place; what comes will
+        m.d.comb += [empty.eq(Mux(self.goes, ~has[1], ~has[0]) & ~self.i.valid),
+                     takes.eq(Mux(self.goes, ~has[1], ~has[0]) & self.i.valid)]
         kind = read(kinds, behind)
-        m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind)))
+        m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind), 0, takes))
         for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.bar, lambda k: k != ItemKind.PAIR),
                            (self.part, lambda k: k == ItemKind.SLICE), (self.star, lambda k: k == ItemKind.STAR),
                            (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
-            m.d.sync += flag.eq(moved(flag, test(kind), test(arriving.kind)))
+            m.d.sync += flag.eq(moved(flag, test(kind), test(arriving.kind), 0, takes))
+        m.d.sync += self.clear.eq(moved(self.clear, kind != ItemKind.PAIR, arriving.kind != ItemKind.PAIR, 0, takes)
+                                  | (empty & ~self.awaited))
         # There is room whenever it matters here, so that this waits for ``goes`` and ``i.valid`` only.
         will = Signal(_PLACES)
         come = self.i.valid.replicate(_PLACES)
         m.d.comb += will.eq(Mux(self.goes, Cat(has[1:], 0) | (has & Cat(come[:-1], 0)),
                                 has | (Cat(1, has[:-1]) & come)))
         m.d.sync += [
-            has.eq(will), room.eq(~will[-1]), self.absent.eq(~will[0] & ~self.awaited),
+            has.eq(will), room.eq(~will[-1]),
             tail.eq(tail + came),
             behind.eq(behind + self.goes), third.eq(third + self.goes),
             *(head.eq(head + self.goes) for head in heads),

@@ -71,7 +71,7 @@ class Merger(wiring.Component):
             m.submodules[f"queue{j}"] = queue
             wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
         total = self.total
-        pair, bar, part, absent = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "absent"))
+        pair, bar, part, clear = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "clear"))
         chosen = Signal(n)  # the input whose pair is on offer
         barrier = Signal()  # the barriers of all are
 
@@ -104,7 +104,7 @@ class Merger(wiring.Component):
         for j, queue in enumerate(queues):
             m.d.comb += [
                 queue.awaited.eq(total),
-                chosen[j].eq(Cat(pair[j], *(bar[k] | absent[k] | first[j, k] for k in range(n) if k != j)).all()),
+                chosen[j].eq(Cat(pair[j], *(clear[k] | first[j, k] for k in range(n) if k != j)).all()),
                 queue.goes.eq(self.o.ready & (chosen[j] | (barrier & (part[j] | ~part.any())))),
             ]
         # Where what is on offer comes from; barriers are all alike. Row ids are wide, so this is to be quick and shares

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -55,31 +58,35 @@ class RegisterBlock(wiring.Component):
             elif reg.name not in values:
                 values[reg.name] = getattr(self, reg.name)
 
-        # The bus is looked at by all registers, so it gets a stage of its own; a second one reads a word of each
-        # group, and the third chooses the group.
+        # The bus is looked at by all registers, so it gets a stage of its own, where which word of a group it names is
+        # decoded too; a second one reads that word of each group, and the third chooses the group. Words come from all
+        # over the device: an AND and an OR are all that stands before the second stage.
         addr, w_stb, w_data = Signal.like(self.addr), Signal(), Signal(32)
-        m.d.sync += [addr.eq(self.addr), w_stb.eq(self.w_stb), w_data.eq(self.w_data)]
+        named = Signal(_GROUP)
+        m.d.sync += [addr.eq(self.addr), w_stb.eq(self.w_stb), w_data.eq(self.w_data),
+                     named.eq(Cat(self.addr[:_LOW] == at for at in range(_GROUP)))]
         words = {reg.address + n: values[reg.name][32 * n:32 * n + 32] for reg in REGISTERS
                  for n in range(reg.bits // 32)}
-        groups = range(-(-len(words) // _GROUP))
+        # The high word of what is 64 bits wide, by the address of its low word.
+        highs = {reg.address: words[reg.address + 1] for reg in REGISTERS if reg.bits == 64}
+        groups = range(-(-(1 + max(words)) // _GROUP))
         word, high = (Array(Signal(32, name=f"{name}{n}", reset_less=True) for n in groups)
                       for name in ("word", "high"))
+        for read, of in ((word, words), (high, highs)):
+            for n in groups:
+                m.d.sync += read[n].eq(reduce(or_, (
+                    named[at % _GROUP].replicate(32) & value for at, value in of.items() if at // _GROUP == n),
+                    Const(0, 32)))
         # The address is that of the low word of 64 bits, or of the high one.
         is_low, is_high = Signal(name="is_low"), Signal(name="is_high")
         for reg in REGISTERS:
-            for n in range(reg.bits // 32):
-                at = reg.address + n
-                with m.If(addr[:_LOW] == at % _GROUP):
-                    m.d.sync += word[at // _GROUP].eq(words[at])
-                    if reg.bits == 64 and not n:
-                        m.d.sync += high[at // _GROUP].eq(words[at + 1])
-                if reg.access == "rw":
-                    with m.If(w_stb & (addr == at)):
-                        m.d.sync += words[at].eq(w_data)
-        wide = [reg.address for reg in REGISTERS if reg.bits == 64]
+            if reg.access == "rw":
+                for n in range(reg.bits // 32):
+                    with m.If(w_stb & (addr == reg.address + n)):
+                        m.d.sync += words[reg.address + n].eq(w_data)
         group = Signal(range(len(groups)))
-        m.d.sync += [group.eq(addr[_LOW:]), is_low.eq(Cat(addr == at for at in wide).any()),
-                     is_high.eq(Cat(addr == at + 1 for at in wide).any())]
+        m.d.sync += [group.eq(addr[_LOW:]), is_low.eq(Cat(addr == at for at in highs).any()),
+                     is_high.eq(Cat(addr == at + 1 for at in highs).any())]
         # When the address changes, the old one's word is read twice more: the high word that counts is that of the low
         # word read before these.
         kept = [Signal(32, name=f"kept{n}", reset_less=True) for n in range(_EXTRA + 1)]

@@ -44,7 +44,7 @@ def _narrow() -> Iterator[None]:
 
 
 class _Queue:
-    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``absent``: what it says if it is empty."""
+    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``absent``: if it is empty, whether it is clear."""
 
     def __init__(self, h: Harness, path: str, bits: int, absent: Value):
         at = f"{path}." if path else ""
@@ -61,7 +61,7 @@ class _Queue:
                       & ((self._head + 1 - behind)[:len(behind)] == 0) & (self._head == copy)
                       & ((self._head + 2 - third)[:len(third)] == 0)
                       & Cat(~here | (age == stored) for age, here, stored in ages).all()
-                      & (h.inner(f"{at}absent") == (~self.some & absent))
+                      & (h.inner(f"{at}clear") == Mux(self.some, kind != ItemKind.PAIR, absent))
                       & (h.inner(f"{at}room") == ~has[-1])
                       & (~self.some | (kind == self.first.kind))
                       & Cat(h.inner(f"{at}{name}") == (self.some & test) for name, test in flags).all())
@@ -309,7 +309,7 @@ _LOOKAHEAD_FAULTS = (
     Fault("nothing leaves that did not enter", Lookahead, "self.valid.eq(has[0])", "self.valid.eq(1)"),
     Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
     Fault("what is picked is inside", Lookahead, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
-    Fault("its places and flags agree", Lookahead, "free & self.i.valid", "free"),
+    Fault("its places and flags agree", Lookahead, "~has[0]) & self.i.valid", "~has[0])"),
     Fault("what is inside is counted", Lookahead, "room.eq(~will[-1])",
           "room.eq(~will[-2])"),
     Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
@@ -317,7 +317,7 @@ _LOOKAHEAD_FAULTS = (
 )
 
 _QUEUES_FAULTS = (
-    Fault("places and flags of its queues agree", Lookahead, "free & self.i.valid", "free"),
+    Fault("places and flags of its queues agree", Lookahead, "~has[0]) & self.i.valid", "~has[0])"),
 )
 
 _MERGER_FAULTS = (

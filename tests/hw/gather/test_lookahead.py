@@ -23,7 +23,7 @@ def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, await
         valid, kind, here, first, second, item = (tb.watch(name) for name in (
             "valid", "kind", "here", "ages__0", "ages__1", "item"))
         flags = [tb.watch(name) for name in ("pair", "part", "star", "end", "ready")]
-        bar, absent = tb.watch("bar"), tb.watch("absent")
+        bar, clear = tb.watch("bar"), tb.watch("clear")
         gone, came = 0, 0
         for _ in range(160):
             goes = came > gone and not next(stays, False)
@@ -37,7 +37,7 @@ def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, await
                 *(shown == k for k in (ItemKind.PAIR, ItemKind.SLICE, ItemKind.STAR, ItemKind.END)),
                 shown not in (None, ItemKind.END)]
             assert bar() == (shown not in (None, ItemKind.PAIR))
-            assert absent() == (not inside and not awaited)
+            assert clear() == (bar() if inside else not awaited)
             if inside:
                 assert kind() == inside[0].kind
                 assert item() == inside[0].probe | inside[0].stored << 32
