@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import ModuleType
 
 from splitjoin.errors import ToolError
 
+from . import refine
 from .design import Design
 from .floorplan import PLANNED_FROM, floorplan
+from .refine.flow import Outcome, route_refined
 from .store import cached
 from .tools import NEXTPNR, YOSYS
 
-__all__ = ["CELLS", "PLACERS", "Cells", "Routed", "cells", "mapped_verilog", "netlist", "route"]
+__all__ = ["CELLS", "PLACERS", "Cells", "Routed", "cells", "clock_source", "mapped_verilog", "netlist", "refined",
+           "route"]
 
 #: Device and package; speed grade 6 is the slowest.
 _DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
@@ -70,8 +74,13 @@ class Routed:
     seconds: float
 
 
-def netlist(design: Design) -> Path:
-    """The mapped netlist, flat, as JSON for nextpnr; beside it, in ``cells.json``, Yosys's count of cells a module."""
+def netlist(design: Design, *, wide: bool = True) -> Path:
+    """The mapped netlist, flat, as JSON for nextpnr; beside it, in ``cells.json``, Yosys's count of cells a module.
+
+    ``wide``: functions of up to seven inputs may take several LUTs with multiplexers between them (PFUMX, L6MUX21),
+    which lie in fixed places to each other.
+    """
+    lut = "" if wide else " -maxlut 4"
     kept = " ".join(design.kept)
     script = f"""
         read_rtlil design.il
@@ -79,7 +88,7 @@ def netlist(design: Design) -> Path:
         synth_lattice -family ecp5 -top {design.top} -run begin:map_luts
         check -latchonly -assert
         scratchpad -copy {_STEPS} abc9.script
-        abc9 -W {_WIRE}
+        abc9 -W {_WIRE}{lut}
         clean
         synth_lattice -family ecp5 -top {design.top} -run map_cells:
         tee -q -o cells.json stat -json
@@ -147,34 +156,64 @@ def cells(design: Design) -> dict[str, Cells]:
     return out
 
 
-def route(design: Design, *, seed: int = 1, placer: str = "heap") -> Routed:
+def route(design: Design, *, seed: int = 1, placer: str = "heap", refined_for: float | None = None) -> Routed:
     """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` when it does not fit or route.
 
     ``placer``: one of `PLACERS`. Wires are shorter by a seventh with ``static``, which decides whether large comparator
     arrays can be routed; only its refinement looks at timing, so that the clock of anything else is lower with it.
+    ``refined_for``: a clock in MHz that the placement is refined for before it is routed (`refine.flow`); such a
+    netlist has LUTs of four inputs only, so that each can be moved by itself.
     """
     if placer not in PLACERS:
         raise ValueError(f"Placer must be one of {', '.join(PLACERS)}, not {placer!r}")
-    source = _planned(design) if placer == "heap" else netlist(design).read_text()
-    # In one run: a placement that is read from a file has lost the clock to aim for.
-    options = [*_DEVICE, *PLACERS[placer], "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(_AIM),
-               "--seed", str(seed), "--router", _ROUTER]
+    source, options = _routing(design, seed, placer, wide=refined_for is None)
 
     def make(folder: Path) -> None:
-        (folder / "netlist.json").write_text(source)
         start = time.monotonic()
-        log = NEXTPNR.run([*options, "--json", "netlist.json", "--report", "report.json"], folder)
-        (folder / "netlist.json").unlink()
-        parsed = asdict(parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start))
-        (folder / "routed.json").write_text(json.dumps(parsed))
+        if refined_for is None:
+            (folder / "netlist.json").write_text(source)
+            log = NEXTPNR.run([*options, "--json", "netlist.json", "--report", "report.json"], folder)
+            found = parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start)
+        else:
+            outcome = route_refined(source, options, refined_for, seed, folder)
+            found = replace(parse(outcome.log, outcome.report, time.monotonic() - start), mhz=outcome.mhz)
+        for large in folder.glob("*.*"):
+            if large.suffix in (".json", ".sdf"):
+                large.unlink()
+        (folder / "routed.json").write_text(json.dumps(asdict(found)))
 
-    folder = cached("ecp5-routed", (source, *options, NEXTPNR.version), make)
+    how = () if refined_for is None else (f"refined for {refined_for}", *_source_of(refine))
+    folder = cached("ecp5-routed", (source, *options, NEXTPNR.version, *how), make)
     return Routed(**json.loads((folder / "routed.json").read_text()))
 
 
-def _planned(design: Design) -> str:
+def clock_source() -> str:
+    """Where the clock of a refined placement comes from (`refine.flow.route_refined`)."""
+    return ("nextpnr packed it again and was told the sites" if NEXTPNR.scripted
+            else "clock from its wires' delays (SDF)")
+
+
+def refined(design: Design, mhz: float, folder: Path, *, seed: int = 1) -> Outcome:
+    """What `route` does with ``refined_for``, in ``folder``: all that nextpnr says of it is left there."""
+    return route_refined(*_routing(design, seed, "heap", wide=False), mhz, seed, folder)
+
+
+def _routing(design: Design, seed: int, placer: str, *, wide: bool) -> tuple[str, list[str]]:
+    """The netlist that nextpnr is given, and its options."""
+    source = _planned(design, wide) if placer == "heap" else netlist(design, wide=wide).read_text()
+    # The clock to aim for is none that a netlist says, so it is told wherever a placement is read from a file.
+    return source, [*_DEVICE, *PLACERS[placer], "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(_AIM),
+                    "--seed", str(seed), "--router", _ROUTER]
+
+
+def _source_of(package: ModuleType) -> list[str]:
+    """What is kept by content is kept by that of a package too."""
+    return [path.read_text() for folder in package.__path__ for path in sorted(Path(folder).glob("*.[pj]*"))]
+
+
+def _planned(design: Design, wide: bool) -> str:
     """The mapped netlist; if it is large, with the sites of its block RAMs."""
-    text, size = netlist(design).read_text(), cells(design)[design.top]
+    text, size = netlist(design, wide=wide).read_text(), cells(design)[design.top]
     if max(size.lut4, size.ff) < PLANNED_FROM:
         return text
     mapped = json.loads(text)

@@ -11,13 +11,13 @@ import re
 from collections import defaultdict
 from typing import Any
 
-__all__ = ["PLANNED_FROM", "floorplan"]
+__all__ = ["PLANNED_FROM", "RAM_COLUMNS", "RAM_ROWS", "floorplan"]
 
 #: Columns and rows of the LFE5U-85F.
 _WIDE, _HIGH = 126, 95
 #: The rows with block RAM, and its columns: groups of four, with the device's middle between the seventh and eighth.
-_ROWS = (22, 46, 70, 82)
-_COLUMNS = tuple((first + 2 * n, n) for first in (*range(4, 67, 9), *range(69, 123, 9)) for n in range(4))
+RAM_ROWS = (22, 46, 70, 82)
+RAM_COLUMNS = tuple((first + 2 * n, n) for first in (*range(4, 67, 9), *range(69, 123, 9)) for n in range(4))
 #: LUT4s or flip-flops from which on a design needs a plan, a third of the device. Smaller ones stay together.
 PLANNED_FROM = 28_000
 #: A block RAM's name in the flat netlist says which region it is of.
@@ -33,7 +33,7 @@ def floorplan(netlist: dict[str, Any], top: str) -> dict[str, str]:
     for name, cell in netlist["modules"][top]["cells"].items():
         if cell["type"] == "DP16KD" and (of := _REGION.search(name)):
             regions[int(of[1]), ("left", "right").index(of[2])].append(name)
-    free = [(x, y, n) for y in _ROWS for x, n in _COLUMNS]
+    free = [(x, y, n) for y in RAM_ROWS for x, n in RAM_COLUMNS]
     cores = len({core for core, _ in regions})
     placed = {}
     for (core, side), names in sorted(regions.items()):

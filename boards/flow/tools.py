@@ -35,6 +35,16 @@ class Tool:
         self._check()
         return version(self._package.replace("_", "-"))
 
+    @property
+    def scripted(self) -> bool:
+        """Whether it runs Python scripts; that from PyPI does not. Raises `ToolError` if it is not there."""
+        native = self._native()
+        if native is None:
+            return False
+        said = subprocess.run([native, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        return "--pre-place" in said.stdout
+
     def run(self, arguments: list[str], folder: Path) -> str:
         """Run in ``folder``; the text of both outputs, which can be followed in ``log.txt`` there.
 

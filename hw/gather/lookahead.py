@@ -85,31 +85,31 @@ class Lookahead(wiring.Component):
 
         m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(read(stored, heads[1]))]
 
-        def moved(now: Value, next_: Value, comes: Value, place: int, takes: Value) -> Value:
-            """What becomes of what is known of the result at ``place``, if ``next_`` is known of the one behind it, and
-            ``comes`` of the one that arrives. ``goes`` and what arrives come last, so they pass few gates.
-            """
-            stays, follows = has[place].replicate(len(now)) & now, has[place + 1].replicate(len(now)) & next_
-            return Mux(self.goes, follows, stays) | (takes.replicate(len(now)) & comes)
-
+        # What arrives, from another merger's choice, and ``goes`` come late, so they pass few gates here.
         if self._bits:
             behinds = (self.ages[1], read(stored, third)[:self._bits])
             for place, (shown, next_) in enumerate(zip(self.ages, behinds, strict=True)):
                 age = Signal(self._bits, name=f"age{place}", reset_less=True)
-                takes = Mux(self.goes, ~has[place + 1], ~has[place])  # the place is free, or will be
                 m.d.comb += shown.eq(age)
-                m.d.sync += age.eq(moved(age, next_, arriving.stored[:self._bits], place, takes))
+                with m.If(self.goes | ~has[place]):
+                    m.d.sync += age.eq(Mux(has[place + 1], next_, arriving.stored[:self._bits]))
 
         empty, takes = Signal(), Signal()  # nothing will be in the first place; what comes will
         m.d.comb += [empty.eq(Mux(self.goes, ~has[1], ~has[0]) & ~self.i.valid),
                      takes.eq(Mux(self.goes, ~has[1], ~has[0]) & self.i.valid)]
+
+        def moved(now: Value, second: Value, comes: Value) -> Value:
+            """What becomes of what is known of the first result, if ``comes`` is known of one that arrives."""
+            stays, follows = has[0].replicate(len(now)) & now, has[1].replicate(len(now)) & second
+            return Mux(self.goes, follows, stays) | (takes.replicate(len(now)) & comes)
+
         kind = read(kinds, behind)
-        m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind), 0, takes))
+        m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind)))
         for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.bar, lambda k: k != ItemKind.PAIR),
                            (self.part, lambda k: k == ItemKind.SLICE), (self.star, lambda k: k == ItemKind.STAR),
                            (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
-            m.d.sync += flag.eq(moved(flag, test(kind), test(arriving.kind), 0, takes))
-        m.d.sync += self.clear.eq(moved(self.clear, kind != ItemKind.PAIR, arriving.kind != ItemKind.PAIR, 0, takes)
+            m.d.sync += flag.eq(moved(flag, test(kind), test(arriving.kind)))
+        m.d.sync += self.clear.eq(moved(self.clear, kind != ItemKind.PAIR, arriving.kind != ItemKind.PAIR)
                                   | (empty & ~self.awaited))
         # There is room whenever it matters here, so that this waits for ``goes`` and ``i.valid`` only.
         will = Signal(_PLACES)

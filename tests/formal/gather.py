@@ -44,7 +44,7 @@ def _narrow() -> Iterator[None]:
 
 
 class _Queue:
-    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``absent``: if it is empty, whether it is clear."""
+    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``absent``: if empty, whether it is clear."""
 
     def __init__(self, h: Harness, path: str, bits: int, absent: Value):
         at = f"{path}." if path else ""
@@ -309,7 +309,8 @@ _LOOKAHEAD_FAULTS = (
     Fault("nothing leaves that did not enter", Lookahead, "self.valid.eq(has[0])", "self.valid.eq(1)"),
     Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
     Fault("what is picked is inside", Lookahead, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
-    Fault("its places and flags agree", Lookahead, "~has[0]) & self.i.valid", "~has[0])"),
+    Fault("its places and flags agree", Lookahead, "takes.eq(Mux(self.goes, ~has[1], ~has[0]) & self.i.valid)",
+          "takes.eq(Mux(self.goes, ~has[1], ~has[0]))"),
     Fault("what is inside is counted", Lookahead, "room.eq(~will[-1])",
           "room.eq(~will[-2])"),
     Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
@@ -317,7 +318,8 @@ _LOOKAHEAD_FAULTS = (
 )
 
 _QUEUES_FAULTS = (
-    Fault("places and flags of its queues agree", Lookahead, "~has[0]) & self.i.valid", "~has[0])"),
+    Fault("places and flags of its queues agree", Lookahead, "takes.eq(Mux(self.goes, ~has[1], ~has[0]) & self.i.valid)",
+          "takes.eq(Mux(self.goes, ~has[1], ~has[0]))"),
 )
 
 _MERGER_FAULTS = (
