@@ -175,7 +175,7 @@ def route(design: Design, *, seed: int = 1, placer: str = "heap", refined_for: f
             log = NEXTPNR.run([*options, "--json", "netlist.json", "--report", "report.json"], folder)
             found = parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start)
         else:
-            outcome = route_refined(source, options, refined_for, seed, folder)
+            outcome = route_refined(source, options, refined_for, folder)
             found = replace(parse(outcome.log, outcome.report, time.monotonic() - start), mhz=outcome.mhz)
         for large in folder.glob("*.*"):
             if large.suffix in (".json", ".sdf"):
@@ -195,7 +195,7 @@ def clock_source() -> str:
 
 def refined(design: Design, mhz: float, folder: Path, *, seed: int = 1) -> Outcome:
     """What `route` does with ``refined_for``, in ``folder``: all that nextpnr says of it is left there."""
-    return route_refined(*_routing(design, seed, "heap", wide=False), mhz, seed, folder)
+    return route_refined(*_routing(design, seed, "heap", wide=False), mhz, folder)
 
 
 def _routing(design: Design, seed: int, placer: str, *, wide: bool) -> tuple[str, list[str]]:

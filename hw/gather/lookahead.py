@@ -94,23 +94,23 @@ class Lookahead(wiring.Component):
                 with m.If(self.goes | ~has[place]):
                     m.d.sync += age.eq(Mux(has[place + 1], next_, arriving.stored[:self._bits]))
 
-        empty, takes = Signal(), Signal()  # nothing will be in the first place; what comes will
-        m.d.comb += [empty.eq(Mux(self.goes, ~has[1], ~has[0]) & ~self.i.valid),
-                     takes.eq(Mux(self.goes, ~has[1], ~has[0]) & self.i.valid)]
+        empty = Signal()  # the first place, whatever arrives
+        m.d.comb += empty.eq(Mux(self.goes, ~has[1], ~has[0]))
 
-        def moved(now: Value, second: Value, comes: Value) -> Value:
-            """What becomes of what is known of the first result, if ``comes`` is known of one that arrives."""
-            stays, follows = has[0].replicate(len(now)) & now, has[1].replicate(len(now)) & second
-            return Mux(self.goes, follows, stays) | (takes.replicate(len(now)) & comes)
+        def follows(second: Value, comes: Value) -> Value:
+            """What is known of the first result when that changes: what is of the second one, or of what arrives."""
+            return (has[1].replicate(len(second)) & second) | ((~has[1]).replicate(len(second)) & comes)
 
         kind = read(kinds, behind)
-        m.d.sync += self.kind.eq(moved(Value.cast(self.kind), kind, Value.cast(arriving.kind)))
+        with m.If(self.goes | ~has[0]):
+            m.d.sync += self.kind.eq(follows(kind, Value.cast(arriving.kind)))
         for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.bar, lambda k: k != ItemKind.PAIR),
                            (self.part, lambda k: k == ItemKind.SLICE), (self.star, lambda k: k == ItemKind.STAR),
                            (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
-            m.d.sync += flag.eq(moved(flag, test(kind), test(arriving.kind)))
-        m.d.sync += self.clear.eq(moved(self.clear, kind != ItemKind.PAIR, arriving.kind != ItemKind.PAIR)
-                                  | (empty & ~self.awaited))
+            with m.If(self.goes | ~has[0]):
+                m.d.sync += flag.eq(follows(test(kind), self.i.valid & test(arriving.kind)))
+        clear = Mux(self.goes, has[1] & (kind != ItemKind.PAIR), has[0] & self.clear)
+        m.d.sync += self.clear.eq(clear | (empty & Mux(self.i.valid, arriving.kind != ItemKind.PAIR, ~self.awaited)))
         # There is room whenever it matters here, so that this waits for ``goes`` and ``i.valid`` only.
         will = Signal(_PLACES)
         come = self.i.valid.replicate(_PLACES)

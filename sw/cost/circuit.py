@@ -205,13 +205,14 @@ def _counters(config: Configuration, family: Family) -> Cells:
     cells = Cells()
     for reg in REGISTERS:
         if reg.access == "r" and reg.unit in ("cycles", "tuples", "pairs"):
-            cells += Cells(lut=counter(family, reg.bits), ff=reg.bits)
+            # In two halves: what the low one carries is held, and it waits for the high one.
+            cells += Cells(lut=counter(family, reg.bits), ff=reg.bits + 33)
     cells += _sum(2 * k, config.capacity.bit_length(), family) + _sum(2 * k, 1, family)
-    # Cores are visited for the first tuple that did not fit.
-    visit = max(1, (k - 1).bit_length())
+    # Cores are visited for the first tuple that did not fit, in groups of four.
+    visit, report = max(1, (k - 1).bit_length()), 3 * ROW_BITS + 2
     return cells + Cells(
-        lut=mux(family, k, 3 * ROW_BITS + 2) + adder(family, visit, ROW_BITS, ROW_BITS, ROW_BITS)
-        + equal(family, visit) + 12, ff=visit + 6 * ROW_BITS + 4)
+        lut=mux(family, k, report) + adder(family, visit, ROW_BITS, ROW_BITS, ROW_BITS)
+        + equal(family, visit) + 12, ff=2 * visit + 6 * ROW_BITS + 7 + report * -(-k // 4))
 
 
 def _sum(values: int, bits: int, family: Family) -> Cells:

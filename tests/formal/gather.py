@@ -309,8 +309,8 @@ _LOOKAHEAD_FAULTS = (
     Fault("nothing leaves that did not enter", Lookahead, "self.valid.eq(has[0])", "self.valid.eq(1)"),
     Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
     Fault("what is picked is inside", Lookahead, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
-    Fault("its places and flags agree", Lookahead, "takes.eq(Mux(self.goes, ~has[1], ~has[0]) & self.i.valid)",
-          "takes.eq(Mux(self.goes, ~has[1], ~has[0]))"),
+    Fault("its places and flags agree", Lookahead, "self.i.valid & test(arriving.kind)",
+          "test(arriving.kind)"),
     Fault("what is inside is counted", Lookahead, "room.eq(~will[-1])",
           "room.eq(~will[-2])"),
     Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
@@ -318,8 +318,8 @@ _LOOKAHEAD_FAULTS = (
 )
 
 _QUEUES_FAULTS = (
-    Fault("places and flags of its queues agree", Lookahead, "takes.eq(Mux(self.goes, ~has[1], ~has[0]) & self.i.valid)",
-          "takes.eq(Mux(self.goes, ~has[1], ~has[0]))"),
+    Fault("places and flags of its queues agree", Lookahead, "self.i.valid & test(arriving.kind)",
+          "test(arriving.kind)"),
 )
 
 _MERGER_FAULTS = (

@@ -45,7 +45,7 @@ class Outcome:
     wires: Floats
 
 
-def route_refined(netlist: str, options: list[str], mhz: float, seed: int, folder: Path) -> Outcome:
+def route_refined(netlist: str, options: list[str], mhz: float, folder: Path) -> Outcome:
     """Place a netlist, refine that for a clock of ``mhz``, and route it, in ``folder``.
 
     A nextpnr that runs Python scripts packs the netlist again, is told the sites, and its report's clock counts. PyPI's
@@ -58,7 +58,7 @@ def route_refined(netlist: str, options: list[str], mhz: float, seed: int, folde
     placed = json.loads((folder / "placed.json").read_text())
     module = placed["modules"][_TOP]
     refinement = Refinement(module, 1e3 / mhz)
-    refinement.run(seed=seed)
+    refinement.run()
     sites, scripted = refinement.sites(), NEXTPNR.scripted
     if scripted:
         (folder / "sites.json").write_text(json.dumps(sites))

@@ -14,7 +14,7 @@ from .packed import COMB, FF, RAMW, Packed, packed
 from .sites import LANES, Ints, fabric, ram_sites, site_name
 from .timing import Timing
 
-__all__ = ["Refinement", "refined_sites"]
+__all__ = ["Refinement"]
 
 #: Rounds, and what falls from the first to the last: ``tau`` of the cost, in ns; temperature; radius, in tiles.
 _ROUNDS = 100
@@ -154,10 +154,3 @@ def _chains(c: Packed) -> tuple[Ints, Ints, Ints]:
             lengths[-1] += 1
             at = follows.get(at)
     return np.array(heads, np.int32), np.array(lengths, np.int32), chain
-
-
-def refined_sites(module: Mapping[str, Any], period: float, *, seed: int = 1) -> tuple[dict[str, str], float]:
-    """Sites of a placed netlist's cells refined for a clock of ``period`` ns, and the clock in MHz that is expected."""
-    refinement = Refinement(module, period)
-    clock = refinement.run(seed=seed)
-    return refinement.sites(), clock

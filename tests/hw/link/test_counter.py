@@ -1,0 +1,30 @@
+# amaranth: UnusedElaboratable=no
+"""A counter adds all that it is given, and its halves are always of the same cycle."""
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.hw.link.counter import Counter
+from splitjoin.sim.bench.on_amaranth import simulate
+
+
+@pytest.mark.parametrize("bits", [1, 5, 32])
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_steps_are_added_up(bits, data):
+    """Steps of 32 bits carry into the high half in most cycles."""
+    steps = data.draw(st.lists(st.one_of(st.integers(0, 2**bits - 1), st.just(2**bits - 1)), min_size=10, max_size=60))
+
+    async def body(tb):
+        value = tb.watch("value")
+        for n, step in enumerate(steps):
+            tb.set("step", step)
+            await tb.step()
+            assert value() == sum(steps[:max(0, n - 1)])
+
+    simulate(Counter(bits), body)
+
+
+@pytest.mark.parametrize("bits", [0, 33, 2.0])
+def test_other_steps_are_refused(bits):
+    with pytest.raises(ValueError, match="Bits of a step must be an integer from 1 to 32, not"):
+        Counter(bits)
