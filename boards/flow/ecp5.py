@@ -166,24 +166,25 @@ def route(design: Design, *, seed: int = 1, placer: str = "heap", refined_for: f
     """
     if placer not in PLACERS:
         raise ValueError(f"Placer must be one of {', '.join(PLACERS)}, not {placer!r}")
-    source, options = _routing(design, seed, placer, wide=refined_for is None)
+    source, options = _routing(design, placer, wide=refined_for is None)
 
     def make(folder: Path) -> None:
         start = time.monotonic()
         if refined_for is None:
             (folder / "netlist.json").write_text(source)
-            log = NEXTPNR.run([*options, "--json", "netlist.json", "--report", "report.json"], folder)
+            log = NEXTPNR.run([*options, "--seed", str(seed), "--json", "netlist.json", "--report", "report.json"],
+                              folder)
             found = parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start)
         else:
-            outcome = route_refined(source, options, refined_for, folder)
+            outcome = route_refined(source, options, refined_for, seed, folder)
             found = replace(parse(outcome.log, outcome.report, time.monotonic() - start), mhz=outcome.mhz)
-        for large in folder.glob("*.*"):
-            if large.suffix in (".json", ".sdf"):
+        for large in (*folder.glob("*.json"), *folder.glob("*.sdf")):
+            if large.name != "report.json":
                 large.unlink()
         (folder / "routed.json").write_text(json.dumps(asdict(found)))
 
     how = () if refined_for is None else (f"refined for {refined_for}", *_source_of(refine))
-    folder = cached("ecp5-routed", (source, *options, NEXTPNR.version, *how), make)
+    folder = cached("ecp5-routed", (source, *options, str(seed), NEXTPNR.version, *how), make)
     return Routed(**json.loads((folder / "routed.json").read_text()))
 
 
@@ -195,15 +196,15 @@ def clock_source() -> str:
 
 def refined(design: Design, mhz: float, folder: Path, *, seed: int = 1) -> Outcome:
     """What `route` does with ``refined_for``, in ``folder``: all that nextpnr says of it is left there."""
-    return route_refined(*_routing(design, seed, "heap", wide=False), mhz, folder)
+    return route_refined(*_routing(design, "heap", wide=False), mhz, seed, folder)
 
 
-def _routing(design: Design, seed: int, placer: str, *, wide: bool) -> tuple[str, list[str]]:
-    """The netlist that nextpnr is given, and its options."""
+def _routing(design: Design, placer: str, *, wide: bool) -> tuple[str, list[str]]:
+    """The netlist that nextpnr is given, and its options but for the seed."""
     source = _planned(design, wide) if placer == "heap" else netlist(design, wide=wide).read_text()
     # The clock to aim for is none that a netlist says, so it is told wherever a placement is read from a file.
     return source, [*_DEVICE, *PLACERS[placer], "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(_AIM),
-                    "--seed", str(seed), "--router", _ROUTER]
+                    "--router", _ROUTER]
 
 
 def _source_of(package: ModuleType) -> list[str]:

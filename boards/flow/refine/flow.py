@@ -20,6 +20,8 @@ __all__ = ["Outcome", "route_refined", "routed_wires"]
 _TOP = "top"
 #: Of what nextpnr writes of itself, all that it must read again: other settings would override its options.
 _KEPT = ("arch.type", "arch.name", "arch.speed", "arch.package", "synth", "pack")
+#: Whatever the seed of a placement, routing has this one.
+_ROUTING = ("--seed", "1")
 #: Held where it is, whatever comes.
 _FIXED = format(5, "032b")
 _SCRIPT = """\
@@ -45,7 +47,7 @@ class Outcome:
     wires: Floats
 
 
-def route_refined(netlist: str, options: list[str], mhz: float, folder: Path) -> Outcome:
+def route_refined(netlist: str, options: list[str], mhz: float, seed: int, folder: Path) -> Outcome:
     """Place a netlist, refine that for a clock of ``mhz``, and route it, in ``folder``.
 
     A nextpnr that runs Python scripts packs the netlist again, is told the sites, and its report's clock counts. PyPI's
@@ -54,7 +56,8 @@ def route_refined(netlist: str, options: list[str], mhz: float, folder: Path) ->
     which half is which.
     """
     (folder / "netlist.json").write_text(netlist)
-    log = NEXTPNR.run([*options, "--no-route", "--json", "netlist.json", "--write", "placed.json"], folder)
+    log = NEXTPNR.run([*options, "--seed", str(seed), "--no-route", "--json", "netlist.json", "--write", "placed.json"],
+                      folder)
     placed = json.loads((folder / "placed.json").read_text())
     module = placed["modules"][_TOP]
     refinement = Refinement(module, 1e3 / mhz)
@@ -70,7 +73,7 @@ def route_refined(netlist: str, options: list[str], mhz: float, folder: Path) ->
         module["settings"] = {name: module["settings"][name] for name in _KEPT if name in module["settings"]}
         (folder / "packed.json").write_text(json.dumps(placed))
         source = ["--no-pack", "--json", "packed.json"]
-    NEXTPNR.run([*options, *source, "--report", "report.json", "--sdf", "wires.sdf"], folder)
+    NEXTPNR.run([*options, *source, *_ROUTING, "--report", "report.json", "--sdf", "wires.sdf"], folder)
     report = json.loads((folder / "report.json").read_text())
     wires = routed_wires((folder / "wires.sdf").read_text(), refinement.cells)
     clock = (min(clock["achieved"] for clock in report["fmax"].values()) if scripted

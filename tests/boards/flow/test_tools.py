@@ -25,3 +25,13 @@ def test_without_either_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.delenv("SPLITJOIN_TEST_ECHO", raising=False)
     with pytest.raises(ToolError, match="pip install 'splitjoin\\[boards\\]' brings it"):
         ECHO.run([], tmp_path)
+
+
+def test_a_native_program_with_python_is_told_from_others(tmp_path, monkeypatch):
+    assert not Tool("echo", "no_such_package", "run", "SPLITJOIN_TEST_NOT_SET").scripted
+    for name, helps in (("with", "--pre-place arg  python file to run"), ("without", "--freq arg")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho '{helps}'\nexit 1\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("SPLITJOIN_TEST_ECHO", str(program))
+        assert ECHO.scripted == (name == "with")
