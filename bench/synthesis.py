@@ -46,7 +46,7 @@ REFINED_FOR = 1e3 / 5.5
 #: With tables a batch of 16 probes takes 80 cycles to collect, and regions of 2,048 tuples 256 to read, in as many
 #: memories as those of 512.
 WHOLE = (Whole(8, 1, 4, "heap", refined_for=REFINED_FOR, seed=2),
-         Whole(2, 8, 16, "static", tables=True, capacity=2048, seed=2))
+         Whole(2, 8, 16, "static", tables=True, capacity=2048))
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
