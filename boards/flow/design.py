@@ -8,6 +8,7 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 from splitjoin.device.wire import Configuration
 from splitjoin.hw.core.core import Core
+from splitjoin.hw.gather.merger import Merger
 from splitjoin.hw.network.hop import Hop
 from splitjoin.hw.network.landing import Landing
 from splitjoin.hw.network.relay import Relay
@@ -60,6 +61,8 @@ def _whole(config: Configuration, family: str, name: str) -> tuple[str, SplitJoi
     # Mergers are mapped together: they are small, and their longest paths lead from one to the next. Modules of one
     # register are there to stay apart.
     kept = tuple(kind for kind, part in made if isinstance(part, Core | Hop | Landing | Relay | Reset))
+    # So is what stands behind the comparisons of mergers.
+    kept += ("*.verdict*",) if any(isinstance(part, Merger) and part.inputs > 1 for _, part in made) else ()
     return "\n".join([text, *(_convert(part, kind, family) for kind, part in made)]), top, kept
 
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.device.wire import ItemKind, item_record
 
 from ..layouts import STREAM_R, STREAM_S, result_layout, struct
-from .lookahead import Lookahead
+from .lookahead import Lookahead, offered
 
 __all__ = ["Combiner"]
 
@@ -40,6 +40,7 @@ class Combiner(wiring.Component):
         for (name, port), queue in zip((("left", self.left), ("right", self.right)), queues.values(), strict=True):
             m.submodules[name] = queue
             wiring.connect(m, wiring.flipped(port), queue.i)
+            m.d.comb += [queue.comes[field].eq(value) for field, value in offered(queue.i).items()]
         left, right = queues.values()
 
         ready = Cat(queue.ready for queue in queues.values())  # something other than END

@@ -9,22 +9,32 @@ from splitjoin.device.wire import ROW_BITS, ItemKind
 
 from ..layouts import result_layout
 
-__all__ = ["Lookahead"]
+__all__ = ["OFFER", "Lookahead", "offered"]
 
 #: Results that it holds: at full rate one is on offer, the one behind it is compared, and ``i.ready`` is a register.
 _PLACES = 4
+#: What is on offer at a result stream: a pair, or a barrier, and then of which kind. Nothing: all are 0.
+OFFER = data.StructLayout({"pair": 1, "bar": 1, "part": 1, "star": 1, "end": 1})
+
+
+def offered(results) -> dict[str, Value]:
+    """The fields of `OFFER`, of a stream of results."""
+    kind, valid = results.payload.kind, results.valid
+    return {"pair": valid & (kind == ItemKind.PAIR), "bar": valid & (kind != ItemKind.PAIR),
+            "part": valid & (kind == ItemKind.SLICE), "star": valid & (kind == ItemKind.STAR),
+            "end": valid & (kind == ItemKind.END)}
 
 
 class Lookahead(wiring.Component):
     """Holds up to four results, of which the first two can be compared with those of other queues.
 
-    Ports: ``i``: results. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``,
-    ``bar``, ``part``, ``star``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star
-    between slices, another star, END, or anything but END. It leaves with ``goes``, which needs ``valid``.
-    ``clear``: no pair of another queue need wait for this one, as its first result is a ``bar``, or as there is none
-    and the queue is not ``awaited``; a setting. ``ages``: the lowest ``bits`` bits of the
-    row ids of the stored tuples of the first two, as far as they are ``here``. ``bits``: 0 to 32; with 0, ``ages`` say
-    nothing and cost nothing.
+    Ports: ``i``: results. ``comes``: what is `offered` there, which whoever offers it may know sooner than the stream
+    says it. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``, ``bar``, ``part``,
+    ``star``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star between slices, another
+    star, END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``clear``: no pair of another queue
+    need wait for this one, as its first result is a ``bar``, or as there is none and the queue is not ``awaited``; a
+    setting. ``ages``: the lowest ``bits`` bits of the row ids of the stored tuples of the first two, as far as they are
+    ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and cost nothing.
 
     Latency 1 cycle, 1 result a cycle. All but ``item``, which is read from LUT RAM, are registers: what is compared
     stands twice, as a comparison behind a read of LUT RAM would take a fifth of the clock.
@@ -36,6 +46,7 @@ class Lookahead(wiring.Component):
         self._bits = bits
         super().__init__({
             "i": In(stream.Signature(result_layout())),
+            "comes": In(OFFER),
             "goes": In(1),
             "awaited": In(1),
             "valid": Out(1),
@@ -71,7 +82,7 @@ class Lookahead(wiring.Component):
         arriving = self.i.payload
         m.d.comb += [
             self.i.ready.eq(room), self.valid.eq(has[0]), self.here.eq(has[:2]),
-            came.eq(self.i.valid & room),
+            came.eq((self.comes.pair | self.comes.bar) & room),
         ]
         for rows, value in ((probes, arriving.probe), (stored, arriving.stored), (kinds, arriving.kind)):
             write = rows.write_port()
@@ -94,30 +105,24 @@ class Lookahead(wiring.Component):
                 with m.If(self.goes | ~has[place]):
                     m.d.sync += age.eq(Mux(has[place + 1], next_, arriving.stored[:self._bits]))
 
-        empty = Signal()  # the first place, whatever arrives
-        m.d.comb += empty.eq(Mux(self.goes, ~has[1], ~has[0]))
-
         def follows(second: Value, comes: Value) -> Value:
             """What is known of the first result when that changes: what is of the second one, or of what arrives."""
             return (has[1].replicate(len(second)) & second) | ((~has[1]).replicate(len(second)) & comes)
 
-        kind = read(kinds, behind)
+        kind, comes = read(kinds, behind), self.comes
         with m.If(self.goes | ~has[0]):
             m.d.sync += self.kind.eq(follows(kind, Value.cast(arriving.kind)))
-        for flag, test in ((self.pair, lambda k: k == ItemKind.PAIR), (self.bar, lambda k: k != ItemKind.PAIR),
-                           (self.part, lambda k: k == ItemKind.SLICE), (self.star, lambda k: k == ItemKind.STAR),
-                           (self.end, lambda k: k == ItemKind.END), (self.ready, lambda k: k != ItemKind.END)):
+        for flag, test, now in (
+                (self.pair, kind == ItemKind.PAIR, comes.pair), (self.bar, kind != ItemKind.PAIR, comes.bar),
+                (self.clear, kind != ItemKind.PAIR, comes.bar | ~(comes.pair | self.awaited)),
+                (self.part, kind == ItemKind.SLICE, comes.part), (self.star, kind == ItemKind.STAR, comes.star),
+                (self.end, kind == ItemKind.END, comes.end),
+                (self.ready, kind != ItemKind.END, comes.pair | (comes.bar & ~comes.end))):
             with m.If(self.goes | ~has[0]):
-                m.d.sync += flag.eq(follows(test(kind), self.i.valid & test(arriving.kind)))
-        clear = Mux(self.goes, has[1] & (kind != ItemKind.PAIR), has[0] & self.clear)
-        m.d.sync += self.clear.eq(clear | (empty & Mux(self.i.valid, arriving.kind != ItemKind.PAIR, ~self.awaited)))
-        # There is room whenever it matters here, so that this waits for ``goes`` and ``i.valid`` only.
-        will = Signal(_PLACES)
-        come = self.i.valid.replicate(_PLACES)
-        m.d.comb += will.eq(Mux(self.goes, Cat(has[1:], 0) | (has & Cat(come[:-1], 0)),
-                                has | (Cat(1, has[:-1]) & come)))
+                m.d.sync += flag.eq(follows(test, now))
+        with m.If(self.goes ^ came):
+            m.d.sync += [has.eq(Mux(self.goes, has[1:], Cat(1, has[:-1]))), room.eq(self.goes | ~has[-2])]
         m.d.sync += [
-            has.eq(will), room.eq(~will[-1]),
             tail.eq(tail + came),
             behind.eq(behind + self.goes), third.eq(third + self.goes),
             *(head.eq(head + self.goes) for head in heads),

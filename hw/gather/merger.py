@@ -12,16 +12,19 @@ from amaranth.utils import bits_for
 from splitjoin.device.wire import ROW_BITS
 
 from ..layouts import result_layout
-from .lookahead import Lookahead
+from .lookahead import OFFER, Lookahead, offered
+from .verdict import Verdict
 
 __all__ = ["Merger", "merger_ports"]
 
 
-def merger_ports(inputs: int) -> dict[str, wiring.Member]:
+def merger_ports(inputs: int, told: bool = False) -> dict[str, wiring.Member]:
     """The ports of a `Merger`."""
     return {
         "i": In(stream.Signature(result_layout())).array(inputs),
+        **({"comes": In(OFFER).array(inputs)} if told else {}),
         "o": Out(stream.Signature(result_layout())),
+        "offer": Out(OFFER),
         "total": In(1),
     }
 
@@ -39,19 +42,20 @@ class Merger(wiring.Component):
     Which of two inputs goes first is found out a cycle ahead, for whatever may leave until then, and kept in registers.
     No path leads from ``o.ready`` to an input's ``ready``, nor through more than the choice.
 
-    Ports: ``i``: ``inputs`` result streams. ``o``. ``total``: sorted; a setting, constant while items are in flight and
-    from a cycle before on. Row ids are compared in their lowest ``bits`` bits, 2 to 32: those of results that meet
-    must differ by less than half of what these count. Latency 1 cycle, and one more where row ids must be compared and
-    the results have only just come; 1 item a cycle.
+    Ports: ``i``: ``inputs`` result streams. ``comes``, if it is ``told``: of each input what `offered` says, from the
+    ``offer`` of another merger, which knows what is on offer at its ``o`` two gates sooner than that tells. ``o``.
+    ``total``: sorted; a setting, constant while items are in flight and from a cycle before on. Row ids are compared in
+    their lowest ``bits`` bits, 2 to 32: those of results that meet must differ by less than half of what these count.
+    Latency 1 cycle, and one more where row ids must be compared and the results have only just come; 1 item a cycle.
     """
 
-    def __init__(self, inputs: int, bits: int = ROW_BITS):
+    def __init__(self, inputs: int, bits: int = ROW_BITS, *, told: bool = False):
         if not (isinstance(inputs, int) and inputs >= 1):
             raise ValueError(f"Inputs must be a positive integer, not {inputs!r}")
         if not (isinstance(bits, int) and 2 <= bits <= ROW_BITS):
             raise ValueError(f"Bits to compare must be an integer from 2 to {ROW_BITS}, not {bits!r}")
-        self._inputs, self._bits = inputs, bits
-        super().__init__(merger_ports(inputs))
+        self._inputs, self._bits, self._told = inputs, bits, told
+        super().__init__(merger_ports(inputs, told))
 
     @property
     def inputs(self) -> int:
@@ -63,6 +67,11 @@ class Merger(wiring.Component):
         """Bits of row ids that are compared."""
         return self._bits
 
+    @property
+    def told(self) -> bool:
+        """Whether it is told what comes."""
+        return self._told
+
     def elaborate(self, platform) -> Module:
         m = Module()
         n = self._inputs
@@ -70,8 +79,13 @@ class Merger(wiring.Component):
         for j, queue in enumerate(queues):
             m.submodules[f"queue{j}"] = queue
             wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
+            if self._told:
+                m.d.comb += queue.comes.eq(self.comes[j])
+            else:
+                m.d.comb += [queue.comes[name].eq(value) for name, value in offered(queue.i).items()]
         total = self.total
-        pair, bar, part, clear = (Cat(getattr(q, name) for q in queues) for name in ("pair", "bar", "part", "clear"))
+        pair, bar, part, star, end, clear = (Cat(getattr(q, name) for q in queues) for name in (
+            "pair", "bar", "part", "star", "end", "clear"))
         chosen = Signal(n)  # the input whose pair is on offer
         barrier = Signal()  # the barriers of all are
 
@@ -90,17 +104,25 @@ class Merger(wiring.Component):
                 # and that would wait for the choice.
                 before, behind = Signal(2, name=f"first{j}_{k}"), Signal(2, name=f"first{k}_{j}")
                 for a in (0, 1):
-                    older: Value = ~total & in_turn & (a == 0)
-                    younger: Value = ~total & ~in_turn & (a == 0)
-                    for b in (0, 1):
-                        meet = (total & (queues[j].goes == a) & (queues[k].goes == b)
-                                & queues[j].here[a] & queues[k].here[b])
-                        later = (queues[k].ages[b] - queues[j].ages[a])[self._bits - 1]
-                        older, younger = older | (meet & ~later), younger | (meet & later)
-                    m.d.sync += [before[a].eq(older), behind[a].eq(younger)]
+                    later = Cat((queues[k].ages[b] - queues[j].ages[a])[self._bits - 1] for b in (0, 1))
+                    asked = Cat(total & (queues[j].goes == a) & (queues[k].goes == b) for b in (0, 1))
+                    for register, older in ((before, True), (behind, False)):
+                        m.submodules[f"verdict{j}_{k}_{a}_{older:d}"] = verdict = Verdict(older=older)
+                        turned = ~total & (in_turn == older) if a == 0 else 0
+                        m.d.comb += [
+                            verdict.asked.eq(asked | turned), verdict.here.eq(queues[j].here[a]),
+                            verdict.others.eq(queues[k].here), verdict.later.eq(later), verdict.total.eq(total),
+                        ]
+                        m.d.sync += register[a].eq(verdict.o)
                 first[j, k], first[k, j] = before.any(), behind.any()
 
-        m.d.comb += [barrier.eq(bar.all()), self.o.valid.eq(barrier | chosen.any())]
+        offer = self.offer
+        m.d.comb += [
+            barrier.eq(bar.all()), self.o.valid.eq(barrier | chosen.any()),
+            # Stars and ENDs do not meet at a barrier; slices may meet either.
+            offer.pair.eq(chosen.any()), offer.bar.eq(barrier), offer.part.eq(barrier & part.any()),
+            offer.star.eq(star.all()), offer.end.eq(end.all()),
+        ]
         for j, queue in enumerate(queues):
             m.d.comb += [
                 queue.awaited.eq(total),

@@ -49,19 +49,22 @@ class GatherTree(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        def grow(sink, total, first: int, count: int, name: str) -> None:
+        def grow(sink, comes, total, first: int, count: int, name: str) -> None:
+            """The subtree that offers at ``sink``; it tells ``comes`` of that, unless that is None."""
             if count == 1:
                 wiring.connect(m, wiring.flipped(self.i[first]), sink)
                 return
             groups = split(count, self._fanin)
-            inputs = len(groups)
-            node = self._parts.add(m, name, f"merger{inputs}", merger_ports(inputs),
-                                   lambda: Merger(inputs, self._bits))
+            inputs, told = len(groups), min(groups) > 1
+            node = self._parts.add(m, name, f"merger{inputs}{'_told' if told else ''}", merger_ports(inputs, told),
+                                   lambda: Merger(inputs, self._bits, told=told))
             here = hop(m, self._parts, f"{name}_total", total)
             m.d.comb += node.total.eq(here)
             wiring.connect(m, node.o, sink)
+            if comes is not None:
+                m.d.comb += comes.eq(node.offer)
             for n, size in enumerate(groups):
-                grow(node.i[n], here, first + sum(groups[:n]), size, f"{name}_{n}")
+                grow(node.i[n], node.comes[n] if told else None, here, first + sum(groups[:n]), size, f"{name}_{n}")
 
-        grow(wiring.flipped(self.o), self.total, 0, self._leaves, "node")
+        grow(wiring.flipped(self.o), None, self.total, 0, self._leaves, "node")
         return m

@@ -1,10 +1,12 @@
 """The mapped netlist of a whole circuit, carry chains and block RAM included, gives the golden model's answer."""
 
+import json
 import random
+import re
 
 import pyarrow as pa
 from splitjoin.boards.flow.design import bare_design
-from splitjoin.boards.flow.ecp5 import cells, mapped_verilog
+from splitjoin.boards.flow.ecp5 import cells, mapped_verilog, netlist
 from splitjoin.device.circuit import Transport
 from splitjoin.device.wire import Configuration
 from splitjoin.golden import GoldenDevice
@@ -18,8 +20,8 @@ from ...conformance import assert_conforms, run
 
 class NetlistDevice(SimDevice):
     def _connect(self, config: Configuration) -> Transport:
-        netlist = mapped_verilog(bare_design(config, "ecp5"))
-        return ModelTransport(library_of(netlist, config), config, seed=self.seed, stall_in=self.stall_in,
+        verilog = mapped_verilog(bare_design(config, "ecp5"))
+        return ModelTransport(library_of(verilog, config), config, seed=self.seed, stall_in=self.stall_in,
                               stall_out=self.stall_out, patience=100_000)
 
 
@@ -35,9 +37,29 @@ def test_a_netlist_answers_as_the_golden_model():
     for order in ("total", "outer(2)", "inner(3)"):  # one circuit: a netlist takes long to compile
         query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.a) <= 20",
                            window="ROWS 14 RANGE 40", order=order, time="ts")
-        device = NetlistDevice(cores=1, capacity=16, lanes=2, probes=2, stall_in=0.2, stall_out=0.2)
-        wanted = run(GoldenDevice(), query, r, s)
+        device = NetlistDevice(cores=2, capacity=16, lanes=2, probes=2, stall_in=0.2, stall_out=0.2)
+        wanted = run(GoldenDevice(cores=2), query, r, s)
         assert len(wanted) > 300
         assert_conforms(run(device, query, r, s), wanted, order)
-    mapped = cells(bare_design(device.configuration(query), "ecp5"))["splitjoin_core"]
-    assert mapped.block_ram > 0
+    design = bare_design(device.configuration(query), "ecp5")
+    assert cells(design)["splitjoin_core"].block_ram > 0
+    gates = gates_behind_comparisons(json.loads(netlist(design).read_text())["modules"][design.top]["cells"])
+    assert len(gates) == 2 * 4, "two mergers of two inputs, with two registers of two bits for what was compared"
+    assert max(gates) <= 2
+
+
+def gates_behind_comparisons(cells):
+    """The most LUTs between a comparison's carry chain and each register of a merger that tells its outcome."""
+    drivers = {bit: cell for cell in cells.values() for port, bits in cell["connections"].items()
+               if cell["port_directions"][port] == "output" for bit in bits}
+
+    def behind(bit, passed):
+        cell = drivers.get(bit, {"type": None})
+        if cell["type"] == "CCU2C":
+            return passed
+        if cell["type"] != "LUT4":
+            return -1
+        return max(behind(b, passed + 1) for port in "ABCD" for b in cell["connections"][port])
+
+    return [behind(cell["connections"]["DI"][0], 0) for name, cell in cells.items()
+            if re.search(r"\.first\d+_\d+_TRELLIS_FF", name)]

@@ -116,3 +116,4 @@ def test_merger_wrong_bits(bits):
 def test_arguments_can_be_read_back():
     assert (Merger(3).inputs, Merger(3).bits) == (3, 32)
     assert Merger(2, 7).bits == 7
+    assert (Merger(2).told, Merger(2, told=True).told) == (False, True)
