@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from dataclasses import asdict, dataclass, replace
@@ -59,7 +60,8 @@ class Routed:
     """What placement and routing say of the whole device, the harness included.
 
     ``lut4`` = ``logic`` + ``carry`` + ``ram`` (LUT RAM and its write ports). ``mhz``: the clock of the slowest path,
-    which goes from cell ``source`` to cell ``sink``. ``seconds``: of CPU, placement and routing.
+    which goes from cell ``source`` to cell ``sink``. ``seconds``: of placing, refining and routing, by
+    the clock on the wall.
     """
 
     lut4: int
@@ -156,17 +158,21 @@ def cells(design: Design) -> dict[str, Cells]:
     return out
 
 
-def route(design: Design, *, seed: int = 1, placer: str = "heap", refined_for: float | None = None) -> Routed:
+def route(design: Design, *, seed: int = 1, placer: str = "heap", wide: bool = True,
+          refined_for: float | None = None) -> Routed:
     """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` when it does not fit or route.
 
     ``placer``: one of `PLACERS`. Wires are shorter by a seventh with ``static``, which decides whether large comparator
     arrays can be routed; only its refinement looks at timing, so that the clock of anything else is lower with it.
-    ``refined_for``: a clock in MHz that the placement is refined for before it is routed (`refine.flow`); such a
-    netlist has LUTs of four inputs only, so that each can be moved by itself.
+    ``wide``: as `netlist` has it. ``refined_for``: a clock in MHz that the placement is refined for before it is
+    routed (`refine.flow`); without ``wide`` each LUT can be moved by itself.
     """
     if placer not in PLACERS:
         raise ValueError(f"Placer must be one of {', '.join(PLACERS)}, not {placer!r}")
-    source, options = _routing(design, placer, wide=refined_for is None)
+    # Checked here, as it is needed only after minutes of placing.
+    if refined_for is not None and not (isinstance(refined_for, int | float) and 0 < refined_for < math.inf):
+        raise ValueError(f"A clock to refine for must be a positive number of MHz, or None, not {refined_for!r}")
+    source, options = _routing(design, placer, wide=wide)
 
     def make(folder: Path) -> None:
         start = time.monotonic()

@@ -17,10 +17,10 @@ from .timing import Timing
 __all__ = ["Refinement"]
 
 #: Rounds, and what falls from the first to the last: ``tau`` of the cost, in ns; temperature; radius, in tiles.
-_ROUNDS = 100
+_ROUNDS = 300
 _TAU, _TEMPERATURE, _RADIUS = (.5, .12), .02, (16, 2)
 #: Tries a round, for each LUT and flip-flop that can be moved; and for each that many of chains, memories and tiles.
-_TRIES = 20
+_TRIES = 10
 _EACH_CHAIN, _EACH_TILE = 100, 200
 #: What a column or row crossed costs, beside 1 for an arc that has just the time it needs.
 _WIRELENGTH = .004

@@ -31,6 +31,12 @@ REPORT = {
 }
 
 
+@pytest.mark.parametrize("mhz", [0, -1.0, float("inf"), float("nan"), "170"])
+def test_a_clock_to_refine_for_that_is_none(mhz):
+    with pytest.raises(ValueError, match=r"^A clock to refine for must be a positive number of MHz, or None, not "):
+        route(part_design(Ram(8, 8), "ecp5"), refined_for=mhz)
+
+
 def test_reports_are_read():
     found = parse(LOG, REPORT, 12.5)
     assert (found.lut4, found.logic, found.carry, found.ram) == (2744, 924, 1028, 792)
