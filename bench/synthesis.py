@@ -28,7 +28,9 @@ INDEXED = {"hash": (0,), "bucket": (0, 1)}
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole circuit that is routed: what it is built for, the placer, and the clock that this is refined for."""
+    """A whole circuit that is routed: what it is built for, the placer, whether LUTs may be wide, and the clock that
+    its placement is refined for.
+    """
 
     cores: int
     lanes: int
@@ -36,17 +38,17 @@ class Whole:
     placer: str
     tables: bool = False
     capacity: int = CAPACITY
+    wide: bool = True
     refined_for: float | None = None
     seed: int = 1
 
 
-#: The clock that the placement of sixteen regions is refined for, in MHz, 5.5 ns: some routed wires are slower than
-#: foreseen.
-REFINED_FOR = 1e3 / 5.5
+#: The clocks that placements are refined for, in MHz, 5.225 and 6.6 ns: some routed wires are slower than foreseen.
+REFINED_FOR, TABLES_REFINED_FOR = 1e3 / 5.225, 1e3 / 6.6
 #: With tables a batch of 16 probes takes 80 cycles to collect, and regions of 2,048 tuples 256 to read, in as many
 #: memories as those of 512.
-WHOLE = (Whole(8, 1, 4, "heap", refined_for=REFINED_FOR, seed=2),
-         Whole(2, 8, 16, "static", tables=True, capacity=2048))
+WHOLE = (Whole(8, 1, 4, "heap", wide=False, refined_for=REFINED_FOR, seed=2),
+         Whole(2, 8, 16, "static", tables=True, capacity=2048, refined_for=TABLES_REFINED_FOR))
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
@@ -143,14 +145,14 @@ def whole(out: Recorder, circuit: Whole) -> None:
     if circuit.refined_for:
         how += f", placement refined for {circuit.refined_for:.1f} MHz; {ecp5.clock_source()}"
     routed = ecp5.route(whole_design(config, "ecp5"), placer=circuit.placer, seed=circuit.seed,
-                        refined_for=circuit.refined_for)
+                        wide=circuit.wide, refined_for=circuit.refined_for)
     out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{how}: DFFs, with harness")
     out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{how}: DP16KD")
     out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{how}: clock, whole circuit")
     out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
-    out.add("route_seconds", routed.seconds, "s", what, "wall clock of placement and routing")
+    out.add("route_seconds", routed.seconds, "s", what, "wall clock of placement, refining and routing")
 
 
 def main() -> None:
