@@ -159,19 +159,23 @@ def cells(design: Design) -> dict[str, Cells]:
 
 
 def route(design: Design, *, seed: int = 1, placer: str = "heap", wide: bool = True,
-          refined_for: float | None = None) -> Routed:
+          refined_for: float | None = None, settled_for: float | None = None) -> Routed:
     """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` when it does not fit or route.
 
     ``placer``: one of `PLACERS`. Wires are shorter by a seventh with ``static``, which decides whether large comparator
     arrays can be routed; only its refinement looks at timing, so that the clock of anything else is lower with it.
     ``wide``: as `netlist` has it. ``refined_for``: a clock in MHz that the placement is refined for before it is
-    routed (`refine.flow`); without ``wide`` each LUT can be moved by itself.
+    routed (`refine.flow`); without ``wide`` each LUT can be moved by itself. ``settled_for``: a clock in MHz that a
+    refined placement is settled for, with wires on late paths routed by themselves first.
     """
     if placer not in PLACERS:
         raise ValueError(f"Placer must be one of {', '.join(PLACERS)}, not {placer!r}")
     # Checked here, as it is needed only after minutes of placing.
-    if refined_for is not None and not (isinstance(refined_for, int | float) and 0 < refined_for < math.inf):
-        raise ValueError(f"A clock to refine for must be a positive number of MHz, or None, not {refined_for!r}")
+    for what, mhz in (("refine", refined_for), ("settle", settled_for)):
+        if mhz is not None and not (isinstance(mhz, int | float) and 0 < mhz < math.inf):
+            raise ValueError(f"A clock to {what} for must be a positive number of MHz, or None, not {mhz!r}")
+    if settled_for is not None and refined_for is None:
+        raise ValueError("Only a refined placement can be settled: give a clock to refine for as well")
     source, options = _routing(design, placer, wide=wide)
 
     def make(folder: Path) -> None:
@@ -182,14 +186,14 @@ def route(design: Design, *, seed: int = 1, placer: str = "heap", wide: bool = T
                               folder)
             found = parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start)
         else:
-            outcome = route_refined(source, options, refined_for, seed, folder)
+            outcome = route_refined(source, options, refined_for, settled_for, seed, folder)
             found = replace(parse(outcome.log, outcome.report, time.monotonic() - start), mhz=outcome.mhz)
         for large in (*folder.glob("*.json"), *folder.glob("*.sdf")):
             if large.name != "report.json":
                 large.unlink()
         (folder / "routed.json").write_text(json.dumps(asdict(found)))
 
-    how = () if refined_for is None else (f"refined for {refined_for}", *_source_of(refine))
+    how = () if refined_for is None else (f"refined for {refined_for}, {settled_for}", *_source_of(refine))
     folder = cached("ecp5-routed", (source, *options, str(seed), NEXTPNR.version, *how), make)
     return Routed(**json.loads((folder / "routed.json").read_text()))
 
@@ -200,9 +204,9 @@ def clock_source() -> str:
             else "clock from its wires' delays (SDF)")
 
 
-def refined(design: Design, mhz: float, folder: Path, *, seed: int = 1) -> Outcome:
-    """What `route` does with ``refined_for``, in ``folder``: all that nextpnr says of it is left there."""
-    return route_refined(*_routing(design, "heap", wide=False), mhz, seed, folder)
+def refined(design: Design, mhz: float, folder: Path, *, settled: float | None = None, seed: int = 1) -> Outcome:
+    """What `route` does for a clock of ``mhz``, in ``folder``: all that nextpnr says of it is left there."""
+    return route_refined(*_routing(design, "heap", wide=False), mhz, settled, seed, folder)
 
 
 def _routing(design: Design, placer: str, *, wide: bool) -> tuple[str, list[str]]:

@@ -34,11 +34,11 @@ class Packed:
     is half of a carry cell, is LUT RAM; what a tile's and what a slice's flip-flops share, as numbers; and ``partner``,
     the flip-flop of a LUT or the LUT of a flip-flop that a wire inside the slice joins, or -1.
 
-    Of each net: the cell that drives it and from where; ``launch``, when a register does, or -1; and from ``net_first``
-    its arcs. ``order``: nets, each behind those that it depends on. Of each arc: its net, the cell that it reaches and
-    where, whether it is inside a slice, and ``setup``, if it ends at a register, or -1. ``fed_first``, ``fed_by``,
-    ``fed_in``: the arcs that a net depends on, and what their way through its cell takes. ``arcs_first``, ``arcs``: the
-    arcs of each cell that are not inside its slice.
+    Of each net: its name; the cell that drives it and from where; ``launch``, when a register does, or -1; and from
+    ``net_first`` its arcs. ``order``: nets, each behind those that it depends on. Of each arc: its net, the cell that
+    it reaches and where, whether it is inside a slice, and ``setup``, if it ends at a register, or -1. ``fed_first``,
+    ``fed_by``, ``fed_in``: the arcs that a net depends on, and what their way through its cell takes. ``arcs_first``,
+    ``arcs``: the arcs of each cell that are not inside its slice.
     """
 
     names: list[str]
@@ -54,6 +54,7 @@ class Packed:
     tile_key: Ints
     slice_key: Ints
     partner: Ints
+    nets: list[str]
     source: Ints
     source_port: list[str]
     launch: Floats
@@ -109,6 +110,7 @@ def packed(module: Mapping[str, Any]) -> Packed:
             shared = [nets.get("CE"), *(said.get(*which) for which in _SLICE)]
             slice_key[i] = slice_keys.setdefault(tuple(shared), len(slice_keys))
     bits = [bit for bit in drivers if sinks[bit] and not any(port in _CLOCKS for _, port in sinks[bit])]
+    named = {net["bits"][0]: name for name, net in module["netnames"].items()}
     source = np.array([drivers[bit][0] for bit in bits], np.int32)
     source_port = [drivers[bit][1] for bit in bits]
     net = np.repeat(np.arange(len(bits), dtype=np.int32), [len(sinks[bit]) for bit in bits])
@@ -143,9 +145,10 @@ def packed(module: Mapping[str, Any]) -> Packed:
     for arc in np.flatnonzero(~inside & (source[net] != sink)):
         around[source[net[arc]]].append(int(arc))
     return Packed(
-        names, types, kind, x, y, lane, movable, reads_m, carry, lut_ram, tile_key, slice_key, partner, source,
-        source_port, launch, _starts([len(sinks[bit]) for bit in bits]), _order(fed, net), net, sink, sink_port, inside,
-        setup, _starts([len(arcs) for arcs in fed]), np.array([arc for arcs in fed for arc, _ in arcs], np.int32),
+        names, types, kind, x, y, lane, movable, reads_m, carry, lut_ram, tile_key, slice_key, partner,
+        [named[bit] for bit in bits], source, source_port, launch, _starts([len(sinks[bit]) for bit in bits]),
+        _order(fed, net), net, sink, sink_port, inside, setup, _starts([len(arcs) for arcs in fed]),
+        np.array([arc for arcs in fed for arc, _ in arcs], np.int32),
         np.array([taken for arcs in fed for _, taken in arcs]), _starts([len(arcs) for arcs in around]),
         np.array([arc for arcs in around for arc in arcs], np.int32))
 

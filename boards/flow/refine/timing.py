@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from . import delays
+from .compiled import compiled
 from .packed import Bools, Floats, Packed
 from .sites import Ints
 
@@ -13,9 +13,11 @@ __all__ = ["Timing", "slowest"]
 
 #: Earlier or later than anything.
 _NEVER = 1e3
+#: Columns and rows that no wire crosses.
+_NOWHERE = 1000
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _arrivals(order: Ints, launch: Floats, fed_first: Ints, fed_by: Ints, fed_in: Floats, net: Ints, wire: Floats,
               arrival: Floats) -> None:
     for of in order:
@@ -29,7 +31,7 @@ def _arrivals(order: Ints, launch: Floats, fed_first: Ints, fed_by: Ints, fed_in
         arrival[of] = latest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _slacks(order: Ints, launch: Floats, fed_first: Ints, fed_by: Ints, fed_in: Floats, net: Ints, net_first: Ints,
             setup: Floats, wire: Floats, arrival: Floats, period: float, slack: Floats) -> None:
     # At first, when an arc has to arrive.
@@ -61,6 +63,9 @@ class Timing:
         self._within = np.array([delays.DEDICATED.get((cells.source_port[of], port), 0.)
                                  for of, port in zip(cells.net, cells.sink_port, strict=True)])
         self.wire, self.slack = np.zeros(len(cells.net)), np.zeros(len(cells.net))
+        #: Delays that were routed, and the columns and rows between the two cells then.
+        self.held = np.zeros(len(cells.net))
+        self.held_x, self.held_y = (np.full(len(cells.net), _NOWHERE, np.int32) for _ in range(2))
         self._arrival = np.zeros(len(cells.source))
         self._ends = cells.setup >= 0
 
@@ -68,14 +73,26 @@ class Timing:
         """Set ``wire`` and ``slack`` by where cells are, or by the delays of wires given; the clock in MHz."""
         c = self._cells
         if wire is None:
-            at = c.source[c.net]
-            wire = np.where(c.inside, self._within,
-                            self.table[abs(c.x[at] - c.x[c.sink]), abs(c.y[at] - c.y[c.sink])] + self.added)
+            columns, rows = self._crossed()
+            told = self.table[abs(columns), abs(rows)] + self.added
+            told = np.where((columns == self.held_x) & (rows == self.held_y), self.held, told)
+            wire = np.where(c.inside, self._within, told)
         self.wire[:] = wire
         _arrivals(c.order, c.launch, c.fed_first, c.fed_by, c.fed_in, c.net, self.wire, self._arrival)
         _slacks(c.order, c.launch, c.fed_first, c.fed_by, c.fed_in, c.net, c.net_first, c.setup, self.wire,
                 self._arrival, self.period, self.slack)
         return float(1e3 / (self.period - self.slack[self._ends].min()))
+
+    def learn(self, which: Bools, wire: Floats) -> None:
+        """Hold the delays of some arcs, as long as their two cells stay where they are, or move together."""
+        columns, rows = self._crossed()
+        self.held[which], self.held_x[which], self.held_y[which] = wire[which], columns[which], rows[which]
+
+    def _crossed(self) -> tuple[Ints, Ints]:
+        """Columns and rows from the source of each arc to its sink."""
+        c = self._cells
+        of = c.source[c.net]
+        return c.x[c.sink] - c.x[of], c.y[c.sink] - c.y[of]
 
     def late(self) -> tuple[int, float]:
         """How many ends are late, and by how many ns together."""

@@ -7,17 +7,18 @@ from collections import defaultdict
 import pytest
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.refine.flow import routed_wires
 from splitjoin.boards.flow.refine.packed import COMB, FF, packed
 from splitjoin.boards.flow.refine.refine import Refinement
+from splitjoin.boards.flow.refine.routes import routed_wires
 from splitjoin.boards.flow.refine.sites import fabric, site, site_name
 from splitjoin.boards.flow.refine.timing import Timing, slowest
 from splitjoin.boards.flow.tools import NEXTPNR
 from splitjoin.hw.gather.merger import Merger
 from splitjoin.hw.link.counter import Counter
 
-OPTIONS = ["--85k", "--package", "CABGA756", "--speed", "6", "--lpf-allow-unconstrained", "--timing-allow-fail",
-           "--freq", "300", "--seed", "1", "--router", "router1"]
+ROUTING = ["--85k", "--package", "CABGA756", "--speed", "6", "--lpf-allow-unconstrained", "--timing-allow-fail",
+           "--freq", "300", "--router", "router1"]
+OPTIONS = [*ROUTING, "--seed", "1"]
 
 
 def merger():
