@@ -35,6 +35,13 @@ REPORT = {
 def test_a_clock_to_refine_for_that_is_none(mhz):
     with pytest.raises(ValueError, match=r"^A clock to refine for must be a positive number of MHz, or None, not "):
         route(part_design(Ram(8, 8), "ecp5"), refined_for=mhz)
+    with pytest.raises(ValueError, match=r"^A clock to settle for must be a positive number of MHz, or None, not "):
+        route(part_design(Ram(8, 8), "ecp5"), refined_for=200, settled_for=mhz)
+
+
+def test_only_what_is_refined_is_settled():
+    with pytest.raises(ValueError, match="^Only a refined placement can be settled: give a clock to refine for as well"):
+        route(part_design(Ram(8, 8), "ecp5"), settled_for=170)
 
 
 def test_reports_are_read():
