@@ -47,10 +47,10 @@ def settle(refinement: Refinement, router: Router, rounds: int = _ROUNDS) -> Set
         timing.analyse()
         _, late = timing.late()
         if late < least:
-            least, state, were_close, best = late, refinement.state(), close, found
+            least, state, learnt, best = late, refinement.state(), timing.learnt, found
+        # What a try that failed took is not what the wires take that are left as they were.
+        timing.learnt = learnt
         refinement.restore(state)
-        timing.learn(were_close, best.wires)
-        timing.analyse()
         if not late or n == rounds - 1:
             break
         refinement.mend(ahead=_AHEAD, seed=n)

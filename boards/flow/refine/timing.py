@@ -88,6 +88,15 @@ class Timing:
         columns, rows = self._crossed()
         self.held[which], self.held_x[which], self.held_y[which] = wire[which], columns[which], rows[which]
 
+    @property
+    def learnt(self) -> tuple[Floats, Ints, Ints]:
+        """All that it was told to hold, to be set again."""
+        return self.held.copy(), self.held_x.copy(), self.held_y.copy()
+
+    @learnt.setter
+    def learnt(self, then: tuple[Floats, Ints, Ints]) -> None:
+        self.held[:], self.held_x[:], self.held_y[:] = then
+
     def _crossed(self) -> tuple[Ints, Ints]:
         """Columns and rows from the source of each arc to its sink."""
         c = self._cells
