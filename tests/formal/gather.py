@@ -357,7 +357,8 @@ _MERGER_FAULTS = (
 )
 
 _SORTED_FAULTS = (
-    Fault("a group leaves in the order of stored tuples", Verdict, "~self.later if", "self.later if"),
+    Fault("a group leaves in the order of stored tuples", Verdict, "~self.later if self._older else self.later",
+          "self.later if self._older else ~self.later"),
     Fault("no input brings anything older", Merger, "queue.awaited.eq(total)", "queue.awaited.eq(0)"),
     Fault("what leaves is the oldest", Verdict, "~self.later if", "self.later if"),
 )
