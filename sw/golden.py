@@ -1,9 +1,8 @@
 """The golden model: tuple at a time, the condition evaluated as it stands, windows as plain queues.
 
 It is the reference for every other engine, so it is written to be read, not to be fast; what conditions mean is in
-`splitjoin.lang.evaluate`. `semantics` in comments is
-docs/semantics.md, the normative page on answers: windows (section 2), three-valued logic and floats (3), orders and
-stars (4).
+`splitjoin.lang.evaluate`. `semantics` in comments is docs/semantics.md, the normative page on answers: windows
+(section 2), three-valued logic and floats (3), orders and stars (4).
 """
 
 from __future__ import annotations
