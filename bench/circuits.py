@@ -20,10 +20,10 @@ from against import draw, tables
 from band import ON, streams
 from record import Recorder, options_of
 from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.device.configure import configure
+from splitjoin.circuit.configure import configure
 from splitjoin.hw.network.tree import levels
 from splitjoin.hw.verilog import to_verilog
-from splitjoin.lang.plan import make_plan
+from splitjoin.plan.make import make_plan
 from splitjoin.sim.build import library
 from splitjoin.sim.device import SimDevice
 

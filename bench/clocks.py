@@ -9,7 +9,7 @@ import pyarrow as pa
 from record import Recorder, arguments
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
-from splitjoin.device.configure import configure, plan_for
+from splitjoin.circuit.configure import configure, plan_for
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

@@ -10,9 +10,9 @@ from typing import Any
 from record import Recorder, arguments
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import core_design, whole_design
+from splitjoin.circuit.wire import Configuration
 from splitjoin.cost import circuit
 from splitjoin.cost.circuit import core
-from splitjoin.device.wire import Configuration
 
 #: (lanes, probes) of the cores.
 CORES = ((1, 4), (1, 8), (4, 4), (4, 8))

@@ -8,12 +8,12 @@ from typing import Any
 from record import Recorder
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
+from splitjoin.circuit.configure import configure
+from splitjoin.circuit.wire import Configuration
 from splitjoin.cost import datapath
-from splitjoin.device.configure import configure
-from splitjoin.device.wire import Configuration
 from splitjoin.hw.hls.matcher import Matcher
-from splitjoin.lang.plan import Plan
 from splitjoin.lang.query import Query
+from splitjoin.plan.make import Plan
 
 #: Lanes and probes of the datapaths.
 LANES, PROBES = 1, 4

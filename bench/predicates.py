@@ -22,11 +22,11 @@ import pyarrow as pa
 import splitjoin
 from datapath import HOW, LANES, PROBES, bands, figures
 from record import RESULTS, Recorder
+from splitjoin.circuit.configure import plan_for
 from splitjoin.device.api import PAIR, Items
-from splitjoin.device.configure import plan_for
-from splitjoin.lang.plan import Plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.plan.make import Plan
 
 BENCH = Path(__file__).parent
 PAGE = BENCH.parent / "docs" / "predicates.md"
@@ -136,7 +136,7 @@ def _device(name: str) -> splitjoin.device.api.Device:
 
 def _duckdb(case: Case) -> list[tuple[int, int]]:
     sys.path.insert(0, str(BENCH.parent))
-    from tests.oracle import oracle
+    from tests.support.oracle import oracle
 
     with duckdb.connect(config={"threads": 1}) as db:
         found = oracle(db, case.r, case.s, on=case.oracle, window_r=(WINDOW, None), window_s=(WINDOW, None))

@@ -14,15 +14,15 @@ from typing import Any
 
 from circuits import CORES, measured_latency
 from record import Recorder, arguments
-from splitjoin.device.registers import REGION_COUNTERS
-from splitjoin.device.wire import Configuration, ItemKind, Op
+from splitjoin.circuit.registers import REGION_COUNTERS
+from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.hw.core.core import Core
 from splitjoin.hw.gather.tree import GatherTree
 from splitjoin.hw.layouts import result_layout, settings_layout
 from splitjoin.hw.network.tree import DistributionTree, levels
-from splitjoin.sim.bench.models import Operation, Window, packed_operation, packed_window
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.testbench import Testbench
+from splitjoin.sim.testbench.models import Operation, Window, packed_operation, packed_window
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.testbench import Testbench
 
 #: Children of a distributor and inputs of a merger.
 FAN = 2

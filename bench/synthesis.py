@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from record import Recorder
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import Design, core_design, part_design, whole_design
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.hls.matcher import Matcher
 
 #: Stored tuples of a region.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
-from splitjoin.device.wire import ROW_BITS, Configuration, Record
+from splitjoin.circuit.wire import ROW_BITS, Configuration, Record
 
 __all__ = ["STREAM_R", "STREAM_S", "input_layout", "order_bits", "other", "result_layout", "settings_layout", "struct",
            "window_layout"]

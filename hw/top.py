@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registers import REGION_COUNTERS
-from splitjoin.device.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
+from splitjoin.circuit.registers import REGION_COUNTERS
+from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
 
 from .core.core import Core, core_ports
 from .gather.combiner import Combiner

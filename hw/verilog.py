@@ -11,8 +11,8 @@ from amaranth.back import verilog
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
-from splitjoin.device.registers import MAGIC, REGISTERS
-from splitjoin.device.wire import Configuration, ItemKind, Op, OrderMode, item_record
+from splitjoin.circuit.registers import MAGIC, REGISTERS
+from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode, item_record
 
 from .parts import Instances
 from .top import SplitJoin, top_ports

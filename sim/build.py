@@ -16,8 +16,8 @@ from pathlib import Path
 
 from splitjoin import hw
 from splitjoin.cache import cache_folder, locked
-from splitjoin.device import registers, wire
-from splitjoin.device.wire import Configuration, item_record
+from splitjoin.circuit import registers, wire
+from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
 from splitjoin.hw.verilog import TOP, to_verilog

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from splitjoin.device.circuit import CircuitDevice, DeviceStalled, Transport
-from splitjoin.device.encode import Words
-from splitjoin.device.wire import Configuration, item_record
+from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
+from splitjoin.circuit.encode import Words
+from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.errors import DeviceError
 from splitjoin.hw.top import padded
 from tqdm import tqdm

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from splitjoin.device.encode import Words
-from splitjoin.device.wire import ItemKind, Op
+from splitjoin.circuit.encode import Words
+from splitjoin.circuit.wire import ItemKind, Op
 
 __all__ = ["LatencyLog"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 
 __all__ = ["patience_for"]
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from amaranth.hdl import Fragment
 from amaranth.sim import Simulator
-from splitjoin.device.circuit import CircuitDevice, DeviceStalled, Transport
-from splitjoin.device.encode import Words
-from splitjoin.device.wire import WORD_BITS, Configuration, ItemKind
+from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
+from splitjoin.circuit.encode import Words
+from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
 from splitjoin.hw.top import SplitJoin
 
 from .latency import LatencyLog

@@ -22,9 +22,9 @@ from .errors import (
 )
 from .gate import ScaleGate
 from .join import JoinResult, execute, join
-from .lang.choices import coalesce, greatest, least, where
-from .lang.decorator import predicate
 from .lang.field import field, measured, parquet_schema
+from .lang.python.choices import coalesce, greatest, least, where
+from .lang.python.decorator import predicate
 from .lang.query import Query
 from .lang.schema import Schema
 from .statement import Select, sql

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .circuit.configure import configure, plan_for, settings
+from .circuit.core_kind import CoreKind, choose_core
+from .circuit.wire import Configuration
 from .cost.cells import check_family
 from .cost.text import cost_lines
-from .device.configure import configure, plan_for, settings
-from .device.core_kind import CoreKind, choose_core
-from .device.wire import Configuration
 from .errors import SplitJoinError
 from .lang.ir import text
-from .lang.leading import is_equality, leading_tests, tests_nothing
-from .lang.passes.pipeline import program, stages
-from .lang.plan import Plan, Sums, make_plan
-from .lang.plan_text import plan_lines
 from .lang.query import Query
 from .lang.schema import Side
+from .plan.leading import is_equality, leading_tests, tests_nothing
+from .plan.make import Plan, Sums, make_plan
+from .plan.passes.pipeline import program, stages
+from .plan.text import plan_lines
 
 __all__ = ["explain"]
 

@@ -1,7 +1,7 @@
 """The golden model: tuple at a time, the condition evaluated as it stands, windows as plain queues.
 
 It is the reference for every other engine, so it is written to be read, not to be fast; what conditions mean is in
-`splitjoin.lang.evaluate`. `semantics` in comments is docs/semantics.md, the normative page on answers: windows
+`splitjoin.lang.eval.scalar`. `semantics` in comments is docs/semantics.md, the normative page on answers: windows
 (section 2), three-valued logic and floats (3), orders and stars (4).
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from .arrival import Arrivals, R
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, check_masked
 from .errors import DeviceError, InputError
-from .lang.evaluate import Row, Value, compile_condition
+from .lang.eval.scalar import Row, Value, compile_condition
 from .lang.query import Query
 from .lang.schema import Side
 from .lang.traversal import columns

@@ -7,8 +7,8 @@ import pytest
 from splitjoin.device.api import ITEM, PAIR, STAR, Items
 from splitjoin.golden import GoldenDevice
 
-from tests.conformance import assert_conforms, run
-from tests.scenarios import SCENARIOS
+from tests.support.conformance import assert_conforms, run
+from tests.support.scenarios import SCENARIOS
 
 SCENARIO = next(s for s in SCENARIOS if s.name == "band-rows-17")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin import Schema, SplitJoinError
-from splitjoin.lang.evaluate import evaluate
+from splitjoin.lang.eval.scalar import evaluate
 from splitjoin.lang.order import parse_order
-from splitjoin.lang.sql import parse_sql
+from splitjoin.lang.sql.parser import parse_sql
 from splitjoin.lang.windows import parse_windows
 
 PAGE = (Path(__file__).parents[1] / "docs" / "language.md").read_text(encoding="utf-8")

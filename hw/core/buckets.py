@@ -8,7 +8,7 @@ from operator import xor
 
 from amaranth.hdl import Cat, Const, Value
 from amaranth.lib import data
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 
 from ..layouts import struct
 

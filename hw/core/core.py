@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
-from splitjoin.device.wire import ROW_BITS, Configuration
+from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
+from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, settings_layout, window_layout
 from ..network.distributor import Distributor

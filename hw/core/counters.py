@@ -5,14 +5,14 @@ from __future__ import annotations
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
+from splitjoin.circuit.wire import Configuration
 
 __all__ = ["RegionCounters"]
 
 
 class RegionCounters(wiring.Component):
-    """Implements `splitjoin.device.registers.REGION_COUNTERS`.
+    """Implements `splitjoin.circuit.registers.REGION_COUNTERS`.
 
     Ports: one per counter: what to add in this cycle, or, of a high-water mark, the level. ``select``: the number of a
     counter. ``value``: what it held two cycles ago.

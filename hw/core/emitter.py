@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import ROW_BITS, Configuration, ItemKind
+from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 
 from ..layouts import result_layout, window_layout
 from ..network.buffer import Buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 
 from ..tech.ram import Ram
 from .buckets import address, cells_layout

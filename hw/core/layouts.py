@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
-from splitjoin.device.wire import ROW_BITS, Configuration
+from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..layouts import other, struct
 

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import Configuration, Span
+from splitjoin.circuit.wire import Configuration, Span
 
 from ..hls.matcher import Matcher
 from ..layouts import struct

@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registers import COUNTER_BITS, REGION_COUNTERS
-from splitjoin.device.wire import ROW_BITS, Configuration
+from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
+from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, result_layout, struct, window_layout
 from .buckets import stored_cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import ROW_BITS, Configuration
+from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..hls.lookup import GROUP, WRITING
 from ..hls.matcher import Matcher

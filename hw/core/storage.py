@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import ROW_BITS, Configuration, Op
+from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 
 from ..layouts import STREAM_R, STREAM_S, input_layout, other, struct, window_layout
 from ..tech.ram import Ram

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import Configuration, Op
+from splitjoin.circuit.wire import Configuration, Op
 
 from ..layouts import input_layout
 from ..network.tree import levels, split

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import Configuration, Op
+from splitjoin.circuit.wire import Configuration, Op
 
 from ..layouts import input_layout
 from ..network.buffer import Buffer

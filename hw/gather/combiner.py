@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import ItemKind, item_record
+from splitjoin.circuit.wire import ItemKind, item_record
 
 from ..layouts import STREAM_R, STREAM_S, result_layout, struct
 from .lookahead import Lookahead, offered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import ROW_BITS, ItemKind
+from splitjoin.circuit.wire import ROW_BITS, ItemKind
 
 from ..layouts import result_layout
 

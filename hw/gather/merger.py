@@ -9,7 +9,7 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
-from splitjoin.device.wire import ROW_BITS
+from splitjoin.circuit.wire import ROW_BITS
 
 from ..layouts import result_layout
 from .lookahead import OFFER, Lookahead, offered

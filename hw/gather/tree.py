@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import ROW_BITS
+from splitjoin.circuit.wire import ROW_BITS
 
 from ..layouts import result_layout
 from ..network.hop import hop

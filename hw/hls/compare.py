@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
-from splitjoin.lang.stages import parts
+from splitjoin.circuit.schedule import parts
 
 from ..tech.order import order_of
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import Configuration
-from splitjoin.lang.stages import SUM_STAGES
+from splitjoin.circuit.schedule import SUM_STAGES
+from splitjoin.circuit.wire import Configuration
 
 from ..layouts import other, struct
 from ..tech.target import family
@@ -58,7 +58,7 @@ class Matcher(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from keys to match: the codes, the tests, the Boolean tree (`splitjoin.lang.stages`)."""
+        """Cycles from keys to match: the codes, the tests, the Boolean tree (`splitjoin.circuit.schedule`)."""
         return self._config.stages
 
     def elaborate(self, platform) -> Module:

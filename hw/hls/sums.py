@@ -6,8 +6,8 @@ from functools import reduce
 from operator import and_, or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from splitjoin.device.wire import Axis, Sum
-from splitjoin.lang.stages import FACTOR
+from splitjoin.circuit.schedule import FACTOR
+from splitjoin.circuit.wire import Axis, Sum
 
 __all__ = ["sum_test"]
 

@@ -6,7 +6,7 @@ from functools import reduce
 from operator import and_, or_
 
 from amaranth.hdl import Module, Value
-from splitjoin.lang.stages import Gate
+from splitjoin.circuit.schedule import Gate
 
 from .delays import Delays
 

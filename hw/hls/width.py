@@ -17,7 +17,7 @@ class WidthTest:
     """Whether keys are at most ``above`` greater than a probe's low end, modulo the range of its ``bits``.
 
     The low end has a bit more than the key: so no difference comes round, and an empty interval is one that begins
-    behind every key (`splitjoin.device.wire.Configuration.bounds`). Of width 0 it is an equality, and nothing is
+    behind every key (`splitjoin.circuit.wire.Configuration.bounds`). Of width 0 it is an equality, and nothing is
     subtracted.
     """
 

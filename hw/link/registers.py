@@ -8,8 +8,8 @@ from operator import or_
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registers import MAGIC, REGISTERS
-from splitjoin.device.wire import Configuration, OrderMode
+from splitjoin.circuit.registers import MAGIC, REGISTERS
+from splitjoin.circuit.wire import Configuration, OrderMode
 
 from ..layouts import settings_layout
 
@@ -29,7 +29,7 @@ def bus_ports() -> dict[str, wiring.Member]:
 
 
 class RegisterBlock(wiring.Component):
-    """Implements `splitjoin.device.registers.REGISTERS`.
+    """Implements `splitjoin.circuit.registers.REGISTERS`.
 
     Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes: settings follow four cycles behind it; ``r_data``
     holds the word that ``addr`` named three cycles ago. Reading the low word of a 64-bit register keeps its high word

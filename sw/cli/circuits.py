@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..device.configure import configure, plan_for, settings
+from ..circuit.configure import configure, plan_for, settings
 from ..errors import InputError, ToolError
 from ..explain import explain
 from ..lang.query import Query

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..circuit.wire import CORE_KINDS, check_parameters
 from ..device.registry import DEVICES
-from ..device.wire import CORE_KINDS, check_parameters
 from ..errors import WindowError
 
 __all__ = ["circuit_arguments", "circuit_options", "pair", "query_options", "run_options", "schema_options",

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..circuit.registers import REGION_COUNTERS
 from ..device.api import PAIR, Device
-from ..device.registers import REGION_COUNTERS
 from ..device.registry import device
 from ..errors import DeviceError, SchemaError
 from ..files import check_output, read_table, write_table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
-from ..device.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
-from ..device.wire import ROW_BITS, Configuration, item_record
+from ..circuit.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
+from ..circuit.wire import ROW_BITS, Configuration, item_record
 from .cells import Cells, Family, check_family
 from .datapath import Datapath, datapath
 from .elements import adder, counter, equal, fifo, gate, mux

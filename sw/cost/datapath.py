@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..device.wire import Configuration, Sum
-from ..lang.stages import SUM_STAGES, Gate, Registers, Schedule, parts
+from ..circuit.schedule import SUM_STAGES, Gate, Registers, Schedule, parts
+from ..circuit.wire import Configuration, Sum
 from .cells import Cells, Family, check_family, combine, comparator, key_code
 from .sums import sum_pair
 from .table import TableCost, table_cost, writer

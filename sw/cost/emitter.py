@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..device.wire import ROW_BITS, Configuration
+from ..circuit.wire import ROW_BITS, Configuration
 from .cells import Cells, Family
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
 from .widths import PASSES, Widths

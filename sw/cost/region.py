@@ -6,7 +6,7 @@ control of a part, depends on no parameter; it is one number a part, as Yosys ma
 
 from __future__ import annotations
 
-from ..device.wire import ROW_BITS, Configuration
+from ..circuit.wire import ROW_BITS, Configuration
 from .cells import Cells, Family
 from .datapath import datapath
 from .elements import adder, control, counter, equal, gate, memory, mux

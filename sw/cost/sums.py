@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..device.sums import Axis, Sum
-from ..lang.stages import FACTOR
-from ..lang.sums import axis_value_bits
+from ..circuit.schedule import FACTOR
+from ..circuit.sum_relations import axis_value_bits
+from ..circuit.sums import Axis, Sum
 from .cells import Cells, Family
 from .elements import adder, gate
 

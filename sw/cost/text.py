@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..device.wire import Configuration
+from ..circuit.wire import Configuration
 from .cells import Cells, Family, lut_name
 from .circuit import Circuit, circuit
 from .datapath import Datapath

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device.wire import ROW_BITS, Configuration
+from ..circuit.wire import ROW_BITS, Configuration
 
 __all__ = ["PASSES", "STORES", "Widths"]
 

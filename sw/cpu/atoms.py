@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..lang.denominator import denominator
+from ..lang.eval.vector import Vector, evaluate
 from ..lang.ir import Expr
 from ..lang.nulls import may_be_null
 from ..lang.traversal import sides
 from ..lang.types import Bool, Date, Float, Int, is_text
-from ..lang.vector import Vector, evaluate
 
 __all__ = ["Atom", "AtomLanes", "Spread", "atoms"]
 

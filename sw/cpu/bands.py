@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from ..lang.bounds import FloatBand, coefficients
 from ..lang.ir import Arith, Cast, Expr, Lit, Neg
-from ..lang.keys import FloatKey
 from ..lang.types import Float
+from ..plan.keys import FloatKey
+from ..plan.relations import FloatBand, coefficients
 
 __all__ = ["band_source"]
 

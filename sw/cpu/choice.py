@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..lang.leading import is_equality, leading_tests
-from ..lang.plan import Plan
+from ..plan.leading import is_equality, leading_tests
+from ..plan.make import Plan
 from .codes import Lanes
 
 __all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]

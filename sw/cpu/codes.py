@@ -1,6 +1,6 @@
 """What tuples are stored with and what they probe with, as lanes for vector code: compiled, a few nanoseconds a tuple.
 
-The same codes as `splitjoin.lang.codes` computes with NumPy, which is called for what is not compiled here.
+The same codes as `splitjoin.plan.encoding` computes with NumPy, which is called for what is not compiled here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..lang.bounds import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
+from ..lang.eval.vector import Vector, evaluate, magnitude
 from ..lang.ir import MIRRORED
-from ..lang.keys import ExactKey, FloatKey, Key, TextKey, Texts, guard_holds
-from ..lang.linear import ExactRelation
-from ..lang.plan import Plan
-from ..lang.vector import Vector, evaluate, magnitude
+from ..plan.keys import ExactKey, FloatKey, Key, TextKey, Texts, guard_holds
+from ..plan.linear import ExactRelation
+from ..plan.make import Plan
+from ..plan.relations import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
 from .bands import band_source
 from .encoding import exact_band, exact_bounds, exact_keys, float_keys32, float_keys64, ordered_bounds
 from .jit import load

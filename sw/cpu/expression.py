@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..lang.eval.vector import Vector, column, evaluate_columns
 from ..lang.ir import Expr
 from ..lang.traversal import columns
-from ..lang.vector import Vector, column, evaluate_columns
 from .atoms import AtomLanes
 from .exact_source import NotCompiled
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel

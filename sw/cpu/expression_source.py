@@ -1,4 +1,4 @@
-"""Source of a predicate on one pair, in numba's Python: the same values as `splitjoin.lang.vector` computes.
+"""Source of a predicate on one pair, in numba's Python: the same values as `splitjoin.lang.eval.vector` computes.
 
 Three-valued logic becomes two-valued: *is it true* of AND and OR needs only *is it true* of their operands, of NOT *is
 it false*. Numbers carry their validity beside them, where something can be NULL at all. Whole numbers are computed in
@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from ..lang.eval.vector import constant
 from ..lang.ir import Abs, And, Arith, BitCount, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
 from ..lang.traversal import sides
 from ..lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_per
-from ..lang.vector import constant
 from .atoms import Atom, Spread
 from .exact_source import ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both
 

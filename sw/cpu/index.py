@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DeviceError
-from ..lang.leading import is_equality
-from ..lang.plan import Plan
+from ..plan.leading import is_equality
+from ..plan.make import Plan
 from .cells import lay_out, own_places
 from .choice import Choice, Selectivity, levels_for
 from .jit import compiled, load

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from ..errors import UnsupportedError
 from ..lang.ir import Expr
-from ..lang.leading import leading_tests, tests_nothing
-from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
+from ..plan.leading import leading_tests, tests_nothing
+from ..plan.make import Plan, make_plan
 from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes

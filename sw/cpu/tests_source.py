@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang.plan import Plan
+from ..plan.make import Plan
 
 __all__ = ["is_conjunction", "test_source", "used_slots"]
 

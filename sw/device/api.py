@@ -65,7 +65,7 @@ class Session(ABC):
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
         """What each region of each core counted so far: name → (cores, 2), for the region that stores R, and S.
 
-        None where the device does not count so. `splitjoin.device.registers.REGION_COUNTERS` tells what each means.
+        None where the device does not count so. `splitjoin.circuit.registers.REGION_COUNTERS` tells what each means.
         """
         return None
 

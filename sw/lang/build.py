@@ -22,6 +22,7 @@ from typing import Literal, cast
 from ..errors import PredicateError
 from .conversions import same_unit, to_float, to_unit
 from .denominator import denominator
+from .eval.vector import constant
 from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or
 from .literals import check_size, duration, literal, time_literal, whole
 from .schema import Schema
@@ -45,7 +46,6 @@ from .types import (
     Type,
     is_exact,
 )
-from .vector import constant
 
 __all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "divide", "duration", "is_null",
            "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal"]

@@ -12,10 +12,10 @@ from typing import Literal
 
 from ..errors import PredicateError
 from .build import and_, compare, condition, is_null, not_, one_type, or_
+from .eval.vector import constant
 from .ir import Arith, ArithOp, BitCount, Case, Expr, Extreme, Lit, StartsWith
 from .literals import whole
 from .types import BOOL, EXACT, Binary, Exact, Int, String, Timestamp, Type
-from .vector import constant
 
 __all__ = ["bit_count", "bits", "case", "coalesce", "complement", "distinct", "extreme", "in_", "nullif", "shift",
            "starts_with"]

@@ -8,13 +8,13 @@ from typing import Any, Union, cast
 
 from ..errors import PredicateError, SchemaError
 from . import build
-from .decorator import TypedPredicate
 from .depth import check_depth
 from .ir import Expr
 from .order import Order, parse_order
+from .python.decorator import TypedPredicate
+from .python.trace import trace
 from .schema import Schema
-from .sql import parse_sql
-from .trace import trace
+from .sql.parser import parse_sql
 from .types import Date, Int, Timestamp, TimeUnit, Type, finer
 from .windows import Extent, WindowSpec, parse_windows
 

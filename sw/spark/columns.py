@@ -21,7 +21,7 @@ from ..lang.depth import MAX_DEPTH, too_deep
 from ..lang.ir import ArithOp, CmpOp, Expr, Lit
 from ..lang.names import find_column
 from ..lang.schema import Schema, Side
-from ..lang.sql import parse_sql
+from ..lang.sql.parser import parse_sql
 from ..lang.types import Timestamp
 
 __all__ = ["condition"]

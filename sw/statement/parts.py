@@ -12,8 +12,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import StatementError
 from ..lang.depth import too_deep
-from ..lang.sql import Sql
-from ..lang.sql_errors import unreadable, untokenizable
+from ..lang.sql.errors import unreadable, untokenizable
+from ..lang.sql.parser import Sql
 from .refused import Places, check_clauses, check_join, check_table, lone_table
 
 __all__ = ["Item", "Statement", "TableName", "parse"]

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
 
+from ..lang.eval.vector import constant
 from ..lang.ir import And, Expr, Lit, Not, Or
-from ..lang.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
-from ..lang.leading import is_equality, leading_tests, tests_nothing
-from ..lang.plan import Plan, Test, make_plan
 from ..lang.schema import Side
 from ..lang.traversal import columns, sides
 from ..lang.types import BOOL
-from ..lang.vector import constant
+from ..plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
+from ..plan.leading import is_equality, leading_tests, tests_nothing
+from ..plan.make import Plan, Test, make_plan
 
 __all__ = ["Clause", "Placement", "Stage", "Term", "joined", "place"]
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 from sqlglot import exp
 
+from ..lang.eval.vector import column, evaluate_columns
 from ..lang.ir import Col, Expr
 from ..lang.schema import Schema
 from ..lang.traversal import columns
-from ..lang.vector import column, evaluate_columns
 from ..output import OutputColumn, output_schema
 from .parts import Item, Statement
 from .reader import Tables, TreeReader, read_value

@@ -13,7 +13,7 @@ from ..lang import build
 from ..lang.depth import check_depth, too_deep
 from ..lang.ir import Expr
 from ..lang.schema import Column, Schema, suggest
-from ..lang.sql import Reader
+from ..lang.sql.parser import Reader
 from .parts import Item, Statement, TableName
 
 __all__ = ["TreeReader", "read_condition", "read_value"]

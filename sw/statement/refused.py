@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import StatementError
-from ..lang.places import marked
+from ..lang.locations import marked
 
 __all__ = ["Places", "check_clauses", "check_join", "check_table", "lone_table"]
 

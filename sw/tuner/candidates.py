@@ -7,12 +7,12 @@ from collections.abc import Collection
 from functools import lru_cache
 from statistics import NormalDist
 
-from ..device.wire import Configuration
+from ..circuit.wire import Configuration
 
 __all__ = ["candidates", "most"]
 
 #: How many times as wide as intervals cells are made where there would be more cells than buckets
-#: (`splitjoin.device.cells`).
+#: (`splitjoin.circuit.bucket_cells`).
 _WIDEST = 4.0
 #: From this mean on a Poisson law is a normal one.
 _LARGE = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device.wire import Configuration
+from ..circuit.wire import Configuration
 
 __all__ = ["ROUTED", "Clock", "Routed", "clock"]
 

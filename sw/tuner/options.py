@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from ..device.wire import CORE_KINDS
+from ..circuit.wire import CORE_KINDS
 from ..errors import DeviceError
 from .boards import BOARDS
 

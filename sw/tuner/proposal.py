@@ -69,7 +69,7 @@ class Proposal:
 
     @property
     def options(self) -> dict[str, int | str]:
-        """What `splitjoin.device.circuit.CircuitDevice` and the command line take for this design."""
+        """What `splitjoin.circuit.driver.CircuitDevice` and the command line take for this design."""
         config = self.design.config
         return {"core": config.core, "cores": config.cores, "capacity": config.capacity, "lanes": config.lanes,
                 "probes": config.probes, "fanout": config.fanout, "fanin": config.fanin,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
+from ..circuit.wire import Configuration
 from ..cost import Circuit, circuit
-from ..device.wire import Configuration
 from .boards import Device
 from .clock import Clock, clock
 from .speed import Load, cycles_a_tuple, input_cycles, latency_cycles

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ..device.wire import Configuration
+from ..circuit.wire import Configuration
 from .candidates import candidates, most
 
 __all__ = ["CONSTANT", "Load", "cycles_a_tuple", "input_cycles", "latency_cycles"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..device.configure import configure, plan_for, settings
-from ..device.wire import CORE_KINDS, Configuration, check_parameters
+from ..circuit.configure import configure, plan_for, settings
+from ..circuit.wire import CORE_KINDS, Configuration, check_parameters
 from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError
-from ..lang.plan import Plan, make_plan
 from ..lang.query import Query
 from ..lang.schema import Side
 from ..lang.types import UNIT_NS
+from ..plan.make import Plan, make_plan
 from .boards import board as find_board
 from .proposal import Proposal
 from .search import Wishes, search, window_that_fits

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.wire import ROW_BITS, Configuration, Op
+from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 from splitjoin.hw.core.layouts import batch_layout, position_bits, ring_rows
 from splitjoin.hw.core.scanner import Scanner
 from splitjoin.hw.core.storage import Storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
-from splitjoin.device.wire import Configuration, Op
+from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.gate.gate import ScaleGate
 from splitjoin.hw.gate.inlet import Inlet
 from splitjoin.hw.gate.merger import ReadyMerger

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
-from splitjoin.device.wire import ItemKind
+from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.combiner import Combiner
 from splitjoin.hw.gather.lookahead import Lookahead, offered
 from splitjoin.hw.gather.merger import Merger

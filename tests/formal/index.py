@@ -9,7 +9,7 @@ from unittest.mock import patch
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.index import Index
 from splitjoin.hw.core.layouts import position_bits, ring_rows
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Mux, Signal, Value, signed
 from amaranth.lib import data
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.layouts import batch_layout
 from splitjoin.hw.core.prober import Prober
 from splitjoin.hw.core.scanner import Scanner

@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Mux, Signal, Value, signed
-from splitjoin.device.wire import Configuration, ItemKind
+from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.hw.core.emitter import Emitter
 from splitjoin.hw.core.layouts import PASSES
 from splitjoin.hw.core.stack import StackEmitter

@@ -3,14 +3,14 @@ import random
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import ItemKind, Record, item_record
+from splitjoin.circuit.wire import ItemKind, Record, item_record
 from splitjoin.hw.top import SplitJoin, padded
-from splitjoin.sim.bench.bodies import combined
-from splitjoin.sim.bench.driver import answer, case, check_counters, overflowing, top_configuration
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import MATRIX, Stalls
+from splitjoin.sim.testbench.bodies import combined
+from splitjoin.sim.testbench.driver import answer, case, check_counters, overflowing, top_configuration
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import MATRIX, Stalls
 
-from .stimuli import cells
+from ..support.stimuli import cells
 
 
 @given(st.data(), st.integers(1, 5), st.integers(2, 3), st.integers(2, 3),

@@ -4,8 +4,8 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from splitjoin.device.registers import MAGIC, REGISTERS
-from splitjoin.device.wire import Configuration, item_record
+from splitjoin.circuit.registers import MAGIC, REGISTERS
+from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.hw.top import padded
 from splitjoin.hw.verilog import TOP, sidecar, to_verilog
 from splitjoin.sim.tools import find_verilator

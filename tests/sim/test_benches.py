@@ -1,8 +1,8 @@
 """The cocotb benches, each on its design."""
 
 import pytest
-from splitjoin.sim.bench.designs import DESIGNS, TOPS
-from splitjoin.sim.bench.runner import run_bench
+from splitjoin.sim.testbench.designs import DESIGNS, TOPS
+from splitjoin.sim.testbench.runner import run_bench
 
 #: Design → how many tests its bench has at least; the matrix of stalls is part of each.
 BENCHES = {"gate": 60, "tree": 108, "merger": 80, "region": 240, "combiner": 24,

@@ -5,16 +5,16 @@ import random
 import pyarrow as pa
 import pytest
 from splitjoin import UnsupportedError
+from splitjoin.circuit.schedule import Registers
 from splitjoin.cli import main
 from splitjoin.explain import explain
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.stages import Registers
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms, run
+from ..support.conformance import assert_conforms, run
 
 SQUARES = "(r.x - s.a) * (r.x - s.a) + (r.y - s.b) * (r.y - s.b)"
 BOXES = " OR ".join(f"(abs(r.x - s.a) <= {n} AND r.y >= s.b - {n} AND r.n <> s.m)" for n in (1, 3, 4))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from splitjoin.device.circuit import CircuitDevice
+from splitjoin.circuit.driver import CircuitDevice
 from splitjoin.golden import GoldenDevice
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms, run
-from ..scenarios import SCENARIOS, Scenario
+from ..support.conformance import assert_conforms, run
+from ..support.scenarios import SCENARIOS, Scenario
 
 ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
 STALLS = {"stall_in": 0.3, "stall_out": 0.3}

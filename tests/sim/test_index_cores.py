@@ -12,8 +12,8 @@ from splitjoin.golden import GoldenDevice
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms
-from ..scenarios import SCENARIOS, Scenario
+from ..support.conformance import assert_conforms
+from ..support.scenarios import SCENARIOS, Scenario
 from .test_conformance import ORDERS, STALLS, conforms
 from .test_mask import masked_run
 from .test_random import check, joins

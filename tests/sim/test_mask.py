@@ -15,8 +15,8 @@ from splitjoin.golden import GoldenDevice
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms, run, slices
-from ..scenarios import SCENARIOS, Scenario
+from ..support.conformance import assert_conforms, run, slices
+from ..support.scenarios import SCENARIOS, Scenario
 
 CORES = 3
 BAND = next(s for s in SCENARIOS if s.name == "band-rows-17")

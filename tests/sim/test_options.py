@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from splitjoin import DeviceError, Query, Schema, UnsupportedError
-from splitjoin.device.circuit import CircuitSession, Transport
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.driver import CircuitSession, Transport
+from splitjoin.circuit.wire import Configuration
 from splitjoin.sim import PysimDevice, SimDevice
 
 DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])

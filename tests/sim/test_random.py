@@ -13,11 +13,11 @@ from splitjoin.device.registry import device
 from splitjoin.errors import WindowOverflow
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.bench.models import NO_LIMIT, Window, first_without_room
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
+from splitjoin.sim.testbench.models import NO_LIMIT, Window, first_without_room
 
-from ..conformance import assert_conforms, run
+from ..support.conformance import assert_conforms, run
 
 #: A sample of the matrix: cores, capacity, fan-out, fan-in, lanes, probes; whether there are event times. Rings of 2
 #: are full nearly always.

@@ -11,8 +11,8 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.sim.pysim import PysimDevice
 
-from tests.conformance import assert_conforms, run
-from tests.strategies import Scenario, scenario
+from tests.support.conformance import assert_conforms, run
+from tests.support.strategies import Scenario, scenario
 
 
 @settings(max_examples=8)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from splitjoin import DeviceError, execute
+from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.cli import DONE, FAILURE, main
 from splitjoin.device.api import PAIR
-from splitjoin.device.registers import REGION_COUNTERS
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..scenarios import SCENARIOS
+from ..support.scenarios import SCENARIOS
 
 LESS = next(s for s in SCENARIOS if s.name == "less-than")
 CORES = 3

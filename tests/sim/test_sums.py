@@ -5,14 +5,14 @@ import re
 
 import pyarrow as pa
 import pytest
-from splitjoin.device.configure import plan_for
+from splitjoin.circuit.configure import plan_for
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms, run
+from ..support.conformance import assert_conforms, run
 
 SQUARES = "(r.x - s.a) * (r.x - s.a) + (r.y - s.b) * (r.y - s.b)"
 #: Conditions that have to be decided in the circuit.

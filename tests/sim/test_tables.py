@@ -6,7 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from splitjoin.device.circuit import CircuitDevice
+from splitjoin.circuit.driver import CircuitDevice
 from splitjoin.errors import SplitJoinError
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
@@ -14,8 +14,8 @@ from splitjoin.lang.schema import Schema
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms, run
-from ..scenarios import SCENARIOS, Scenario
+from ..support.conformance import assert_conforms, run
+from ..support.scenarios import SCENARIOS, Scenario
 from .test_widths import CONDITIONS, SCHEMAS, table
 
 #: Conditions with a test that is looked up: of a few numbers, of so many that a part is subtracted, beside others.

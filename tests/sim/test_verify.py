@@ -4,13 +4,13 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin.golden import GoldenDevice
-from splitjoin.lang.plan import make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.plan.make import make_plan
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms, run
+from ..support.conformance import assert_conforms, run
 
 ON = "abs(r.x - s.a) <= 3 AND r.y - s.b <= r.x"
 R = pa.table({"x": [n * 7 % 11 for n in range(60)], "y": [float(n % 5) for n in range(60)]})

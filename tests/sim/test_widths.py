@@ -4,14 +4,14 @@ import random
 
 import pyarrow as pa
 import pytest
-from splitjoin.device.configure import plan_for
+from splitjoin.circuit.configure import plan_for
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
-from ..conformance import assert_conforms, run
+from ..support.conformance import assert_conforms, run
 
 SCHEMAS = {"r": pa.schema([pa.field("x", pa.int16(), False), pa.field("n", pa.int8()), pa.field("z", pa.float32()),
                            pa.field("t", pa.string())]),

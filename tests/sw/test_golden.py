@@ -10,12 +10,12 @@ from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.device.api import PAIR, STAR
 from splitjoin.device.registry import device
 from splitjoin.golden import GoldenDevice
-from splitjoin.lang.evaluate import evaluate
+from splitjoin.lang.eval.scalar import evaluate
 from splitjoin.lang.ir import Cast, Expr
-from splitjoin.lang.sql import parse_sql
+from splitjoin.lang.sql.parser import parse_sql
 from splitjoin.lang.types import BOOL, FLOAT32, STRING, Exact
 
-from tests.conformance import run
+from tests.support.conformance import run
 
 # The letters of a result: R's or S's probe, a star of either.
 Item = tuple[str, int, int]

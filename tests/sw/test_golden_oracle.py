@@ -14,10 +14,10 @@ from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
-from tests import scenarios
-from tests.conformance import assert_conforms, groups, run
-from tests.oracle import NS_PER_TICK, oracle
-from tests.strategies import COLUMN_TYPES, Scenario, scenario
+from tests.support import scenarios
+from tests.support.conformance import assert_conforms, groups, run
+from tests.support.oracle import NS_PER_TICK, oracle
+from tests.support.strategies import COLUMN_TYPES, Scenario, scenario
 
 #: Where DuckDB's own typing of the text differs from ours: exact integers, float32 as documented.
 IN_DUCKDB = {

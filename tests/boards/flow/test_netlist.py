@@ -7,15 +7,15 @@ import re
 import pyarrow as pa
 from splitjoin.boards.flow.design import bare_design
 from splitjoin.boards.flow.ecp5 import cells, mapped_verilog, netlist
-from splitjoin.device.circuit import Transport
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.driver import Transport
+from splitjoin.circuit.wire import Configuration
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.sim.build import library_of
 from splitjoin.sim.device import ModelTransport, SimDevice
 
-from ...conformance import assert_conforms, run
+from ...support.conformance import assert_conforms, run
 
 
 class NetlistDevice(SimDevice):

@@ -1,13 +1,13 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration, Op
+from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.core.core import Core
 from splitjoin.hw.layouts import settings_layout
-from splitjoin.sim.bench.models import Operation, RegionModel, Window, item_of, packed_operation, packed_window
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.models import Operation, RegionModel, Window, item_of, packed_operation, packed_window
+from splitjoin.sim.testbench.on_amaranth import simulate
 
-from ..stimuli import cells, configurations, operations, windows
+from ...support.stimuli import cells, configurations, operations, windows
 
 SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, probes=2)
 

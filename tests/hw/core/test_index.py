@@ -5,15 +5,15 @@ from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration, ItemKind, Op
+from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.hw.core.buckets import POLYNOMIALS
 from splitjoin.hw.core.region import Region
-from splitjoin.sim.bench.bodies import region
-from splitjoin.sim.bench.models import Operation, Window, bucket_of, item_of, packed_operation, packed_window
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import Stalls
+from splitjoin.sim.testbench.bodies import region
+from splitjoin.sim.testbench.models import Operation, Window, bucket_of, item_of, packed_operation, packed_window
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import Stalls
 
-from ..stimuli import cells, indexed, operations, windows
+from ...support.stimuli import cells, indexed, operations, windows
 
 
 @given(st.data(), indexed(), st.sampled_from("rs"), cells())

@@ -3,14 +3,14 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration, ItemKind, Op
+from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.hw.core.region import Region
-from splitjoin.sim.bench.bodies import region
-from splitjoin.sim.bench.models import NO_LIMIT, Operation, Window, item_of, packed_operation, packed_window
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import Stalls, scripted
+from splitjoin.sim.testbench.bodies import region
+from splitjoin.sim.testbench.models import NO_LIMIT, Operation, Window, item_of, packed_operation, packed_window
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import Stalls, scripted
 
-from ..stimuli import cells, configurations, operations, windows, with_tables
+from ...support.stimuli import cells, configurations, operations, windows, with_tables
 
 DEPTH = 256
 LARGE = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=DEPTH, time_bits=16)

@@ -2,12 +2,12 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration
+from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.layouts import batch_layout, found_layout, position_bits, task_layout
 from splitjoin.hw.core.scanner import Scanner
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.on_amaranth import simulate
 
-from ..stimuli import pauses
+from ...support.stimuli import pauses
 
 CAPACITY = 32
 #: The ring has room for those tuples and 16 more, and is a power of two.

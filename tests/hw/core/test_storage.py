@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration, Op
+from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.core.layouts import STORES, ring_rows, task_layout
 from splitjoin.hw.core.storage import Storage
-from splitjoin.sim.bench.models import Operation, RegionModel, Window, packed_operation, packed_window
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
+from splitjoin.sim.testbench.on_amaranth import simulate
 
-from ..stimuli import cells, configurations, operations, windows
+from ...support.stimuli import cells, configurations, operations, windows
 
 #: One core of four slots, with and without event times; stream R is stored.
 PLAIN = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=4)

@@ -5,15 +5,15 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from splitjoin.device.wire import Configuration, Op
+from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.gate import ScaleGate as SoftwareGate
 from splitjoin.hw.gate.gate import ScaleGate
-from splitjoin.sim.bench.gating import gate, record_of
-from splitjoin.sim.bench.models import Operation
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import MATRIX
+from splitjoin.sim.testbench.gating import gate, record_of
+from splitjoin.sim.testbench.models import Operation
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import MATRIX
 
-from ...scenarios import SCENARIOS, arrivals_of
+from ...support.scenarios import SCENARIOS, arrivals_of
 
 #: Times of 64 bits: sources may be as far apart as they like.
 CONFIG = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, time_bits=64)

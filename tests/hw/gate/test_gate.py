@@ -4,16 +4,16 @@ import random
 import pytest
 from amaranth.back import rtlil
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Configuration, Op
+from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.gate.gate import ScaleGate
 from splitjoin.hw.gate.merger import ReadyMerger
 from splitjoin.hw.parts import Instances
-from splitjoin.sim.bench.gating import GATE, GateModel, gate, merged, random_sources, record_of
-from splitjoin.sim.bench.models import Operation, packed_operation
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import Stalls, random_pauses
+from splitjoin.sim.testbench.gating import GATE, GateModel, gate, merged, random_sources, record_of
+from splitjoin.sim.testbench.models import Operation, packed_operation
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import Stalls, random_pauses
 
-from ..stimuli import cells
+from ...support.stimuli import cells
 
 FLOWING = Stalls(False, False)
 

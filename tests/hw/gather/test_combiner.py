@@ -3,13 +3,13 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import ItemKind
+from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.combiner import Combiner
-from splitjoin.sim.bench.bodies import combine, combined
-from splitjoin.sim.bench.models import Item, packed_item
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.bodies import combine, combined
+from splitjoin.sim.testbench.models import Item, packed_item
+from splitjoin.sim.testbench.on_amaranth import simulate
 
-from ..stimuli import cells
+from ...support.stimuli import cells
 
 
 @given(st.integers(0, 10**6), st.booleans(), st.integers(0, 12), cells())

@@ -3,12 +3,12 @@ import pytest
 from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import ItemKind
+from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.lookahead import Lookahead, offered
-from splitjoin.sim.bench.models import Item, packed_item
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.models import Item, packed_item
+from splitjoin.sim.testbench.on_amaranth import simulate
 
-from ..stimuli import pauses
+from ...support.stimuli import pauses
 
 ITEMS = st.lists(st.builds(Item, st.sampled_from(list(ItemKind)), st.integers(0, 9), st.integers(0, 2**32 - 1)),
                  max_size=25)

@@ -1,14 +1,14 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import ItemKind
+from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.merger import Merger
-from splitjoin.sim.bench.bodies import STANDING, merge
-from splitjoin.sim.bench.models import Item, item_of, packed_item
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import Stalls
+from splitjoin.sim.testbench.bodies import STANDING, merge
+from splitjoin.sim.testbench.models import Item, item_of, packed_item
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import Stalls
 
-from ..stimuli import cells, merger_inputs
+from ...support.stimuli import cells, merger_inputs
 
 FLOWING = Stalls(False, False)
 

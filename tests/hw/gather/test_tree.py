@@ -1,15 +1,15 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import ItemKind
+from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.tree import GatherTree
-from splitjoin.sim.bench import models
-from splitjoin.sim.bench.bodies import STANDING, merge
-from splitjoin.sim.bench.models import Item
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import Stalls
+from splitjoin.sim.testbench import models
+from splitjoin.sim.testbench.bodies import STANDING, merge
+from splitjoin.sim.testbench.models import Item
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import Stalls
 
-from ..stimuli import cells, merger_inputs
+from ...support.stimuli import cells, merger_inputs
 
 
 @given(st.data(), st.integers(1, 9), st.integers(2, 4), st.booleans(), cells())

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 from splitjoin.hw.gather.verdict import Verdict
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.on_amaranth import simulate
 
 
 @pytest.mark.parametrize("older", [False, True])

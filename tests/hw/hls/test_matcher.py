@@ -1,12 +1,12 @@
 from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.wire import Axis, Configuration, Sum
+from splitjoin.circuit.schedule import Registers
+from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.hw.hls.lookup import GROUP, WRITING
 from splitjoin.hw.hls.matcher import Matcher
-from splitjoin.lang.stages import Registers
-from splitjoin.sim.bench.models import holds, pack
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.models import holds, pack
+from splitjoin.sim.testbench.on_amaranth import simulate
 
 
 @st.composite

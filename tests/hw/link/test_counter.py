@@ -4,7 +4,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.hw.link.counter import Counter
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.on_amaranth import simulate
 
 
 @pytest.mark.parametrize("bits", [1, 5, 32])

@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.registers import MAGIC, REGISTERS, register
-from splitjoin.device.wire import Configuration, OrderMode
+from splitjoin.circuit.registers import MAGIC, REGISTERS, register
+from splitjoin.circuit.wire import Configuration, OrderMode
 from splitjoin.hw.layouts import settings_layout
 from splitjoin.hw.link.registers import RegisterBlock
-from splitjoin.sim.bench.driver import Registers
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.driver import Registers
+from splitjoin.sim.testbench.on_amaranth import simulate
 
 CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, time_bits=40)
 WRITABLE = [reg.name for reg in REGISTERS if reg.access == "rw"]

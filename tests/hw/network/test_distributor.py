@@ -2,10 +2,10 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.hw.network.distributor import Distributor
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import flowing, scripted
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import flowing, scripted
 
-from ..stimuli import pauses
+from ...support.stimuli import pauses
 
 
 @given(st.lists(st.integers(0, 255), max_size=16), pauses(), st.lists(pauses(), min_size=1, max_size=4))

@@ -5,9 +5,9 @@ import pytest
 from splitjoin.hw.network.landing import Landing, landing_places
 from splitjoin.hw.network.relay import Relay
 from splitjoin.hw.network.tree import DistributionTree
-from splitjoin.sim.bench.bodies import distribute
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import Stalls
+from splitjoin.sim.testbench.bodies import distribute
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import Stalls
 
 
 @pytest.mark.parametrize(("hops", "places"), [(0, 16), (4, 16), (5, 32), (9, 32), (10, 64)])

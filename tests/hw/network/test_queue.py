@@ -2,10 +2,10 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.hw.network.queue import Queue
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import scripted
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import scripted
 
-from ..stimuli import pauses
+from ...support.stimuli import pauses
 
 
 @given(st.integers(2, 9), st.lists(st.integers(0, 255), max_size=30), pauses(), pauses())

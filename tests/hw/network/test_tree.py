@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.hw.network import tree
 from splitjoin.hw.network.tree import DistributionTree
-from splitjoin.sim.bench import models
-from splitjoin.sim.bench.bodies import distribute
-from splitjoin.sim.bench.on_amaranth import simulate
-from splitjoin.sim.bench.pauses import Stalls
+from splitjoin.sim.testbench import models
+from splitjoin.sim.testbench.bodies import distribute
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import Stalls
 
-from ..stimuli import cells
+from ...support.stimuli import cells
 
 
 @given(st.integers(1, 9), st.integers(2, 4), st.lists(st.integers(0, 255), max_size=20), cells())

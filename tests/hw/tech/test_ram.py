@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.boards.flow.ecp5 import CELLS
 from splitjoin.hw.tech.ram import Ram
 from splitjoin.hw.tech.target import Target
-from splitjoin.sim.bench.on_amaranth import simulate
+from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.tools import find_verilator
 
 

@@ -9,15 +9,15 @@ import pytest
 from splitjoin import UnsupportedError
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import part_design, whole_design
+from splitjoin.circuit.schedule import Registers
+from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.cli import main
 from splitjoin.cost import FAMILIES, Cells, circuit, datapath
 from splitjoin.cost.cells import combine
 from splitjoin.cost.region import region
-from splitjoin.device.wire import Axis, Configuration, Sum
 from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
-from splitjoin.lang.stages import Registers
 
 RESULTS = Path(__file__).parents[3] / "bench" / "results"
 BANDS = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1), probes=4)

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import part_design
+from splitjoin.circuit.schedule import Registers
+from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
 from splitjoin.cost import Cells, datapath
 from splitjoin.cost.region import region
 from splitjoin.cost.table import table_cost
-from splitjoin.device.wire import Configuration
 from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.hls.table import TableTest
-from splitjoin.lang.stages import Registers
 
 #: Tests of every kind: an equality, one and two digits of a low part, a low part that is subtracted, two bounds.
 EVERY = Configuration(keys_r=(24,) * 5, keys_s=(24,) * 5, tests=tuple((n, n) for n in range(5)), lanes=2, probes=4,

@@ -15,9 +15,9 @@ from splitjoin.cpu.choice import Selectivity, choose, levels_for
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.errors import DeviceError, UnsupportedError
 from splitjoin.explain import explain
-from splitjoin.lang.plan import Plan, make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.plan.make import Plan, make_plan
 
 BANDS = "abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3"
 

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.cpu.codes import LaneCoder
-from splitjoin.lang.codes import Coder
-from splitjoin.lang.keys import Texts
-from splitjoin.lang.plan import make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.plan.encoding import Coder
+from splitjoin.plan.keys import Texts
+from splitjoin.plan.make import make_plan
 
-from ...strategies import tables
+from ...support.strategies import tables
 
 TYPES = {"i": pa.int8(), "x": pa.int32(), "big": pa.int64(), "f": pa.float32(), "d": pa.float64(), "ok": pa.bool_(),
          "day": pa.date32(), "ms": pa.timestamp("ms"), "us": pa.timestamp("us"), "t": pa.string()}

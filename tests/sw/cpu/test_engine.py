@@ -14,14 +14,14 @@ from splitjoin.cpu.engine import CpuDevice
 from splitjoin.cpu.search import ExpressionSearch
 from splitjoin.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.golden import GoldenDevice
-from splitjoin.lang.leading import leading_tests
-from splitjoin.lang.plan import make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.plan.leading import leading_tests
+from splitjoin.plan.make import make_plan
 
-from tests.conformance import assert_conforms, run, slices
-from tests.scenarios import SCENARIOS, Scenario, arrivals_of
-from tests.strategies import Scenario as RandomScenario, scenario
+from tests.support.conformance import assert_conforms, run, slices
+from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of
+from tests.support.strategies import Scenario as RandomScenario, scenario
 
 #: Every way in which the engine can run a query.
 WAYS = {"auto": CpuDevice(threads=1), "index": CpuDevice(engine="index", threads=1),

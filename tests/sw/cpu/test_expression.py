@@ -20,14 +20,14 @@ from splitjoin.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_
 from splitjoin.cpu.verified import cut
 from splitjoin.cpu.worker import Batch
 from splitjoin.golden import GoldenDevice, GoldenSession
-from splitjoin.lang.evaluate import compile_condition
+from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.traversal import walk
 from splitjoin.lang.types import Float, is_text
 
-from tests.conformance import run, slices
-from tests.strategies import Scenario, scenario
+from tests.support.conformance import run, slices
+from tests.support.strategies import Scenario, scenario
 
 INF, NAN = float("inf"), float("nan")
 ROWS = 40

@@ -15,8 +15,8 @@ from splitjoin.cpu.index import IndexWorker
 from splitjoin.cpu.search import PlanSearch
 from splitjoin.errors import DeviceError
 from splitjoin.golden import GoldenDevice
-from splitjoin.lang.keys import Texts
 from splitjoin.lang.query import Query
+from splitjoin.plan.keys import Texts
 
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 

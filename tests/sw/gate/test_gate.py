@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from splitjoin import InputError, SchemaError, WindowError
 from splitjoin.gate import ScaleGate
 
-from .model import Model
+from ...support.gate_model import Model
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string())])
 

@@ -16,8 +16,8 @@ from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query, predicate
 from splitjoin.lang.schema import Schema
 
-from ...conformance import run
-from ..device.test_encode import check
+from ...support.conformance import run
+from ..circuit.test_encode import check
 
 SCHEMA = {
     "r": pa.schema([("x", pa.int32()), ("i8", pa.int8()), ("u", pa.uint64()), ("f", pa.float32()), ("z", pa.float64()),

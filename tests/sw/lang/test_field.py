@@ -10,12 +10,12 @@ import splitjoin
 from hypothesis import given, settings, strategies as st
 from splitjoin import InputError, SchemaError
 from splitjoin.lang.field import range_of
-from splitjoin.lang.plan import make_plan
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.plan.make import make_plan
 
-from tests.strategies import Scenario, scenario
-from tests.sw.device.test_encode import check
+from tests.support.strategies import Scenario, scenario
+from tests.sw.circuit.test_encode import check
 
 DAY = dt.datetime(2013, 1, 1)
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from splitjoin.spark import local_session
 
-from .streams import stream
+from ...support.spark_streams import stream
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,7 @@ from splitjoin import PredicateError, Schema, SchemaError
 from splitjoin.lang.query import predicate
 from splitjoin.spark import stream_join
 
-from .streams import answer, rows
+from ...support.spark_streams import answer, rows
 
 R = Schema.from_arrow("r", pa.schema([
     ("x", pa.int32()), ("y", pa.float32()), ("z", pa.float64()), ("name", pa.string()), ("ok", pa.bool_()),

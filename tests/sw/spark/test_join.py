@@ -10,7 +10,7 @@ import splitjoin
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
 from splitjoin.spark import explain, stream_join
 
-from .streams import ON, answer, in_order, rows, stream
+from ...support.spark_streams import ON, answer, in_order, rows, stream
 
 Frames = tuple[DataFrame, DataFrame]
 Tables = tuple[pa.Table, pa.Table]

@@ -12,7 +12,7 @@ from splitjoin.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.query import Query
 from splitjoin.spark import JoinMetrics, Latencies, stream_join
 
-from .streams import ON, answer
+from ...support.spark_streams import ON, answer
 
 
 class TimedSession(GoldenSession):

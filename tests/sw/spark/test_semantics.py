@@ -23,11 +23,11 @@ from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
-from tests.conformance import run
-from tests.oracle import integers
-from tests.predicates import conditions
-from tests.strategies import tables
-from tests.terms import Condition
+from tests.support.conformance import run
+from tests.support.oracle import integers
+from tests.support.predicates import conditions
+from tests.support.strategies import tables
+from tests.support.terms import Condition
 
 #: Those that Spark has too: no unsigned integers, no nanoseconds, no bytes of fixed size.
 _TYPES = {"i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "f": pa.float32(),
@@ -39,7 +39,7 @@ _BITS = {"TINYINT": 0xFF, "SMALLINT": 0xFFFF, "INTEGER": 0xFFFF_FFFF, "BIGINT": 
 
 
 def in_spark(oracle: str) -> str:
-    """A condition in DuckDB's SQL, as `tests.terms` writes it, in Spark's."""
+    """A condition in DuckDB's SQL, as `tests.support.terms` writes it, in Spark's."""
     def moment(found: re.Match[str]) -> str:
         since = dt.datetime.fromisoformat(found[1]) - dt.datetime(1970, 1, 1)
         return f"CAST('{since // dt.timedelta(microseconds=1) * 1000}' AS DECIMAL(19, 0))"

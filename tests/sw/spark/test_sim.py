@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from splitjoin.errors import CapacityError, SplitJoinError
 from splitjoin.spark import JoinMetrics, stream_join, task_error
 
-from .streams import answer
+from ...support.spark_streams import answer
 
 #: One circuit for all tests here: building it takes a while.
 SIM: dict[str, Any] = {"device": "sim", "device_options": {"cores": 2, "capacity": 64}}

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from splitjoin import InputError, SchemaError, StatementError
 from splitjoin.spark import stream_sql, task_error
 
-from .streams import rows
+from ...support.spark_streams import rows
 
 Frames = tuple[DataFrame, DataFrame]
 Tables = tuple[pa.Table, pa.Table]

@@ -15,12 +15,12 @@ import splitjoin
 from hypothesis import given, settings, strategies as st
 from splitjoin import InputError, PredicateError
 
-from tests.oracle import NS_PER_TICK
-from tests.predicates import conditions, durations, terms, times
-from tests.shapes import shapes
-from tests.strategies import COLUMN_TYPES, TIME_TYPES, RandomWindows, schemas, tables, windows
-from tests.sw.statement.statements import exactly, selected
-from tests.terms import NUMBERS, Condition, Term, column, literals
+from tests.support.oracle import NS_PER_TICK
+from tests.support.predicates import conditions, durations, terms, times
+from tests.support.shapes import shapes
+from tests.support.statements import exactly, selected
+from tests.support.strategies import COLUMN_TYPES, TIME_TYPES, RandomWindows, schemas, tables, windows
+from tests.support.terms import NUMBERS, Condition, Term, column, literals
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from splitjoin import InputError, SplitJoinError
 from splitjoin.device.api import Device
 from splitjoin.device.registry import device as find_device
 
-from tests.scenarios import SCENARIOS
-from tests.sw.statement.statements import exactly, selected
+from tests.support.scenarios import SCENARIOS
+from tests.support.statements import exactly, selected
 
 R = pa.table({"ts": [1, 4, 9, 12], "x": pa.array([10, 20, 30, None], pa.int32()), "id": [1, 2, 3, 4],
               "name": ["ann", "bob", None, "cy"], "tags": [["a"], [], None, ["b"]]})

@@ -14,7 +14,7 @@ from splitjoin import InputError, Select, StreamJoin
 from splitjoin.device.api import PAIR
 from splitjoin.stream import Limit
 
-from tests.scenarios import SCENARIOS
+from tests.support.scenarios import SCENARIOS
 
 FIXED = next(s for s in SCENARIOS if s.name == "band-range")
 TEXT = ("SELECT t.x - q.a AS gap, q.b * 2, t.ts, q.* FROM trades t JOIN quotes q ON abs(t.x - q.a) <= 4 "

@@ -15,12 +15,12 @@ from splitjoin.errors import BackPressure
 from splitjoin.golden import GoldenDevice
 from splitjoin.stream import Limit, StreamJoin
 
-from tests.conformance import assert_conforms
-from tests.scenarios import SCENARIOS
-from tests.strategies import scenario
+from tests.support.conformance import assert_conforms
+from tests.support.scenarios import SCENARIOS
+from tests.support.strategies import scenario
 
-from .feeding import answer, feed, feeds, stream_query, whole
-from .lagging import LaggingDevice
+from ...support.feeding import answer, feed, feeds, stream_query, whole
+from ...support.lagging import LaggingDevice
 
 
 def same_rows(found: pa.Table, expected: pa.Table) -> None:

@@ -12,7 +12,7 @@ from splitjoin.cpu.engine import CpuDevice
 from splitjoin.golden import GoldenDevice
 from splitjoin.stream.outbox import Outbox
 
-from .lagging import LaggingDevice
+from ...support.lagging import LaggingDevice
 
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 

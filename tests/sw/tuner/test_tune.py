@@ -12,8 +12,8 @@ import pytest
 import splitjoin
 from splitjoin import Query, Schema
 from splitjoin.arrival import arrivals
+from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
-from splitjoin.device.wire import Configuration
 from splitjoin.sim.pysim import PysimDevice
 from splitjoin.tuner import BOARDS, DEVICES, Proposal, tune
 from splitjoin.tuner.candidates import most

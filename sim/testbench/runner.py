@@ -1,0 +1,157 @@
+"""Builds a bench's circuit with Verilator and runs the bench on it under cocotb.
+
+The module itself knows nothing of pytest; the benches are in ``bench_*.py``. Built programs are cached by content, next
+to the compiled models of the device ``sim``. With SPLITJOIN_TRACE=1 every run leaves ``dump.vcd`` in its folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import cocotb_tools.config
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import Verilator as CocotbVerilator
+from splitjoin.cache import cache_folder
+from splitjoin.errors import ToolError
+
+from ..tools import Verilator, cxx, find_verilator
+from .designs import design
+
+__all__ = ["run_bench"]
+
+_MAIN = "verilator.cpp"  # cocotb's main program for Verilator
+_RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp")
+_RUNTIME_TRACED = (*_RUNTIME, "verilated_vcd_c.cpp")
+
+
+class _Runner(CocotbVerilator):
+    """cocotb's runner for tests only.
+
+    Its own build step makes every signal public, which is slow to build and to run, and compiles Verilator's run-time
+    library anew for each circuit.
+    """
+
+    def __init__(self, program: Path):
+        super().__init__()
+        self._program = program
+
+    def _test_command(self) -> list[list[str]]:
+        return [[str(self._program), *(["--trace"] if self.waves else [])]]
+
+
+def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int = 1) -> int:
+    """Run all tests of Python module ``module`` (that of the design if None) on design ``name``, in ``folder``.
+
+    Returns how many ran. Raises `AssertionError` with the end of the log if one failed or none ran, and `ToolError`
+    if the circuit cannot be built.
+    """
+    traced = bool(os.environ.get("SPLITJOIN_TRACE"))
+    text, top = design(name)
+    program = _program(text, top, traced=traced)
+    folder.mkdir(parents=True, exist_ok=True)
+    log, results = folder / "log.txt", folder / "results.xml"
+    environment = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error"}
+    try:
+        _Runner(program).test(
+            module or f"splitjoin.sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
+            seed=seed, extra_env=environment, waves=traced, build_dir=folder, test_dir=folder,
+            results_xml=str(results.resolve()), log_file=log)
+    except (SystemExit, RuntimeError) as error:  # cocotb's way to say that the program or a test failed
+        raise AssertionError(f"bench {name} failed ({error}); the log ends with:\n{_tail(log)}") from None
+    ran, failed = get_results(results)
+    assert ran, f"bench {name} ran no test; the log ends with:\n{_tail(log)}"
+    assert not failed, f"{failed} of {ran} tests of bench {name} failed; the log ends with:\n{_tail(log)}"
+    return int(ran)
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-60:]) if log.exists() else "(there is no log)"
+
+
+def _program(text: str, top: str, *, traced: bool) -> Path:
+    """The simulation program of a circuit, built if the cache has none."""
+    verilator, compiler = find_verilator(), cxx()
+    flags = ["-O1", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
+             f"-DVM_TRACE={int(traced)}", f"-DVM_TRACE_VCD={int(traced)}", "-w",
+             f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
+    key = "\0".join((text, top, verilator.version, cocotb.__version__, *flags, *compiler))
+    digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+    folder = cache_folder() / f"bench-{digest}"
+    program = folder / top
+    with _locked(folder.with_suffix(".lock")):
+        if not program.exists():
+            _build(folder, program, text, top, verilator, [*compiler, *flags], traced)
+    return program
+
+
+def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilator, compile_: list[str],
+           traced: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    source, access = folder / f"{top}.v", folder / "access.vlt"
+    source.write_text(text)
+    # The ports are all that a bench sees; signals inside stay free for the optimiser.
+    ports = "".join(f'public_flat_rw -module "{top}" -var "{port}"\n' for port in _ports(text, top))
+    access.write_text(f"`verilator_config\n{ports}")
+    _run([str(verilator.program), "--cc", "--vpi", "--prefix", "Vtop", "--top-module", top, "--Mdir", str(folder),
+          "-O3", "--no-timing", "--timescale", "1ns/1ps", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal",
+          "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND", "--output-split", "100000", *(["--trace-vcd"] if traced else []),
+          str(access), str(source)], verilator)
+    # One translation unit: these circuits are small, and headers are most of the work.
+    everything = folder / "everything.cpp"
+    everything.write_text("".join(f'#include "{path.name}"\n' for path in sorted(folder.glob("Vtop*.cpp"))))
+    objects = _runtime(verilator, compile_, traced)
+    libraries = cocotb_tools.config.libs_dir
+    part = program.with_suffix(".part")
+    _run([*compile_, f"-I{folder}", str(everything), str(cocotb_tools.config.share_dir / "lib" / "verilator" / _MAIN),
+          *map(str, objects), "-o", str(part), f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator",
+          "-lpthread"], verilator)
+    part.replace(program)  # atomic: a killed build leaves no half-written program
+
+
+def _ports(text: str, top: str) -> list[str]:
+    """The ports of module ``top``."""
+    module = re.search(rf"^module \\?{re.escape(top)} ?\((.*?)\);", text, re.MULTILINE | re.DOTALL)
+    assert module is not None, f"the Verilog has no module {top}"
+    return [port.strip().lstrip("\\") for port in module[1].split(",")]
+
+
+def _runtime(verilator: Verilator, compile_: list[str], traced: bool) -> list[Path]:
+    """Verilator's run-time library, compiled once for all benches."""
+    key = "\0".join((verilator.version, *compile_))
+    folder = cache_folder() / f"bench-runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+    objects = []
+    with _locked(folder.with_suffix(".lock")):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _RUNTIME_TRACED if traced else _RUNTIME:
+            made = folder / f"{Path(name).stem}.o"
+            if not made.exists():
+                part = made.with_suffix(".part")
+                _run([*compile_, "-c", str(verilator.root / "include" / name), "-o", str(part)], verilator)
+                part.replace(made)
+            objects.append(made)
+    return objects
+
+
+def _run(command: list[str], verilator: Verilator) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, env=verilator.environment(), check=False)
+    if done.returncode:
+        tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-12:])
+        raise ToolError(f"building a bench failed: {Path(command[0]).name} ended with {done.returncode} and said:\n"
+                        f"{tail}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[Any]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock

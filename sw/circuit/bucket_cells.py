@@ -1,0 +1,124 @@
+"""Cells of neighbouring keys, by which core ``bucket`` stores tuples: their widths, and which ones a probe reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ..plan.encoding import TupleCodes
+from ..plan.float_keys import FloatKey, float_values
+from ..plan.keys import Codes, Key
+from ..plan.make import Plan
+from .wire import Configuration, Span
+
+__all__ = ["Cells"]
+
+#: Probes that are looked at to learn the width.
+_SAMPLE = 1 << 13
+#: One probe in so many may reach more than two cells, and read the whole sub-window.
+_RARE = 64
+#: How many times as wide as intervals cells may be. A wider one would be reached alone more often, but not by much.
+_WIDEST = 4.0
+#: Cells of floats end here: up to this, all whole numbers are floats too.
+_FAR = 2.0**53
+
+
+class Cells:
+    """The cells of a session with core ``bucket``. With other cores nothing is done.
+
+    A cell holds as many keys, or of floats as long a piece of the numbers' line, as an interval of the first probes
+    reaches: then a probe reaches two neighbours at most. Where that would be more cells than there are buckets, which
+    would share them, cells are wider, so that more probes reach one only. The widths are learnt from the first tuples
+    and stay, as they decide where tuples are stored. The answer does not depend on them, only the cycles.
+    """
+
+    def __init__(self, plan: Plan, config: Configuration):
+        self._config = config
+        tests = [plan.tests[j] for j in config.index] if config.core == "bucket" else []
+        #: Per stream and test of the index, the key, and its number among the stream's.
+        self._keys: dict[str, list[Key]] = {
+            "r": [plan.slots_r[t.r].key for t in tests], "s": [plan.slots_s[t.s].key for t in tests]}
+        self._slots = {"r": [t.r for t in tests], "s": [t.s for t in tests]}
+        self._widths: dict[str, list[float]] | None = None
+
+    @property
+    def widths(self) -> dict[str, list[float]] | None:
+        """Per stream and test of the index: how many keys, or of floats what length, a cell holds; None before."""
+        return self._widths
+
+    def learn(self, codes: Mapping[str, TupleCodes]) -> None:
+        """Choose the widths from the first tuples of both streams that bring any bounds."""
+        if self._widths is not None or not self._slots["r"]:
+            return
+        found = {side: [self._reach(side, n, codes["s" if side == "r" else "r"]) for n in range(len(keys))]
+                 for side, keys in self._keys.items()}
+        if not any(len(c.lows) and len(c.lows[0]) for c in codes.values()):
+            return  # no tuples yet
+        # Where one stream has no tuple with bounds among them, its probes are taken to be like the other stream's.
+        widths = {side: [a or b or 1 for a, b in zip(found[side], found[other], strict=True)]
+                  for side, other in (("r", "s"), ("s", "r"))}
+        self._widths = {side: [width * self._wider(side, n, width, codes[side].keys[self._slots[side][n]])
+                               for n, width in enumerate(widths[side])] for side in widths}
+
+    def fields(self, side: str, codes: TupleCodes) -> dict[str, Codes | int]:
+        """The fields `Configuration.cells` and `Configuration.reach` of tuples of stream ``side`` (n,)."""
+        out: dict[str, Codes | int] = {}
+        other = "s" if side == "r" else "r"
+        for n, bits in enumerate(self._config.cell_bits):
+            mask = np.int64(2**bits - 1)
+            low, high = codes.lows[self._config.index[n]], codes.highs[self._config.index[n]]
+            first, last = self._cell(other, n, low), self._cell(other, n, high)
+            # The difference is right modulo 2^64, and no cell lies further above another one than that.
+            further = np.minimum((last - first).astype(np.uint64), np.uint64(Span.MANY))
+            out[f"cell{n}"] = (self._cell(side, n, codes.keys[self._slots[side][n]]) & mask).astype(np.uint64)
+            out[f"first{n}"] = (first & mask).astype(np.uint64)
+            out[f"span{n}"] = np.where(low > high, np.uint64(Span.NONE), further)
+        return out
+
+    def _cell(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.int64]:
+        """Cells of stream ``side``'s keys, modulo 2^64; they never fall as codes grow."""
+        assert self._widths is not None
+        key, width = self._keys[side][n], self._widths[side][n]
+        if not isinstance(key, FloatKey):
+            return (codes // np.uint64(min(width, 2.0**63))).astype(np.int64)
+        values = self._values(side, n, codes)
+        values = np.where(np.isnan(values), -np.inf if key.nan_low else np.inf, values)
+        with np.errstate(over="ignore"):
+            return np.floor(np.clip(values / width, -_FAR, _FAR)).astype(np.int64)
+
+    def _wider(self, side: str, n: int, width: float, codes: Codes) -> float:
+        """How many times as wide cells of ``side`` can be before its tuples ``codes`` leave buckets empty."""
+        # No more tuples than a window holds: keys may move on, and take up less room than all of them together.
+        codes = codes[:min(_SAMPLE, self._config.window_capacity)]
+        values = self._values(side, n, codes)
+        values = values[np.isfinite(values) & (codes > 0)]
+        if not len(values):
+            return 1
+        low, high = np.quantile(values, (0.05, 0.95))
+        cells = (high - low) / 0.9 / width
+        return float(np.clip(cells / 2**self._config.cell_bits[n], 1, _WIDEST))
+
+    def _values(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.float64]:
+        """Codes of ``side``'s keys as numbers, as near as floats come."""
+        key = self._keys[side][n]
+        values = float_values(codes, key.bits, key.nan_low) if isinstance(key, FloatKey) else codes
+        return values.astype(np.float64)
+
+    def _reach(self, side: str, n: int, probes: TupleCodes) -> float:
+        """How far intervals of all but rare ``probes`` reach in keys of ``side``; 0 where all are points or empty."""
+        key, test = self._keys[side][n], self._config.index[n]
+        low, high = probes.lows[test][:_SAMPLE], probes.highs[test][:_SAMPLE]
+        low, high = low[low <= high], high[low <= high]
+        if not len(low):
+            return 0
+        reach = (high - low).astype(np.float64)
+        if isinstance(key, FloatKey):
+            ends = [self._values(side, n, codes) for codes in (low, high)]
+            with np.errstate(invalid="ignore"):  # an interval with infinite ends
+                length = ends[1] - ends[0]
+            reach = np.where(low == high, 0, np.where(np.isfinite(length), length, np.inf))
+        reach.sort()
+        chosen = float(reach[len(reach) - 1 - len(reach) // _RARE])
+        return chosen if np.isfinite(chosen) else 0

@@ -1,0 +1,102 @@
+"""How long the steps of a datapath take on ECP5: what registers for a clock are chosen by.
+
+The figures are those of datapaths that have been placed and routed by themselves (nextpnr-ecp5, LFE5U-85F of speed
+grade 6, the slowest; bench/clocks.py), rounded so that they are rather too long than too short. What a wire takes is in
+what it leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .schedule import FACTOR, additions
+from .sum_relations import Axis, SumRelation, axis_value_bits, kept_bits
+
+__all__ = ["Step", "combined_digits", "comparison", "equality", "sum_steps", "tree", "width_digits"]
+
+#: Into and out of registers; a gate of four signals; a chain of carry cells, and each cell of it, of two bits of sums
+#: and of up to three of comparisons; a multiplier. All in ns.
+_REGISTERS, _GATE, _CHAIN, _CELL, _MULTIPLIER = 1.3, 1.3, 1.95, 0.05, 5.6
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is done between two registers, in words, and its time in ns."""
+
+    what: str
+    ns: float
+
+
+def comparison(bits: int) -> Step:
+    """An interval test's comparison of a key with a bound of so many bits."""
+    return Step(f"a comparison of {bits} bits", _REGISTERS + _CHAIN + _CELL * -(-3 * bits // 8))
+
+
+def equality(bits: int) -> Step:
+    """A test whether numbers of so many bits are equal."""
+    return Step(f"a comparison of {bits} bits for being equal", _REGISTERS + _CHAIN + _CELL * -(-bits // 4))
+
+
+def width_digits(bits: int) -> Step:
+    """A difference of so many bits, and what each digit of four says."""
+    return Step(f"a difference of {bits} bits and its digits", _REGISTERS + _added(bits) + _GATE)
+
+
+def combined_digits(bits: int, levels: int = 0) -> Step:
+    """What the digits of a difference of so many bits say together, and so many gates of the tree besides."""
+    return Step(f"the digits of {bits} bits together", _REGISTERS + _GATE * (_levels(-(-bits // 4)) + levels))
+
+
+def tree(levels: int) -> Step:
+    """So many gates in a row."""
+    return Step(f"{levels} {'gates' if levels > 1 else 'gate'} of four signals in a row", _REGISTERS + _GATE * levels)
+
+
+def sum_steps(relation: SumRelation, *, apart: bool) -> Iterator[Step]:
+    """The steps of a sum test; ``apart``: with a cycle for each addition (`splitjoin.circuit.schedule.Registers`)."""
+    most = max(relation.most, -1)
+    keys = [key for key in (relation.r, relation.s) if key is not None]
+    widths = [key.width for key in keys]
+    for axis in relation.axes:
+        kept = kept_bits(axis.kind, axis.bits, axis.shift, most)
+        yield from _axis_steps(axis, kept, apart=apart)
+        widths.append(axis_value_bits(axis.kind, kept, axis.shift))
+    rows = additions(len(relation.axes) + bool(keys))
+    width = max(widths) + rows
+    compared = _added(max(width, most.bit_length())) + _GATE
+    if apart:
+        yield Step(f"an addition of {width} bits", _REGISTERS + _added(width))
+        yield Step(f"a sum's comparison, of {width} bits", _REGISTERS + compared)
+    else:
+        yield Step(f"{rows} additions and a comparison of {width} bits", _REGISTERS + rows * _added(width) + compared)
+
+
+def _axis_steps(axis: Axis, kept: int, *, apart: bool) -> Iterator[Step]:
+    if axis.kind == "differing":
+        yield Step("a count of eight bits", _REGISTERS + 3 * _GATE)
+        counts = -(-axis.bits // 8)
+        yield Step(f"an addition of {counts} counts", _REGISTERS + additions(counts) * _added(axis.bits.bit_length()))
+        return
+    looked_at = 0.0 if kept == axis.bits else _GATE * (1 + _levels(axis.bits - kept + 1))
+    difference = _REGISTERS + _added(axis.bits)
+    yield Step(f"a difference of {axis.bits} bits", difference if apart else difference + looked_at)
+    yield Step(f"a look at {axis.bits - kept + 1} bits of a difference", _REGISTERS + looked_at)
+    products = _added(2 * kept - FACTOR) if kept > FACTOR else 0.0
+    if axis.kind == "absolute":
+        yield Step(f"an absolute value of {kept} bits", _REGISTERS + _added(kept) + _GATE)
+    elif apart:
+        yield Step("a multiplication", _REGISTERS + _MULTIPLIER)
+        yield Step(f"an addition of products of {kept} bits", _REGISTERS + products)
+    else:
+        yield Step(f"a square of {kept} bits", _REGISTERS + _MULTIPLIER + 2 * products)
+
+
+def _added(bits: int) -> float:
+    """An addition, a difference or a comparison by size."""
+    return _CHAIN + _CELL * -(-bits // 2)
+
+
+def _levels(signals: int) -> int:
+    """Gates of four signals in a row that combine so many."""
+    return -(-(signals - 1).bit_length() // 2)

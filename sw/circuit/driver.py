@@ -1,0 +1,251 @@
+"""The driver of circuits: what every device that runs one has in common, simulated or real."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrival import Arrivals
+from ..device.api import ITEM, PAIR, Device, Items, Session, check_masked
+from ..errors import DeviceError, WindowOverflow
+from ..lang.query import Query
+from ..plan.keys import Codes
+from ..plan.make import Plan
+from .configure import check_options, configure, longest_range, plan_for, settings
+from .encode import Encoder, Words, decode, pack
+from .passes.clock import check_clock
+from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
+from .verify import Verifier
+from .wire import ROW_BITS, Configuration, ItemKind, Op
+
+__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport"]
+
+
+class DeviceStalled(DeviceError):
+    """The circuit made no progress within the cycle limit; the session looks for the reason."""
+
+
+class Transport(ABC):
+    """Moves records and register words to and from one circuit. Implemented by simulators and links."""
+
+    @abstractmethod
+    def read(self, address: int) -> int:
+        """The 32-bit register word at ``address``."""
+
+    @abstractmethod
+    def write(self, address: int, word: int) -> None:
+        """Write the 32-bit register word at ``address``."""
+
+    @abstractmethod
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        """Send all ``records`` and return the items that arrived meanwhile; with ``until_end``, up to the END item.
+
+        Raises `DeviceStalled` when the circuit makes no progress.
+        """
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        """As `Session.latencies`."""
+        return None
+
+    def close(self) -> None:  # noqa: B027  # not every transport holds something
+        """Release what the transport holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitDevice(Device):
+    """A device that is a circuit. Its parameters are those of `Configuration` that the query does not decide.
+
+    Attributes:
+        cores: Join cores, 1 to 1024.
+        capacity: Tuples of one stream that a core can hold, a power of two; None for what the ROWS windows need, and
+            1024 for RANGE windows alone.
+        fanout, fanin: Children of a distribution-tree node, inputs of a merger.
+        lanes, probes: Stored tuples that a region reads in a cycle, and probes that it compares each of them with.
+        core: How cores find what a probe matches: ``scan``, ``hash``, ``bucket``, or ``auto`` for what suits the
+            condition and the sub-window (`splitjoin.circuit.core_kind`).
+        clock: MHz that the datapaths get registers for, on ECP5; None for as few as there can be.
+        region_counters: Whether every region of every core counts on its own.
+        tables: Whether equalities and bands of constant width are looked up in tables, which takes fewer LUTs with many
+            lanes and probes, and `splitjoin.hw.hls.lookup.WRITING` cycles from a probe to its pass.
+        masked: Numbers of cores that are masked from the start, as by `Session.mask`.
+    """
+
+    cores: int = 4
+    capacity: int | None = None
+    fanout: int = 2
+    fanin: int = 2
+    lanes: int = 1
+    probes: int = 1
+    core: str = "auto"
+    clock: float | None = None
+    region_counters: bool = False
+    tables: bool = False
+    masked: Collection[int] = ()
+
+    def __post_init__(self) -> None:
+        check_options(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
+                       lanes=self.lanes, probes=self.probes, core=self.core)
+        check_masked(self.masked, self.cores)
+        check_clock(self.clock)
+        for name, value in (("region_counters", self.region_counters), ("tables", self.tables)):
+            if not isinstance(value, bool):
+                raise DeviceError(f"{name} must be True or False, not {value!r}")
+
+    def open(self, query: Query) -> Session:
+        """Build or find the circuit for ``query`` and start it."""
+        plan = self.plan(query)
+        config = self.configuration(query, plan)
+        words = settings(query, config, verified=plan.residual is not None)
+        transport = self._connect(config)
+        try:
+            session = CircuitSession(query, plan, config, words, transport)
+            session.mask(self.masked)
+            return session
+        except BaseException:
+            transport.close()
+            raise
+
+    def plan(self, query: Query) -> Plan:
+        """What tests its circuits make for ``query``."""
+        return plan_for(query, cores=self.cores, capacity=self.capacity, lanes=self.lanes, probes=self.probes,
+                        core=self.core, clock=self.clock, tables=self.tables)
+
+    def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
+        """The configuration that ``query`` needs on this device."""
+        return configure(query, plan or self.plan(query), cores=self.cores, capacity=self.capacity,
+                         fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes,
+                         core=self.core, region_counters=self.region_counters, tables=self.tables)
+
+    @abstractmethod
+    def _connect(self, config: Configuration) -> Transport:
+        """A transport to a freshly reset circuit of ``config``."""
+
+
+class CircuitSession(Session):
+    """One query on one circuit, over a `Transport`."""
+
+    row_limit = 2**ROW_BITS - 1
+
+    def __init__(self, query: Query, plan: Plan, config: Configuration, words: dict[str, int], transport: Transport):
+        self._query, self._config, self._transport = query, config, transport
+        self._encoder = Encoder(plan, config, longest_range(query))
+        self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
+        self._ready: list[Items] = []
+        self._pushed = {"r": 0, "s": 0}
+        self._flushed = False
+        self._masked: frozenset[int] = frozenset()
+        self._check_abi()
+        for name, value in words.items():
+            self._write(name, value)
+
+    @property
+    def config(self) -> Configuration:
+        """What the circuit is built for."""
+        return self._config
+
+    def push(self, arrivals: Arrivals) -> None:
+        if self._flushed:
+            raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
+        for side, n in (("r", len(arrivals.r)), ("s", len(arrivals.s))):
+            self._pushed[side] += n
+            if self._pushed[side] > self.row_limit:
+                raise DeviceError(f"stream {side} has more than {self.row_limit} tuples, which is what a session of "
+                                  f"this release can number; open a new one")
+        if self._verifier is not None:
+            self._verifier.push(arrivals)
+        self._receive(self._encoder.encode(arrivals), until_end=False)
+
+    def poll(self) -> Items:
+        items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)
+        self._ready.clear()
+        return items
+
+    def flush(self) -> Items:
+        if not self._flushed:
+            self._flushed = True
+            self._receive(self._encoder.flush(), until_end=True)
+        return self.poll()
+
+    def mask(self, cores: Collection[int]) -> None:
+        masked = check_masked(cores, self._config.cores)
+        if self._flushed:
+            raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
+        # Records like tuples: so every core knows between which two it happened, whatever the timing.
+        changed = sorted(masked ^ self._masked)
+        fields: dict[str, Codes | int] = {
+            "op": Op.MASK, "stream": np.array([core in masked for core in changed], np.uint64),
+            "body": np.array(changed, np.uint64)}
+        if changed:
+            self._receive(pack(self._config.input_record, fields, len(changed)), until_end=False)
+        self._masked = masked
+
+    def counters(self) -> dict[str, int]:
+        others = {"id", "selected", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
+        found = {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others}
+        if self._verifier is not None:
+            # What the circuit calls matches are candidates; those that it has not handed out yet are none so far.
+            found |= {"candidates": found["matches"], "matches": self._verifier.matches}
+        return found
+
+    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+        if not self._config.region_counters:
+            return None
+        out = {c.name: np.empty((self._config.cores, 2), np.int64) for c in REGION_COUNTERS}
+        for number, counter in enumerate(REGION_COUNTERS):
+            for core in range(self._config.cores):
+                for side in (0, 1):
+                    # The first region of a core stores S.
+                    self._write("select", selection(core, 1 - side, number))
+                    for _ in range(SELECTION_CYCLES):  # a read takes a cycle at least
+                        self._read("select")
+                    out[counter.name][core, side] = self._read("selected")
+        return out
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._transport.latencies()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _receive(self, records: Words, *, until_end: bool) -> None:
+        try:
+            words = self._transport.transfer(records, until_end=until_end)
+        except DeviceStalled:
+            self._check_overflow()
+            raise
+        items, kinds = decode(words)
+        items = items[kinds != ItemKind.END]
+        if self._verifier is not None:
+            items = self._verifier.filter(items)
+            if self._query.order.kind == "none":
+                items = items[items["kind"] == PAIR]
+        self._ready.append(items)
+
+    def _check_overflow(self) -> None:
+        overflow = self._read("overflow")
+        if overflow:
+            side = "r" if overflow & 1 else "s"
+            raise WindowOverflow(side, self._read(f"overflow_row_{side}"), self._config.window_capacity)
+
+    def _check_abi(self) -> None:
+        magic, abi = self._read("id"), self._read("abi")
+        if magic != MAGIC:
+            raise DeviceError(f"the device must answer with ID {MAGIC:08x}, but answered {magic:08x}; is it a "
+                              f"splitjoin circuit?")
+        if abi != self._config.abi_hash:
+            raise DeviceError(f"the device was built for another configuration: the driver needs ABI "
+                              f"{self._config.abi_hash:016x}, the device has {abi:016x}; build it again")
+
+    def _read(self, name: str) -> int:
+        reg = register(name)
+        low = self._transport.read(reg.address)
+        return low if reg.bits == 32 else low | self._transport.read(reg.address + 1) << 32
+
+    def _write(self, name: str, value: int) -> None:
+        reg = register(name)
+        for n in range(reg.bits // 32):
+            self._transport.write(reg.address + n, value >> 32 * n & 0xFFFFFFFF)

@@ -1,0 +1,158 @@
+"""Ingress: Arrow tuples → device records, with NumPy and no Python loop a row; and egress: items back from records."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrival import Arrivals
+from ..device.api import ITEM, STAR, Items
+from ..plan.encoding import Coder
+from ..plan.keys import Codes
+from ..plan.make import Plan
+from .bucket_cells import Cells
+from .wire import WORD_BITS, Configuration, Op, Record, item_record
+
+__all__ = ["Encoder", "Words", "decode", "pack", "unpack"]
+
+#: Packed records: uint32 (n, words).
+Words = npt.NDArray[np.uint32]
+
+
+def pack(record: Record, fields: dict[str, Codes | int], n: int, words: int | None = None) -> Words:
+    """``n`` records as 32-bit words; a field is an array (n,) of its values, or one for all; absent ones are 0."""
+    out = np.zeros((n, words or record.words), np.uint32)
+    for name, (at, width) in record.offsets().items():
+        if name not in fields:
+            continue
+        value = np.broadcast_to(np.asarray(fields[name], np.uint64), n)
+        done = 0
+        while done < width:
+            word, bit = divmod(at + done, WORD_BITS)
+            take = min(WORD_BITS - bit, width - done)
+            part = (value >> np.uint64(done)) & np.uint64((1 << take) - 1)
+            out[:, word] |= (part << np.uint64(bit)).astype(np.uint32)
+            done += take
+    return out
+
+
+def unpack(record: Record, words: Words) -> dict[str, Codes]:
+    """The fields of records: name → uint64 (n,)."""
+    out = {}
+    for name, (at, width) in record.offsets().items():
+        value = np.zeros(len(words), np.uint64)
+        done = 0
+        while done < width:
+            word, bit = divmod(at + done, WORD_BITS)
+            take = min(WORD_BITS - bit, width - done)
+            part = (words[:, word].astype(np.uint64) >> np.uint64(bit)) & np.uint64((1 << take) - 1)
+            value |= part << np.uint64(done)
+            done += take
+        out[name] = value
+    return out
+
+
+class Encoder:
+    """Turns arrivals into records of ``config`` by ``plan``. Keeps the session's clock.
+
+    ``longest`` is the longer RANGE in ticks, None without one.
+    """
+
+    def __init__(self, plan: Plan, config: Configuration, longest: int | None):
+        self._config, self._longest = config, longest
+        self._coder = Coder(plan)
+        self._cells = Cells(plan, config)
+        self._last: int | None = None  # event time of the last arrival
+        self._clock = 0  # the same in device time
+
+    @property
+    def config(self) -> Configuration:
+        """What the records are for."""
+        return self._config
+
+    @property
+    def cells(self) -> Cells:
+        """The cells by which core ``bucket`` stores tuples."""
+        return self._cells
+
+    def encode(self, arrivals: Arrivals) -> Words:
+        """One record per arrival, in order: uint32 (n, words)."""
+        config = self._config
+        body_at = config.input_record.offsets()["body"][0]
+        out = np.zeros((len(arrivals), config.input_record.words), np.uint32)
+        time = self._device_time(arrivals) if config.time_bits else None
+        coded = {side: self._coder.codes(side, arrivals.table(side)) for side in "rs"}
+        self._cells.learn(coded)
+        for number, side in enumerate("rs"):
+            rows = arrivals.stream == number
+            n = int(rows.sum())
+            if n == 0:
+                continue
+            fields: dict[str, Codes | int] = {"op": Op.TUPLE, "stream": number}
+            if time is not None:
+                fields["ts"] = time[rows]
+            head = Record(tuple(f for f in config.input_record.fields if f[0] != "body"))
+            assert head.width == body_at
+            whole = Record(head.fields + config.body(side).fields)
+            codes = coded[side]
+            fields |= {f"key{i}": key for i, key in enumerate(codes.keys)}
+            widths = dict(config.bounds(side).fields)
+            for j, (low, high, wide) in enumerate(zip(codes.lows, codes.highs, config.test_widths, strict=True)):
+                fields |= ({f"lo{j}": low, f"hi{j}": high} if wide is None
+                           else {f"lo{j}": _low_end(low, high, wide, widths[f"lo{j}"])})
+            for j, (places, limits) in enumerate(zip(codes.places, codes.limits, strict=True)):
+                fields |= {f"at{j}_{n}": place for n, place in enumerate(places)}
+                fields |= {} if limits is None else {f"limit{j}": limits}
+            fields |= self._cells.fields(side, codes)
+            out[rows] = pack(whole, fields, n, config.input_record.words)
+        return out
+
+    def flush(self) -> Words:
+        """The record that ends the input."""
+        return pack(self._config.input_record, {"op": Op.FLUSH}, 1)
+
+    def _device_time(self, arrivals: Arrivals) -> Codes:
+        """Event times as the device counts them: from 0, modulo its width, with idle gaps shortened.
+
+        Only differences up to the longest RANGE matter. A gap longer than that expires everything whatever its length,
+        so it is shortened to one tick more than the RANGE: then ages in the device stay below twice the RANGE plus one,
+        and never reach the range of its counter.
+        """
+        assert arrivals.ts is not None and self._longest is not None
+        ts = arrivals.ts
+        if len(ts) == 0:
+            return np.empty(0, np.uint64)
+        first = int(ts[0]) if self._last is None else self._last
+        limit = self._longest + 1
+        # Differences of non-decreasing int64 are right as uint64, however far apart.
+        previous = np.concatenate([np.array([first], np.int64), ts[:-1]])
+        gaps = np.minimum(ts.astype(np.uint64) - previous.astype(np.uint64), np.uint64(limit))
+        clock = np.cumsum(gaps, dtype=np.uint64) + np.uint64(self._clock)  # modulo 2**64
+        self._last, self._clock = int(ts[-1]), int(clock[-1])
+        mask = np.uint64(2**self._config.time_bits - 1)
+        out: Codes = clock & mask
+        return out
+
+
+def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:
+    """The low ends, modulo 2^bits, of intervals ``wide`` more than which their high ends are unless they are cut off.
+
+    One that is cut off at its low end begins further down, at a number below 0; empty ones behind every key.
+    """
+    span = np.uint64(wide)
+    whole = np.where((low == 0) & (high < span), high - span, low)  # modulo 2^64
+    out: Codes = np.where(low > high, np.uint64(2**(bits - 1) % 2**64), whole)
+    return out
+
+
+def decode(words: Words) -> tuple[Items, npt.NDArray[np.uint64]]:
+    """Result items from output records, and their kinds as on the wire (END included, as an item to drop)."""
+    fields = unpack(item_record(), words)
+    items = np.zeros(len(words), ITEM)
+    items["kind"], items["side"] = fields["kind"], fields["side"]
+    items["r"], items["s"] = fields["r"], fields["s"]
+    star = fields["kind"] == STAR
+    items["s"][star & (fields["side"] == 0)] = -1
+    items["r"][star & (fields["side"] == 1)] = -1
+    return items, fields["kind"]
+

@@ -1,0 +1,134 @@
+"""Where a predicate's datapath has registers, and what its tests and its Boolean tree thereby take in cycles.
+
+Without a clock that is asked for, every test takes a cycle and so does the tree, however wide and deep they are. Pass
+``clock`` chooses other `Registers` where that would be too slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["FACTOR", "SUM_STAGES", "Gate", "Registers", "Schedule", "additions", "arranged", "parts"]
+
+#: Cycles from keys to the outcome of a sum test without further registers: differences, what the axes add, the
+#: comparison.
+SUM_STAGES = 3
+#: Bits of the factors of one multiplier.
+FACTOR = 18
+#: Signals that a gate of an arranged tree combines, at most: a LUT4's.
+_INPUTS = 4
+
+
+@dataclass(frozen=True)
+class Registers:
+    """``chain``: bits of a comparison that are decided in one cycle, 1 to 64. ``levels``: gates of four signals in a
+    row between two registers of the Boolean tree; 0 for all that there are. ``sums``: whether each addition of a sum
+    has a cycle of its own, that of a square of several products too, and the sum's comparison another. ``digits``:
+    whether what the digits of a difference say, in a test of constant width, is combined in a cycle of its own.
+    """
+
+    chain: int = 64
+    levels: int = 0
+    sums: bool = False
+    digits: bool = False
+
+
+@dataclass(frozen=True)
+class Gate:
+    """AND or OR of tests (numbers) and gates.
+
+    ``stage``: the cycle of the tree in which it is made, from 0; what is there before waits in registers. ``depth``:
+    gates in a row since the register before it.
+    """
+
+    op: str
+    inputs: tuple[Gate | int, ...]
+    stage: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When everything is there. ``ready``: of each test, the sum tests last, cycles from its keys to its outcome."""
+
+    ready: tuple[int, ...]
+    root: Gate | int
+
+    @classmethod
+    def of(cls, registers: Registers, widths: Sequence[int], further: Sequence[int], tree: object,
+           constant: Sequence[int | None] = (), *, tables: bool = False) -> Schedule:
+        """Of a datapath with interval tests of ``widths`` bits, and sum tests that take so many ``further`` cycles
+        where each of their additions has one. ``constant``: of each interval test `splitjoin.plan.plan.Test.width`;
+        ``tables``: whether those are looked up (`splitjoin.circuit.wire.Configuration.tables`).
+        """
+        constant = constant or [None] * len(widths)
+        ready = ([1 + len(parts(width, registers.chain)) if wide is None
+                  else 2 + (registers.digits and (tables or wide > 0))
+                  for width, wide in zip(widths, constant, strict=True)]
+                 + [1 + SUM_STAGES + cycles * registers.sums for cycles in further])
+        # The outcome of an interval test is that of two comparisons until it has waited for another test.
+        signals = [2 if n < len(widths) and constant[n] is None and cycles == max(ready) else 1
+                   for n, cycles in enumerate(ready)]
+        return cls(tuple(ready), arranged(tree, registers.levels, signals))
+
+    @cached_property
+    def together(self) -> int:
+        """Cycles until all outcomes are there."""
+        return max(self.ready)
+
+    @property
+    def stages(self) -> int:
+        """Cycles from the keys to whether the predicate holds."""
+        return self.together + (self.root.stage if isinstance(self.root, Gate) else 0) + 1
+
+
+def parts(width: int, chain: int) -> tuple[int, ...]:
+    """A comparison of ``width`` bits, cycle by cycle: bits of each part, the lowest first, as equal as they can be."""
+    count = -(-width // chain)
+    return tuple(width // count + (n < width % count) for n in range(count))
+
+
+def additions(numbers: int) -> int:
+    """Additions in a row that add up so many numbers, in pairs."""
+    return (numbers - 1).bit_length()
+
+
+def arranged(tree: object, levels: int, signals: Sequence[int]) -> Gate | int:
+    """``tree`` as gates with so many ``levels`` between registers, what comes first combined first.
+
+    ``signals``: of each test, how many signals its outcome is as long as it has not waited. With no number of levels
+    a gate has all inputs of its operator, and there is one stage: the synthesis tool makes of it what it likes.
+    """
+    if isinstance(tree, int):
+        return tree
+    assert isinstance(tree, tuple)
+    op, *operands = tree
+    made = [arranged(operand, levels, signals) for operand in operands]
+    if not levels:
+        return Gate(op, tuple(made), 0, 1)
+    while len(made) > 1:
+        made.sort(key=_time)
+        group, room = [made[0]], _INPUTS - _signals(made[0], signals)
+        for node in made[1:]:
+            room -= _signals(node, signals)
+            if room < 0 and len(group) > 1:
+                break
+            group.append(node)
+        made = [_gate(op, tuple(group), levels), *made[len(group):]]
+    return made[0]
+
+
+def _gate(op: str, inputs: tuple[Gate | int, ...], levels: int) -> Gate:
+    stage = max(_time(node)[0] for node in inputs)
+    depth = 1 + max(_time(node)[1] for node in inputs if _time(node)[0] == stage)
+    return Gate(op, inputs, stage, depth) if depth <= levels else Gate(op, inputs, stage + 1, 1)
+
+
+def _time(node: Gate | int) -> tuple[int, int]:
+    return (node.stage, node.depth) if isinstance(node, Gate) else (0, 0)
+
+
+def _signals(node: Gate | int, signals: Sequence[int]) -> int:
+    return signals[node] if isinstance(node, int) else 1

@@ -1,0 +1,296 @@
+"""The contract between host and circuit: configuration, records, registers and the ABI hash, defined once.
+
+Plain Python without any HDL: the circuits (`splitjoin.hw`), the drivers, the benches and the Verilog sidecar all read
+these definitions. Fields are packed least significant first, without gaps, and a record is padded to whole 32-bit
+words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Union
+
+from .parameters import CORE_KINDS, check, check_parameters, within
+from .registers import REGISTERS
+from .schedule import Registers, Schedule
+from .sums import Axis, Sum
+
+__all__ = ["CORE_KINDS", "ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record",
+           "Span", "Sum", "Tree", "check_parameters", "item_record"]
+
+WORD_BITS = 32
+#: Width of row ids on the wire.
+ROW_BITS = 32
+#: Raised whenever the meaning of a record or register changes without its layout doing so.
+ABI_VERSION = 2
+
+#: A positive Boolean combination of tests: an index, or ("and" | "or", operands…).
+Tree = Union[int, tuple[Any, ...]]
+
+
+class Op(IntEnum):
+    """What an input record is."""
+
+    TUPLE = 0
+    #: A heartbeat: event time has reached ``ts``; expires tuples, yields nothing.
+    TICK = 1
+    #: End of input: a last star closes every open group, then an END item follows.
+    FLUSH = 2
+    #: From here on the tuples stored in core number ``body`` take part (``stream`` 0) or do not (1).
+    MASK = 3
+
+
+class Span(IntEnum):
+    """How many neighbouring buckets a probe of core ``bucket`` reaches: MANY are too many to be looked up."""
+
+    ONE = 0
+    TWO = 1
+    MANY = 2
+    NONE = 3
+
+
+class ItemKind(IntEnum):
+    """What an output record is; PAIR and STAR as in `splitjoin.device.api`."""
+
+    PAIR = 0
+    STAR = 1
+    END = 2
+    #: Within the circuit only: a star between the slices of one probe (order ``inner``).
+    SLICE = 3
+
+
+class OrderMode(IntEnum):
+    """The ORDER register."""
+
+    NONE = 0
+    OUTER = 1
+    TOTAL = 2
+    INNER = 3
+
+
+@dataclass(frozen=True)
+class Record:
+    """Named bit fields, least significant first."""
+
+    fields: tuple[tuple[str, int], ...]
+
+    @property
+    def width(self) -> int:
+        """Bits of all fields together."""
+        return sum(w for _, w in self.fields)
+
+    @property
+    def words(self) -> int:
+        """32-bit words of the padded record."""
+        return -(-self.width // WORD_BITS)
+
+    def offsets(self) -> dict[str, tuple[int, int]]:
+        """Name → (first bit, width)."""
+        out, at = {}, 0
+        for name, width in self.fields:
+            out[name] = (at, width)
+            at += width
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """Everything a circuit is built for; two circuits with equal configurations are the same circuit.
+
+    Attributes:
+        keys_r, keys_s: Widths in bits (1 to 64) of the comparison keys that R's and S's tuples are stored with.
+        tests: Per interval test the index into ``keys_r`` and into ``keys_s``: an R probe brings bounds for the S key,
+            an S probe brings bounds for the R key.
+        sums: Sum tests: per axis a probe brings its place, among the other stream's keys.
+        tree: How the tests combine; the sum tests are numbered on from the interval tests.
+        cores: Join cores, 1 to 1024.
+        capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536.
+        fanout: Children of a distribution-tree node (b), 2 to 16.
+        fanin: Inputs of a merger (c), 2 to 16.
+        lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; a core's capacity is at least twice that.
+        probes: Probes that a region compares each of them with (B), 1 to 16.
+        core: How a region finds what a probe matches: ``scan`` reads the sub-window; ``hash`` and ``bucket`` look up
+            tuples whose keys share a bucket with the probe's bounds, and have one lane and one probe.
+        index: The tests, which must hold for every match, whose keys ``hash`` (one or more) or ``bucket`` (one or two)
+            go by; empty for ``scan``.
+        region_counters: Whether every region counts on its own (`splitjoin.circuit.registers.REGION_COUNTERS`).
+        time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
+        registers: Where the datapath has registers beside those that every one has.
+        widths: Of each test, how much more the high end of an interval is than the low end, which a probe then brings
+            alone; None where it brings both. Empty where it does so for all; tests of the index always do.
+        tables: Whether tests of constant width are looked up in LUT RAM, which a batch's probes are written to before
+            its pass begins, instead of being computed.
+    """
+
+    keys_r: tuple[int, ...]
+    keys_s: tuple[int, ...]
+    tests: tuple[tuple[int, int], ...]
+    tree: Tree
+    cores: int = 4
+    capacity: int = 1024
+    fanout: int = 2
+    fanin: int = 2
+    lanes: int = 1
+    probes: int = 1
+    core: str = "scan"
+    index: tuple[int, ...] = ()
+    region_counters: bool = False
+    time_bits: int = 0
+    sums: tuple[Sum, ...] = ()
+    registers: Registers = field(default_factory=Registers)
+    widths: tuple[int | None, ...] = ()
+    tables: bool = False
+
+    def __post_init__(self) -> None:
+        check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
+                         lanes=self.lanes, probes=self.probes, core=self.core)
+        check("core", self.core, self.core != "auto", "scan, hash or bucket")  # what it is is chosen before
+        most = {"scan": 0, "hash": len(self.tests), "bucket": 2}[self.core]
+        check(f"index of core {self.core}", self.index,
+               min(1, most) <= len(self.index) <= most and len(set(self.index)) == len(self.index)
+               and all(within(j, 0, len(self.tests) - 1) for j in self.index),
+               {"scan": "empty", "hash": "one or more of the tests", "bucket": "one or two of the tests"}[self.core])
+        check("time_bits", self.time_bits, within(self.time_bits, 0, 64) and self.time_bits != 1, "0, or 2 to 64")
+        for name, widths in (("keys_r", self.keys_r), ("keys_s", self.keys_s)):
+            for width in widths:
+                check(f"a width in {name}", width, within(width, 1, 64), "1 to 64 bits")
+        for a, b in self.tests:
+            check("a test", (a, b), within(a, 0, len(self.keys_r) - 1) and within(b, 0, len(self.keys_s) - 1),
+                   "indices into the keys")
+        for sum_ in self.sums:
+            self._check_sum(sum_)
+        check("widths", self.widths, len(self.widths) in (0, len(self.tests)), "one of each test, or empty")
+        for j, ((a, b), wide) in enumerate(zip(self.tests, self.test_widths, strict=True)):
+            most = 2**min(self.keys_r[a], self.keys_s[b]) - 1
+            both = j in self.index or max(self.keys_r[a], self.keys_s[b]) == 64
+            check(f"the width of test {j}", wide, wide is None or (not both and within(wide, 0, most)),
+                   "None, as it is of the index or has keys of 64 bits" if both else f"None, or 0 to {most}")
+        check(f"tables with core {self.core}", self.tables, not self.tables or self.core == "scan",
+              "False, as it compares a probe with few candidates; give core='scan' for tables")
+        check("tables", self.tables, not self.tables or any(wide is not None for wide in self.test_widths),
+              "False for a condition without a test that is looked up, an equality or a band of constant width on keys "
+              "of less than 64 bits")
+        check("chain of the registers", self.registers.chain, within(self.registers.chain, 1, 64), "1 to 64 bits")
+        check("levels of the registers", self.registers.levels, within(self.registers.levels, 0, 64), "0 to 64")
+
+    def _check_sum(self, sum_: Sum) -> None:
+        check("axes of a sum", len(sum_.axes), len(sum_.axes) > 0, "one or more")
+        check("the limit of a sum", sum_.limit, within(sum_.limit, -1 if sum_.limited else 0, 2**63 - 2),
+               "0 to 2^63 - 2")
+        for axis in sum_.axes:
+            check("the kind of an axis", axis.kind, axis.kind in ("square", "absolute", "differing"),
+                   "square, absolute or differing")
+            check("the bits of an axis", axis.bits, within(axis.bits, 1 if axis.kind == "differing" else 2, 64),
+                   "2 to 64")
+            check("the shift of an axis", axis.shift, within(axis.shift, 0, 63), "0 to 63")
+        for keys, used in ((self.keys_r, [a.r for a in sum_.axes] + [sum_.rest[0]]),
+                           (self.keys_s, [a.s for a in sum_.axes] + [sum_.rest[1]])):
+            check("the keys of a sum", used, all(n is None or within(n, 0, len(keys) - 1) for n in used),
+                   "indices into the keys")
+
+    @property
+    def window_capacity(self) -> int:
+        """The largest ROWS window that fits, in tuples per stream."""
+        return self.cores * self.capacity
+
+    @property
+    def buckets(self) -> int:
+        """Buckets of a region's index, a power of two: as many as tuples, and no fewer than a probe may look up."""
+        return max(4, self.capacity)
+
+    @property
+    def stages(self) -> int:
+        """Cycles that the predicate's datapath takes from a stored key to whether it matches."""
+        return self.schedule.stages
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """When the datapath has what; of tests, in the region where it comes later."""
+        widths = [max(self.keys_r[r], self.keys_s[s]) for r, s in self.tests]
+        return Schedule.of(self.registers, widths, [sum_.further for sum_ in self.sums], self.tree, self.test_widths,
+                           tables=self.tables)
+
+    @property
+    def test_widths(self) -> tuple[int | None, ...]:
+        """`widths` of all tests."""
+        return self.widths or (None,) * len(self.tests)
+
+    def keys(self, side: str) -> Record:
+        """The stored part of a tuple of stream ``side``."""
+        return Record(tuple((f"key{i}", w) for i, w in enumerate(self.keys_r if side == "r" else self.keys_s)))
+
+    def bounds(self, side: str) -> Record:
+        """What a *probe of* stream ``side`` brings: per test the closed interval for the other stream's key, or of
+        constant width its low end modulo twice the key's range, which is the range's length if it is empty; per sum its
+        place on each axis, and its limit where the sum has none of its own.
+        """
+        other = self.keys_s if side == "r" else self.keys_r
+        fields: list[tuple[str, int]] = []
+        for j, (a, b) in enumerate(self.tests):
+            width = other[b if side == "r" else a]
+            fields += [(f"lo{j}", width), (f"hi{j}", width)] if self.test_widths[j] is None else [(f"lo{j}", width + 1)]
+        for j, sum_ in enumerate(self.sums):
+            fields += [(f"at{j}_{n}", axis.bits) for n, axis in enumerate(sum_.axes)]
+            fields += [(f"limit{j}", sum_.limit_bits)] if sum_.limited else []
+        return Record(tuple(fields))
+
+    @property
+    def cell_bits(self) -> tuple[int, ...]:
+        """Of core ``bucket``, for each test of its index, how many bits of a bucket's number it gives."""
+        bits, tests = self.buckets.bit_length() - 1, len(self.index)
+        return tuple((bits + tests - 1 - n) // tests for n in range(tests)) if self.core == "bucket" else ()
+
+    def cells(self, side: str) -> Record:
+        """By which core ``bucket`` stores a tuple of stream ``side``: for each test of its index, the number of the
+        cell of neighbouring keys that its key is in, modulo 2^bits. Cells never fall as keys grow.
+        """
+        assert side in ("r", "s")
+        return Record(tuple((f"cell{n}", bits) for n, bits in enumerate(self.cell_bits)))
+
+    def reach(self, side: str) -> Record:
+        """What a *probe of* stream ``side`` brings for core ``bucket``: for each test of its index, the cell that its
+        interval begins in, and as `Span` how many it reaches.
+        """
+        assert side in ("r", "s")
+        return Record(tuple(f for n, bits in enumerate(self.cell_bits) for f in ((f"first{n}", bits), (f"span{n}", 2))))
+
+    def body(self, side: str) -> Record:
+        """A tuple of stream ``side`` on the link: its keys, its bounds, its cells, and what it reaches."""
+        return Record(self.keys(side).fields + self.bounds(side).fields + self.cells(side).fields
+                      + self.reach(side).fields)
+
+    @cached_property
+    def input_record(self) -> Record:
+        """Host → device. ``body`` is `body` of the record's stream, or a core's number, zero-extended."""
+        time = (("ts", self.time_bits),) if self.time_bits else ()
+        body = max(self.body("r").width, self.body("s").width, (self.cores - 1).bit_length())
+        return Record((("op", 2), ("stream", 1), *time, ("body", body)))
+
+    def describe(self) -> dict[str, Any]:
+        """The configuration and its records as plain data, for sidecars and messages."""
+        return {
+            "abi_version": ABI_VERSION,
+            "configuration": asdict(self),
+            "records": {
+                "input": list(self.input_record.fields),
+                "body_r": list(self.body("r").fields),
+                "body_s": list(self.body("s").fields),
+                "output": list(item_record().fields),
+            },
+            "register_map": [(reg.name, reg.address, reg.bits, reg.access) for reg in REGISTERS],
+        }
+
+    @cached_property
+    def abi_hash(self) -> int:
+        """64 bits that change with anything the driver must know; readable from the device's registers."""
+        text = json.dumps(self.describe(), sort_keys=True, separators=(",", ":"))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def item_record() -> Record:
+    """Device → host. ``r`` and ``s`` are row ids; of a star, the probe stream's field is the last probe it covers."""
+    return Record((("kind", 2), ("side", 1), ("r", ROW_BITS), ("s", ROW_BITS)))

@@ -1,0 +1,297 @@
+"""SQL text → IR: the condition of a join, parsed by sqlglot and typed by `splitjoin.lang.build`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from ...errors import PredicateError, SchemaError
+from .. import build, functions
+from ..casts import cast, sql_type
+from ..depth import MAX_DEPTH, too_deep
+from ..ir import ArithOp, CmpOp, Expr
+from ..names import find_column
+from ..schema import Schema
+from ..types import Date, Timestamp
+from .dialect import Sql, sql_of
+from .errors import short, unreadable, untokenizable
+from .literals import interval, number
+from .locations import Places
+
+__all__ = ["SUPPORTED", "Reader", "Sql", "parse_sql"]
+
+#: What errors say a condition may hold.
+SUPPORTED = ("columns, literals, + - * / %, DIV (//), & | ^ ~ << >>, abs(), bit_count(), least(), greatest(), "
+             "coalesce(), nullif(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, "
+             "NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
+
+_CMP: dict[type[exp.Expr], CmpOp] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}
+_ARITH: dict[type[exp.Expr], ArithOp] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+_REMAINDER: dict[type[exp.Expr], Literal["div", "mod"]] = {exp.IntDiv: "div", exp.Mod: "mod"}
+_BITS: dict[type[exp.Expr], Literal["&", "|", "^"]] = {
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.Xor: "^",
+}
+_SHIFT: dict[type[exp.Expr], Literal["<<", ">>"]] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
+#: Names for what people try first; everything else is named by its node or function.
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant that ends in its only %",
+    exp.ILike: "ILIKE", exp.SimilarTo: "SIMILAR TO", exp.RegexpLike: "a regular expression",
+    exp.Escape: "LIKE with ESCAPE",
+    exp.Cast: "a cast to this type (cast the column before the join)", exp.TryCast: "TRY_CAST",
+    exp.Subquery: "a subquery", exp.Select: "a subquery", exp.Exists: "a subquery", exp.Any: "ANY", exp.All: "ALL",
+    exp.In: "IN with anything but a list of values",
+    exp.Window: "a window function", exp.Placeholder: "a parameter", exp.Parameter: "a parameter",
+    exp.Tuple: "a tuple", exp.Bracket: "an element by index", exp.Dot: "a nested field", exp.Star: "*",
+    exp.AtTimeZone: "AT TIME ZONE", exp.Between: "BETWEEN SYMMETRIC", exp.Column: "a name of more than two parts",
+    exp.Is: "IS with anything but NULL, TRUE and FALSE",
+}
+#: Arguments that `Reader.node` reads or may disregard, of every node and of some.
+_READ = {"this", "expression", "low", "high", "is_string", "quoted", "table", "unit", "to"}
+_READ_OF: dict[type[exp.Expr], set[str]] = {
+    exp.Case: {"ifs", "default"}, exp.If: {"true", "false"}, exp.In: {"expressions"}, exp.Least: {"expressions"},
+    exp.Greatest: {"expressions"}, exp.Coalesce: {"expressions"}, exp.Anonymous: {"expressions"},
+    exp.Like: {"negate"}, exp.HexString: {"is_integer"},
+}
+
+
+def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
+    """The IR of an SQL condition over the streams ``r`` and ``s``.
+
+    Columns are written ``r.x`` and ``s.a``, or just ``x`` where only one stream has it. Raises `PredicateError` for
+    text that cannot be read and for parts that are not supported or ill-typed, quoting them, and `SchemaError` for
+    columns. ``value``: the text may be a value as well.
+    """
+    def read(*, quoting: bool) -> Expr:
+        reader = Reader(text, {"r": r, "s": s}, quoting=quoting)
+        return reader.expr(parsed) if value else reader.condition(parsed)
+
+    try:
+        parsed = _parse(text)
+        # Finding the user's own text of every part costs more than all the rest, and only errors show it.
+        with contextlib.suppress(PredicateError, SchemaError):
+            return read(quoting=False)
+        return read(quoting=True)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _parse(text: str) -> exp.Expr:
+    dialect = Sql()
+    try:
+        parts = dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text)
+    except ParseError as error:
+        raise PredicateError(unreadable(text, error)) from None
+    except TokenError as error:
+        raise PredicateError(untokenizable(text, error)) from None
+    found = [p for p in parts if p is not None]
+    if not found:
+        raise PredicateError("the condition is empty; write for example 'abs(r.x - s.a) <= 10'")
+    if len(found) > 1:
+        raise PredicateError(f"one condition is needed, not the {len(found)} in {short(text)!r}; combine them with "
+                             f"AND or OR instead of ';'")
+    return found[0]
+
+
+class Reader:
+    """Turns sqlglot's tree of a condition, or of a value, into IR.
+
+    ``text`` is the whole text that the tree was parsed from; ``schemas`` are the streams by the names that columns are
+    written with. With ``quoting``, errors show the part of the text where they arose.
+    """
+
+    def __init__(self, text: str, schemas: Mapping[str, Schema], *, quoting: bool = False):
+        self.text = text
+        self.places = Places(text)
+        self.quoting = quoting
+        self.schemas = schemas
+        self.depth = 0
+        self.marked = False
+
+    def condition(self, e: exp.Expr) -> Expr:
+        """``e``, the tree of a condition."""
+        return build.condition(self.expr(e), self.text.strip())
+
+    def expr(self, e: exp.Expr) -> Expr:
+        """``e``, the tree of a condition or a value."""
+        self.depth += 1
+        if self.depth > 2 * MAX_DEPTH:  # parentheses have a level here, but none in the IR
+            raise too_deep()
+        try:
+            return self.node(e)
+        except (PredicateError, SchemaError) as error:
+            if not self.quoting or self.marked:
+                raise
+            self.marked = True  # by the innermost part, which is where it went wrong
+            raise type(error)(f"{error}{self.mark(e)}") from None
+        finally:
+            self.depth -= 1
+
+    def node(self, e: exp.Expr) -> Expr:
+        kind = type(e)
+        # An argument that is not read here (a frame, a modifier, …) would change the meaning: refuse it.
+        a: Any = e.args.get("this")
+        b: Any = e.args.get("expression")
+        read = _READ | _READ_OF.get(kind, set())
+        # How a division is written, and that least() passes over NULL, is what we do anyway.
+        if any(v for k, v in e.args.items() if k not in read and k != "ignore_nulls"):
+            raise self.unsupported(e)
+        if kind is exp.Paren:
+            return self.expr(a)
+        if kind is exp.Column:
+            return self.column(e)
+        if kind is exp.Literal:
+            return build.literal(e.name, self.quote(e)) if e.is_string else number(e.name)
+        if kind is exp.Boolean:
+            return build.literal(bool(a), self.quote(e))
+        if kind is exp.Null:
+            return build.literal(None, self.quote(e))
+        if kind is exp.Interval:
+            return interval(e, self.quote(e))
+        if kind is exp.Cast:
+            return self.cast(e)
+        if kind is exp.Neg:
+            return build.neg(self.expr(a), self.quote(e))
+        if kind is exp.Abs:
+            return build.abs_(self.expr(a), self.quote(e))
+        if kind is exp.Not:
+            return build.not_(self.expr(a), self.quote(e))
+        if kind is exp.Between:
+            return build.between(self.expr(a), self.expr(e.args["low"]), self.expr(e.args["high"]), self.quote(e))
+        if kind is exp.Is:
+            return self.is_(e)
+        if kind in _FUNCTIONS:
+            return _FUNCTIONS[kind](self, e)
+        if kind is exp.Div:
+            return build.divide(self.expr(a), self.expr(b), self.quote(e))
+        if kind in _REMAINDER:
+            return build.remainder(_REMAINDER[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind in _BITS:
+            return functions.bits(_BITS[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind is exp.BitwiseNot:
+            return functions.complement(self.expr(a), self.quote(e))
+        if kind in _SHIFT:
+            return functions.shift(_SHIFT[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind in _ARITH:
+            return build.arith(_ARITH[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind in _CMP:
+            return build.compare(_CMP[kind], self.expr(a), self.expr(b), self.quote(e))
+        if isinstance(e, (exp.And, exp.Or)):
+            # flatten(): a chain of a thousand ORs is a tree a thousand deep.
+            args = [build.condition(self.expr(x), self.quote(x)) for x in e.flatten()]
+            return build.and_(args, self.quote(e)) if kind is exp.And else build.or_(args, self.quote(e))
+        raise self.unsupported(e)
+
+    def case(self, e: exp.Expr) -> Expr:
+        at, subject = self.quote(e), e.this
+        when, then = [], []
+        for branch in e.args["ifs"]:
+            made = self.expr(branch.this)
+            when.append(made if subject is None else build.compare("=", self.expr(subject), made, at))
+            then.append(self.expr(branch.args["true"]))
+        default = e.args.get("default")
+        return functions.case(when, then, build.literal(None, at) if default is None else self.expr(default), at)
+
+    def if_(self, e: exp.Expr) -> Expr:
+        at, default = self.quote(e), e.args.get("false")
+        otherwise = build.literal(None, at) if default is None else self.expr(default)
+        return functions.case([self.expr(e.this)], [self.expr(e.args["true"])], otherwise, at)
+
+    def in_(self, e: exp.Expr) -> Expr:
+        if not e.expressions:
+            raise self.unsupported(e)
+        return functions.in_(self.expr(e.this), [self.expr(x) for x in e.expressions], self.quote(e))
+
+    def extreme(self, e: exp.Expr) -> Expr:
+        args = [self.expr(x) for x in (e.this, *e.expressions)]
+        return functions.extreme("least" if isinstance(e, exp.Least) else "greatest", args, self.quote(e))
+
+    def coalesce(self, e: exp.Expr) -> Expr:
+        return functions.coalesce([self.expr(x) for x in (e.this, *e.expressions)], self.quote(e))
+
+    def nullif(self, e: exp.Expr) -> Expr:
+        return functions.nullif(self.expr(e.this), self.expr(e.expression), self.quote(e))
+
+    def distinct(self, e: exp.Expr) -> Expr:
+        at = self.quote(e)
+        made = functions.distinct(self.expr(e.this), self.expr(e.expression), at)
+        return made if isinstance(e, exp.NullSafeNEQ) else build.not_(made, at)
+
+    def starts_with(self, e: exp.Expr) -> Expr:
+        return functions.starts_with(self.expr(e.this), self.expr(e.expression), self.quote(e))
+
+    def like(self, e: exp.Expr) -> Expr:
+        at, pattern = self.quote(e), e.expression
+        text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else "_"
+        prefix = text.removesuffix("%")
+        if any(c in prefix for c in "%_\\"):
+            raise self.unsupported(e)
+        a, head = self.expr(e.this), build.literal(prefix, at)
+        made = build.compare("=", a, head, at) if prefix == text else functions.starts_with(a, head, at)
+        return build.not_(made, at) if e.args.get("negate") else made
+
+    def bytes_(self, e: exp.Expr) -> Expr:
+        try:
+            return build.literal(bytes.fromhex(e.name), self.quote(e))
+        except ValueError:
+            raise PredicateError(f"\"X'{short(e.name)}'\": a binary literal must have two hexadecimal digits a byte"
+                                 ) from None
+
+    def function(self, e: exp.Expr) -> Expr:
+        if e.name.lower() != "bit_count" or len(e.expressions) != 1:
+            raise self.unsupported(e)
+        return functions.bit_count(self.expr(e.expressions[0]), self.quote(e))
+
+    def column(self, e: exp.Expr) -> Expr:
+        name, side = e.name, e.args.get("table")
+        if isinstance(e.this, exp.Star):
+            raise self.unsupported(e.this)
+        return find_column(self.schemas, name, None if side is None else side.name, self.quote(e))
+
+    def cast(self, e: exp.Expr) -> Expr:
+        to = e.args["to"]
+        type_ = sql_type(to)
+        if type_ is None:
+            raise self.unsupported(e)
+        text = e.this
+        if isinstance(text, exp.Literal) and text.is_string and isinstance(type_, (Date, Timestamp)):
+            return build.time_literal(text.name, type_, f"{sql_of(to)} {sql_of(text)}")
+        return cast(self.expr(text), type_, self.quote(e))
+
+    def is_(self, e: exp.Expr) -> Expr:
+        at, what = self.quote(e), e.args["expression"]
+        a = self.expr(e.this)
+        if isinstance(what, exp.Null):
+            return build.is_null(a, at)
+        if not isinstance(what, exp.Boolean):
+            raise self.unsupported(e)
+        known = build.not_(build.is_null(a, at), at)
+        return build.and_([a if what.this else build.not_(a, at), known], at)
+
+    def unsupported(self, e: exp.Expr) -> PredicateError:
+        name = _NAMES.get(type(e))
+        if name is None and isinstance(e, exp.Func):
+            name = f"function {(e.name if isinstance(e, exp.Anonymous) else e.sql_name()).upper()}"
+        return PredicateError(f"{self.quote(e)!r}: {name or type(e).__name__.upper()} is not supported in a condition; "
+                              f"it may hold {SUPPORTED}")
+
+    def quote(self, e: exp.Expr) -> str:
+        """The user's own text of ``e`` where it can be found, else equivalent SQL; without ``quoting``, none."""
+        return self.places.quote(e) if self.quoting else ""
+
+    def mark(self, e: exp.Expr) -> str:
+        """The line of the user's text in which ``e`` begins, on a line of its own, and a mark under ``e``."""
+        return self.places.mark(e)
+
+
+_FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
+    exp.Case: Reader.case, exp.If: Reader.if_, exp.In: Reader.in_, exp.Least: Reader.extreme,
+    exp.Greatest: Reader.extreme, exp.Coalesce: Reader.coalesce, exp.Nullif: Reader.nullif,
+    exp.NullSafeEQ: Reader.distinct, exp.NullSafeNEQ: Reader.distinct, exp.StartsWith: Reader.starts_with,
+    exp.Like: Reader.like, exp.HexString: Reader.bytes_, exp.Anonymous: Reader.function,
+}

@@ -1,0 +1,142 @@
+"""Pass ``logic``: three-valued logic to two-valued (semantics, section 3).
+
+A condition becomes a positive combination (AND, OR) of leaves that are simply true or false: conditions on one stream,
+evaluated on the host once per tuple, and comparisons of both streams, which are false as soon as an operand is NULL.
+Whether it is, is the validity bit of its key: code 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from ...lang import build
+from ...lang.eval.vector import constant
+from ...lang.ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or
+from ...lang.nulls import causes, may_be_null
+from ...lang.traversal import sides
+from ...lang.types import BOOL, EXACT, Bool, Float
+from ..forms import FALSE, TRUE, Both, Compared, Form, Junction, Measured, OneSided, Value, junction
+
+__all__ = ["positive"]
+
+_NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_ALL: frozenset[Value] = frozenset(("true", "false", "null"))
+
+
+def positive(e: Expr) -> Form:
+    """The two-valued form that is true exactly when condition ``e`` is true."""
+    return _is(e, "true")
+
+
+def _is(e: Expr, want: Value) -> Form:
+    """The form that is true exactly when ``e`` has the value ``want``."""
+    streams = sides(e)
+    if not streams:
+        return TRUE if constant(e) == {"true": True, "false": False, "null": None}[want] else FALSE
+    if len(streams) == 1:
+        return OneSided(next(iter(streams)), e, frozenset((want,)))
+    if want == "null":
+        return junction("and", (_complement(_is(e, "true")), _complement(_is(e, "false"))))
+    match e:
+        case And() | Or():
+            op: Literal["and", "or"] = "and" if isinstance(e, And) == (want == "true") else "or"
+            return junction(op, (_is(a, want) for a in e.args))
+        case Not():
+            return _is(e.a, "false" if want == "true" else "true")
+        case IsNull():
+            null = _is_null(e.a)
+            return null if want == "true" else _complement(null)
+        case Cmp() if isinstance(e.a.type, Bool):
+            # Conditions are not NULL as soon as one of their columns is: FALSE AND NULL is false.
+            return _compare_conditions(e.op if want == "true" else _NEGATED[e.op], e.a, e.b)
+        case Cmp():
+            return _compare_values(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
+        case Case():
+            return _case(e, lambda value: _is(value, want))
+    raise AssertionError(f"not a condition: {e}")
+
+
+def _case(e: Case, of: Callable[[Expr], Form]) -> Form:
+    """``of`` the value that ``e`` takes."""
+    branches: list[Form] = []
+    before: list[Form] = []
+    for when, then in zip(e.when, e.then, strict=True):
+        true = _is(when, "true")
+        branches.append(junction("and", (*before, true, of(then))))
+        before.append(_complement(true))
+    return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
+
+
+def _compare_values(cmp: Cmp) -> Form:
+    """That ``cmp``, of values, is true."""
+    if not sides(cmp) or len(sides(cmp)) == 1:
+        return _is(cmp, "true")
+    for a, b, op in ((cmp.a, cmp.b, cmp.op), (cmp.b, cmp.a, MIRRORED[cmp.op])):
+        whole = a.a if isinstance(a, Cast) else a
+        if not isinstance(whole, Extreme) or len(sides(whole)) < 2:
+            continue
+        if op in ("=", "<>"):
+            halves: tuple[CmpOp, CmpOp] = ("<=", ">=") if op == "=" else ("<", ">")
+            return junction("and" if op == "=" else "or", (_compare_values(Cmp(BOOL, half, a, b)) for half in halves))
+        args = [replace(a, a=x) if isinstance(a, Cast) else x for x in whole.args]
+        each = [_compare_values(Cmp(BOOL, op, x, b)) for x in args]
+        if (whole.kind == "least") == (op in ("<", "<=")):
+            return junction("or", each)
+        # All that are not NULL, and one at least.
+        some = () if not all(may_be_null(x) for x in args) else (junction("or", each),)
+        return junction("and", (*some, *(junction("or", (one, _null(x))) for one, x in zip(each, args, strict=True))))
+    return Both(cmp)
+
+
+def _is_null(e: Expr) -> Form:
+    return _is(e, "null") if isinstance(e.type, Bool) else _null(e)
+
+
+def _null(e: Expr) -> Form:
+    """True when the value ``e`` is NULL."""
+    if not may_be_null(e):
+        return FALSE
+    streams = sides(e)
+    if not streams:
+        return TRUE if constant(e) is None else FALSE
+    if len(streams) == 1:
+        nulls = [build.is_null(c, str(c)) for c in causes(e)]
+        if any(isinstance(n.a, Lit) for n in nulls if isinstance(n, IsNull)):
+            return TRUE
+        return OneSided(next(iter(streams)), nulls[0] if len(nulls) == 1 else build.or_(nulls, str(e)),
+                        frozenset(("true",)))
+    match e:
+        case Extreme():
+            return junction("and", (_null(a) for a in e.args))
+        case Case():
+            return _case(e, _null)
+        case Arith(op="div" | "mod" | "//" | "%") if not isinstance(e.type, Float):
+            zero = _compare_values(Cmp(BOOL, "=", e.b, Lit(EXACT, 0)))
+            return junction("or", (_null(e.a), _null(e.b), zero))
+    return junction("or", (_null(a) for a in e.children))
+
+
+def _compare_conditions(op: CmpOp, a: Expr, b: Expr) -> Form:
+    """``a op b`` of two conditions, false before true."""
+    t = {"a": _is(a, "true"), "b": _is(b, "true")}
+    f = {"a": _is(a, "false"), "b": _is(b, "false")}
+    ff, tt = junction("and", (f["a"], f["b"])), junction("and", (t["a"], t["b"]))
+    ft, tf = junction("and", (f["a"], t["b"])), junction("and", (t["a"], f["b"]))
+    cases: dict[CmpOp, tuple[Form, ...]] = {
+        "=": (ff, tt), "<>": (ft, tf), "<": (ft,), "<=": (ff, ft, tt), ">": (tf,), ">=": (ff, tf, tt)}
+    return junction("or", cases[op])
+
+
+def _complement(form: Form) -> Form:
+    match form:
+        case OneSided():
+            return OneSided(form.side, form.condition, _ALL - form.values)
+        case Both():
+            cmp = form.cmp
+            return junction("or", (_null(cmp.a), _null(cmp.b), Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
+        case Junction():
+            return junction("or" if form.op == "and" else "and", (_complement(a) for a in form.args))
+        case Compared() | Measured():
+            raise AssertionError("comparisons are tests only when nothing is negated any more")
