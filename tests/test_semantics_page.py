@@ -18,7 +18,7 @@ from splitjoin.arrival import arrivals
 from splitjoin.device.api import PAIR
 from splitjoin.golden import GoldenDevice
 
-from tests.conformance import slices
+from tests.support.conformance import slices
 
 PAGE = Path(__file__).parents[1] / "docs" / "semantics.md"
 ORDERS = r"none|total|outer\(\d+\)|inner\(\d+\)"
