@@ -45,7 +45,7 @@ def asked(out: Recorder, name: str, on: str, clock: float | None) -> None:
     options = {"cores": 1, "capacity": 64, "lanes": LANES, "probes": PROBES, "core": "scan"}
     config = configure(query, plan_for(query, **options, clock=clock), **options)
     design = part_design(Matcher(config, "s"), "ecp5")
-    found, cells = ecp5.route(design), ecp5.cells(design)["part"]
+    found, cells = ecp5.route(design), ecp5.utilization(design)["part"]
     out.add("datapath_mhz", found.mhz, "MHz", {
         "condition": name, "asked": "nothing" if clock is None else clock, "stages": config.stages, "lut4": cells.lut4,
         "ff": cells.ff, "dsp": cells.dsp}, HOW)

@@ -37,7 +37,7 @@ def figures(query: Query, plan: Plan, *, mapped: bool) -> dict[str, Any]:
 
 def lut4(config: Configuration, side: str) -> int:
     """LUT4 of the datapath of a region that stores ``side``, as Yosys maps it."""
-    return ecp5.cells(part_design(Matcher(config, side), "ecp5"))["part"].lut4
+    return ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"].lut4
 
 
 def bands(out: Recorder) -> None:

@@ -28,9 +28,7 @@ INDEXED = {"hash": (0,), "bucket": (0, 1)}
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole circuit that is routed: what it is built for, the placer, whether LUTs may be wide, and the clocks that
-    its placement is refined and settled for.
-    """
+    """A whole circuit that is routed: its parameters, and the arguments of `ecp5.route`."""
 
     cores: int
     lanes: int
@@ -39,19 +37,20 @@ class Whole:
     tables: bool = False
     capacity: int = CAPACITY
     wide: bool = True
-    refined_for: float | None = None
-    settled_for: float | None = None
+    anneal_mhz: float | None = None
+    preroute_mhz: float | None = None
     seed: int = 1
 
 
-#: The clocks that placements are refined for, in MHz, 5.225 and 6.6 ns: some routed wires are slower than foreseen.
-REFINED_FOR, TABLES_REFINED_FOR = 1e3 / 5.225, 1e3 / 6.6
-#: The clock that the first one is settled for, 5.45 ns: less is between close wires alone and with all others.
-SETTLED_FOR = 1e3 / 5.45
+#: Target clocks of annealing, in MHz (5.225 and 6.6 ns): above the clock that results, as some routed wires are slower
+#: than estimated.
+ANNEAL_MHZ, TABLES_ANNEAL_MHZ = 1e3 / 5.225, 1e3 / 6.6
+#: Target clock of pre-routing the first circuit (5.45 ns): nearer to the result, as critical wires are routed by then.
+PREROUTE_MHZ = 1e3 / 5.45
 #: With tables a batch of 16 probes takes 80 cycles to collect, and regions of 2,048 tuples 256 to read, in as many
 #: memories as those of 512.
-WHOLE = (Whole(8, 1, 4, "heap", wide=False, refined_for=REFINED_FOR, settled_for=SETTLED_FOR),
-         Whole(2, 8, 16, "static", tables=True, capacity=2048, refined_for=TABLES_REFINED_FOR))
+WHOLE = (Whole(8, 1, 4, "heap", wide=False, anneal_mhz=ANNEAL_MHZ, preroute_mhz=PREROUTE_MHZ),
+         Whole(2, 8, 16, "static", tables=True, capacity=2048, anneal_mhz=TABLES_ANNEAL_MHZ))
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
@@ -73,7 +72,7 @@ def band(*, lanes: int, probes: int, cores: int = 16) -> Configuration:
 def matcher(out: Recorder, lanes: int, probes: int) -> None:
     """The comparators of one region, and the bounds that they hold."""
     what = {"part": "matcher", "lanes": lanes, "probes": probes}
-    cells = ecp5.cells(part_design(Matcher(band(lanes=lanes, probes=probes), "s"), "ecp5"))["part"]
+    cells = ecp5.utilization(part_design(Matcher(band(lanes=lanes, probes=probes), "s"), "ecp5"))["part"]
     out.add("ecp5_lut4_per_comparison", cells.lut4 / (lanes * probes), "LUT4", what, BY_YOSYS)
     out.add("ecp5_ff_per_comparison", cells.ff / (lanes * probes), "FF", what, BY_YOSYS)
 
@@ -86,11 +85,11 @@ def core(out: Recorder, lanes: int, probes: int, *, looked_up: bool = False) -> 
         what |= {"bands": "of constant width", "tables": True}
     comparisons = 2 * lanes * probes
     design = core_design(config, "ecp5")
-    cells = ecp5.cells(design)["part"]
+    cells = ecp5.utilization(design)["part"]
     out.add("ecp5_lut4_per_comparison", cells.lut4 / comparisons, "LUT4", what, BY_YOSYS)
     out.add("ecp5_ff_per_comparison", cells.ff / comparisons, "FF", what, BY_YOSYS)
     out.add("ecp5_block_ram", cells.block_ram, "of 208", what, "Yosys, synth_lattice -family ecp5: DP16KD")
-    xcup = ultrascale.mapped_cells(core_design(config, "ultrascale"))
+    xcup = ultrascale.utilization(core_design(config, "ultrascale"))
     out.add("xcup_lut_per_comparison", xcup.lut / comparisons, "LUT", what, XCUP)
     out.add("xcup_ff_per_comparison", xcup.ff / comparisons, "FF", what, XCUP)
 
@@ -119,7 +118,7 @@ def indexed(kind: str) -> tuple[Configuration, dict[str, object]]:
 def indexed_core(out: Recorder, kind: str) -> None:
     """Cells of one region of a core with an index: half of a core."""
     config, what = indexed(kind)
-    cells = ecp5.cells(core_design(config, "ecp5"))["part"]
+    cells = ecp5.utilization(core_design(config, "ecp5"))["part"]
     out.add("ecp5_index_lut4_per_region", cells.lut4 / 2, "LUT4", what, BY_CORE)
     out.add("ecp5_index_ff_per_region", cells.ff / 2, "FF", what, BY_CORE)
     out.add("ecp5_index_block_ram_per_region", cells.block_ram / 2, "of 208", what, BY_CORE)
@@ -145,19 +144,19 @@ def whole(out: Recorder, circuit: Whole) -> None:
             **({"tables": True} if circuit.tables else {})}
     comparisons = 2 * circuit.cores * circuit.lanes * circuit.probes
     how = f"{BY_PLACER[circuit.placer]}, seed {circuit.seed}"
-    if circuit.refined_for:
-        how += f", placement refined for {circuit.refined_for:.1f} MHz"
-        how += f" and settled for {circuit.settled_for:.1f} MHz" if circuit.settled_for else ""
+    if circuit.anneal_mhz:
+        how += f", placement annealed for {circuit.anneal_mhz:.1f} MHz"
+        how += f", critical nets pre-routed for {circuit.preroute_mhz:.1f} MHz" if circuit.preroute_mhz else ""
         how += f"; {ecp5.clock_source()}"
     routed = ecp5.route(whole_design(config, "ecp5"), placer=circuit.placer, seed=circuit.seed,
-                        wide=circuit.wide, refined_for=circuit.refined_for, settled_for=circuit.settled_for)
+                        wide=circuit.wide, anneal_mhz=circuit.anneal_mhz, preroute_mhz=circuit.preroute_mhz)
     out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{how}: DFFs, with harness")
     out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{how}: DP16KD")
     out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{how}: clock, whole circuit")
     out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
-    out.add("route_seconds", routed.seconds, "s", what, "wall clock of placing, refining, settling and routing")
+    out.add("route_seconds", routed.seconds, "s", what, "wall clock of placing, annealing, pre-routing and routing")
 
 
 def main() -> None:

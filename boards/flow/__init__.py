@@ -1,1 +1,1 @@
-"""Synthesis, placement and routing with open tools, and what their reports say."""
+"""Synthesis, placement and routing with open tools, and the figures in their reports."""

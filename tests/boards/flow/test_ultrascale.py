@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ultrascale import MappedCells, count, mapped_cells
+from splitjoin.boards.flow.ultrascale import UltrascaleUtilization, count_cells, utilization
 from splitjoin.errors import ToolError
 from splitjoin.hw.tech.ram import Ram
 
@@ -9,14 +9,14 @@ from splitjoin.hw.tech.ram import Ram
 def test_cells_are_counted_by_what_they_take():
     kinds = {"LUT3": 5, "LUT6_2": 2, "INV": 1, "RAM32M16": 1, "FDRE": 7, "FDSE": 2, "RAMB36E2": 1, "RAMB18E2": 1,
              "CARRY8": 9}
-    assert count(kinds) == MappedCells(lut=16, ff=9, block_ram=3)
+    assert count_cells(kinds) == UltrascaleUtilization(lut=16, ff=9, block_ram=3)
 
 
 def test_other_cells_are_refused():
     with pytest.raises(ToolError, match="but Yosys used NEW, OTHER"):
-        count({"LUT2": 1, "OTHER": 1, "NEW": 1, "DSP48E2": 1})
+        count_cells({"LUT2": 1, "OTHER": 1, "NEW": 1, "DSP48E2": 1})
 
 
 def test_a_part_is_mapped():
-    found = mapped_cells(part_design(Ram(36, 512), "ultrascale"))
+    found = utilization(part_design(Ram(36, 512), "ultrascale"))
     assert (found.lut, found.block_ram) == (0, 1)

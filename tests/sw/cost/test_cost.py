@@ -59,7 +59,7 @@ def test_two_bands_of_32_bits() -> None:
 
 @pytest.mark.parametrize(("config", "side"), [(BANDS, "s"), (MIXED, "r"), (MIXED, "s")])
 def test_a_datapath_mapped_anew(config: Configuration, side: str) -> None:
-    found = ecp5.cells(part_design(Matcher(config, side), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]
     predicted = datapath(config, side)
     assert predicted.total.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.total.ff == found.ff
@@ -75,8 +75,8 @@ SUMS = Configuration(
 
 def test_a_datapath_with_sums() -> None:
     side = "r"
-    mapped = ecp5.cells(part_design(Matcher(SUMS, side), "ecp5"))["part"]
-    cells = ultrascale.mapped_cells(part_design(Matcher(SUMS, side), "ultrascale"))
+    mapped = ecp5.utilization(part_design(Matcher(SUMS, side), "ecp5"))["part"]
+    cells = ultrascale.utilization(part_design(Matcher(SUMS, side), "ultrascale"))
     for family, lut, ff, dsp in (("ecp5", mapped.lut4, mapped.ff, mapped.dsp),
                                  ("ultrascale", cells.lut, cells.ff, cells.dsp)):
         predicted = datapath(SUMS, side, family)
@@ -91,7 +91,7 @@ def test_a_datapath_with_sums() -> None:
     (SUMS, "s", Registers(chain=8, levels=1, sums=True))])
 def test_registers_for_a_clock(config: Configuration, side: str, registers: Registers) -> None:
     config = replace(config, registers=registers)
-    found = ecp5.cells(part_design(Matcher(config, side), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]
     predicted = datapath(config, side)
     assert predicted.total.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.total.ff == pytest.approx(found.ff, rel=0.03)
@@ -106,7 +106,7 @@ WIDTHS = Configuration(keys_r=(32, 32, 16), keys_s=(32, 32, 16), tests=((0, 0), 
 @pytest.mark.parametrize("registers", [Registers(), Registers(digits=True)])
 def test_tests_of_constant_width(registers: Registers) -> None:
     config = replace(WIDTHS, registers=registers)
-    found = ecp5.cells(part_design(Matcher(config, "s"), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]
     predicted = datapath(config, "s")
     assert predicted.total.lut == pytest.approx(found.lut4, rel=0.15)
     assert predicted.total.ff == pytest.approx(found.ff, rel=0.03)
@@ -119,7 +119,7 @@ def test_a_small_limit_has_many_bits_to_be_alike(registers: Registers) -> None:
     axes = Axis("square", 0, 0, 33), Axis("absolute", 1, 1, 17)
     near = Configuration(keys_r=(32, 16), keys_s=(32, 16), tests=(), tree=0, sums=(Sum(axes, 100),),
                          registers=registers)
-    found = ecp5.cells(part_design(Matcher(near, "s"), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Matcher(near, "s"), "ecp5"))["part"]
     predicted = datapath(near, "s").total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.ff == found.ff
@@ -127,7 +127,7 @@ def test_a_small_limit_has_many_bits_to_be_alike(registers: Registers) -> None:
 
 def test_an_equality_has_inverters_for_what_a_probe_brings() -> None:
     equal = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, widths=(0,))
-    found = ecp5.cells(part_design(Matcher(equal, "s"), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Matcher(equal, "s"), "ecp5"))["part"]
     assert datapath(equal, "s").total.lut == found.lut4
 
 
@@ -136,7 +136,7 @@ def test_a_wide_square_apart_takes_three_multipliers() -> None:
     wide = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=(), tree=0, sums=(Sum(axes, 2**62),))
     for registers, multipliers in ((Registers(), 8), (Registers(sums=True), 6)):
         config = replace(wide, registers=registers)
-        found = ecp5.cells(part_design(Matcher(config, "r"), "ecp5"))["part"]
+        found = ecp5.utilization(part_design(Matcher(config, "r"), "ecp5"))["part"]
         predicted = datapath(config, "r").total
         assert predicted.dsp == found.dsp == multipliers
         assert predicted.ff == found.ff
@@ -145,14 +145,14 @@ def test_a_wide_square_apart_takes_three_multipliers() -> None:
 
 def test_a_datapath_for_ultrascale() -> None:
     config = replace(MIXED, lanes=1, probes=2)
-    found = ultrascale.mapped_cells(part_design(Matcher(config, "r"), "ultrascale"))
+    found = ultrascale.utilization(part_design(Matcher(config, "r"), "ultrascale"))
     predicted = datapath(config, "r", "ultrascale").total
     assert predicted.lut == pytest.approx(found.lut, rel=0.2)
     assert predicted.ff == pytest.approx(found.ff, rel=0.05)
 
 
 def test_a_whole_circuit_mapped_anew() -> None:
-    found = ecp5.cells(whole_design(SMALL, "ecp5"))["part"]
+    found = ecp5.utilization(whole_design(SMALL, "ecp5"))["part"]
     predicted = circuit(SMALL).total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
     assert predicted.ff == pytest.approx(found.ff, rel=0.2)
@@ -211,7 +211,7 @@ BUCKETS = Configuration(keys_r=(12, 9), keys_s=(12, 9), tests=((0, 0), (1, 1)), 
 
 @pytest.mark.parametrize(("config", "side"), [(HASH, "s"), (BUCKETS, "r")])
 def test_a_region_with_an_index_mapped_anew(config: Configuration, side: str) -> None:
-    found = ecp5.cells(part_design(Region(config, side), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Region(config, side), "ecp5"))["part"]
     parts = region(config, side, "ecp5")
     assert set(parts) == {"datapath", "storage", "index", "prober", "emitter"}
     predicted = sum(parts.values(), Cells())

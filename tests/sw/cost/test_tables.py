@@ -26,21 +26,21 @@ BAND = Configuration(keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0, widths
 @pytest.mark.parametrize("registers", [Registers(), Registers(digits=True)])
 def test_a_datapath_mapped_anew(registers: Registers) -> None:
     config = replace(EVERY, registers=registers)
-    found = ecp5.cells(part_design(Matcher(config, "s"), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]
     predicted = datapath(config, "s").total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.ff == pytest.approx(found.ff, rel=0.01)
 
 
 def test_a_datapath_for_ultrascale() -> None:
-    found = ultrascale.mapped_cells(part_design(Matcher(EVERY, "s"), "ultrascale"))
+    found = ultrascale.utilization(part_design(Matcher(EVERY, "s"), "ultrascale"))
     predicted = datapath(EVERY, "s", "ultrascale").total
     assert predicted.lut == pytest.approx(found.lut, rel=0.1)
     assert predicted.ff == pytest.approx(found.ff, rel=0.01)
 
 
 def test_a_region_mapped_anew() -> None:
-    found = ecp5.cells(part_design(Region(BAND, "r"), "ecp5"))["part"]
+    found = ecp5.utilization(part_design(Region(BAND, "r"), "ecp5"))["part"]
     predicted = sum(region(BAND, "r", "ecp5").values(), Cells())
     assert predicted.lut == pytest.approx(found.lut4, rel=0.07)
     assert predicted.ff == pytest.approx(found.ff, rel=0.05)
