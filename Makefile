@@ -49,25 +49,25 @@ formal: $(STAMP) ## All formal proofs, each also with planted faults; the quick 
 check: lint types test ## What CI runs.
 
 bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
-	$(BIN)/python bench/circuits.py
-	$(BIN)/python bench/index.py
-	$(BIN)/python bench/stages.py
-	$(BIN)/python bench/predicates.py
-	$(BIN)/python bench/cpu.py
-	$(BIN)/python bench/latency.py
-	$(BIN)/python bench/tables.py
+	$(BIN)/python -m bench.circuits
+	$(BIN)/python -m bench.index
+	$(BIN)/python -m bench.stages
+	$(BIN)/python -m bench.predicates
+	$(BIN)/python -m bench.cpu
+	$(BIN)/python -m bench.latency
+	$(BIN)/python -m bench.tables
 
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
-	$(BIN)/python bench/soak.py
+	$(BIN)/python -m bench.soak
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
-	nice -n 15 $(BIN)/python bench/synthesis.py
-	nice -n 15 $(BIN)/python bench/costs.py
-	$(BIN)/python bench/tables.py
+	nice -n 15 $(BIN)/python -m bench.synthesis
+	nice -n 15 $(BIN)/python -m bench.costs
+	$(BIN)/python -m bench.tables
 
 synth-full: $(STAMP) ## Place and route whole circuits on an ECP5-85F (an hour).
-	nice -n 19 $(BIN)/python bench/synthesis.py --full
-	$(BIN)/python bench/tables.py
+	nice -n 19 $(BIN)/python -m bench.synthesis --full
+	$(BIN)/python -m bench.tables
 
 clean: ## Remove .venv and everything generated here. The cache of built models stays.
 	rm -rf $(VENV) build out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info spark-warehouse

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from record import RESULTS, configuration
+
+from bench.record import RESULTS, configuration
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # after the backend is chosen

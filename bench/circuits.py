@@ -3,7 +3,7 @@
 Prints all figures of the circuit as tables, those of bench/index.py and bench/synthesis.py too, and draws each against
 the number of cores.
 
-Run: python bench/circuits.py; with SPLITJOIN_BENCH_CORES=16 latency is measured for up to so many cores only.
+Run: python -m bench.circuits; with SPLITJOIN_BENCH_CORES=16 latency is measured for up to so many cores only.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import splitjoin
-from against import draw, tables
-from band import ON, streams
-from record import Recorder, options_of
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.circuit.configure import configure
 from splitjoin.hw.network.tree import levels
@@ -26,6 +23,10 @@ from splitjoin.hw.verilog import to_verilog
 from splitjoin.plan.make import make_plan
 from splitjoin.sim.build import library
 from splitjoin.sim.device import SimDevice
+
+from bench.against import draw, tables
+from bench.band import ON, streams
+from bench.record import Recorder, options_of
 
 #: Numbers of cores against which latency is measured.
 CORES = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= int(os.environ.get("SPLITJOIN_BENCH_CORES", "64"))]

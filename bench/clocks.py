@@ -1,18 +1,19 @@
 """Clocks that datapaths are asked for, and those that they have when they are placed and routed.
 
-Run: python bench/clocks.py
+Run: python -m bench.clocks
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
-from record import Recorder, arguments
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
 from splitjoin.circuit.configure import configure, plan_for
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+
+from bench.record import Recorder, arguments
 
 #: Lanes and probes of the datapaths.
 LANES, PROBES = 1, 2

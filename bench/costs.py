@@ -1,18 +1,19 @@
 """Cells of whole cores and circuits: what Yosys maps them to, beside what the cost model predicts.
 
-Run: python bench/costs.py
+Run: python -m bench.costs
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from record import Recorder, arguments
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import core_design, whole_design
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cost import circuit
 from splitjoin.cost.circuit import core
+
+from bench.record import Recorder, arguments
 
 #: (lanes, probes) of the cores.
 CORES = ((1, 4), (1, 8), (4, 4), (4, 8))

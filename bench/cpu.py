@@ -1,4 +1,4 @@
-"""The CPU engine beside what a user would write instead, in one run. Run: python bench/cpu.py"""
+"""The CPU engine beside what a user would write instead, in one run. Run: python -m bench.cpu"""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import splitjoin
-from band import ON, streams
-from expressions import expressions
-from record import Recorder, arguments
-from rivals import BATCH, duckdb_seconds, numpy_gcmps, polars_seconds
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.device.api import Session
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+
+from bench.band import ON, streams
+from bench.expressions import expressions
+from bench.record import Recorder, arguments
+from bench.rivals import BATCH, duckdb_seconds, numpy_gcmps, polars_seconds
 
 #: Arrivals that the engine gets at once: nested loops, and the index; the rivals get micro-batches of `BATCH`.
 MIDDLE, LARGE = 4 * BATCH, 8 * BATCH
@@ -151,8 +153,7 @@ def scaling(out: Recorder, bits: int, engine: Any, tuples: int) -> None:
 
 
 _FIRST = """
-import sys; sys.path.insert(0, {bench!r})
-from band import ON, streams
+from bench.band import ON, streams
 import splitjoin
 assert splitjoin.join(*streams(20_000), on=ON, window="ROWS 4096").num_rows
 """
@@ -164,8 +165,7 @@ def first_result(out: Recorder) -> None:
         env = {**os.environ, "SPLITJOIN_CACHE": cache, "NUMBA_CACHE_DIR": cache}
         for cached in ("no", "yes"):
             start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", _FIRST.format(bench=os.path.dirname(os.path.abspath(__file__)))],
-                           env=env, check=True)
+            subprocess.run([sys.executable, "-c", _FIRST], cwd=Path(__file__).parents[1], env=env, check=True)
             out.add("first_result_seconds", time.perf_counter() - start, "s",
                     {"engine": "cpu", "window": 4096, "kernels in cache": cached},
                     "wall time of a new Python process that joins 20,000 tuples of each stream")

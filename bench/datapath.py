@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from record import Recorder
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
 from splitjoin.circuit.configure import configure
@@ -14,6 +13,8 @@ from splitjoin.cost import datapath
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query
 from splitjoin.plan.make import Plan
+
+from bench.record import Recorder
 
 #: Lanes and probes of the datapaths.
 LANES, PROBES = 1, 4

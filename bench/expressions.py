@@ -6,12 +6,13 @@ import time
 
 import numpy as np
 import pyarrow as pa
-from record import Recorder
 from splitjoin.arrival import arrivals
 from splitjoin.cpu.engine import CpuSession
 from splitjoin.cpu.search import ExpressionSearch
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+
+from bench.record import Recorder
 
 __all__ = ["CONDITIONS", "expressions"]
 

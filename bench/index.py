@@ -1,6 +1,6 @@
 """Cores with an index: cycles per tuple in windows of 2^15, against a scan of the same.
 
-Run: python bench/index.py, which replaces these rows of bench/results/circuits.json
+Run: python -m bench.index, which replaces these rows of bench/results/circuits.json
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import splitjoin
-from band import ON, streams
-from record import Recorder, arguments
 from splitjoin.arrival import Arrivals
 from splitjoin.sim.device import SimDevice
+
+from bench.band import ON, streams
+from bench.record import Recorder, arguments
 
 #: Keys of the equality, and of the single band (of 21 keys each): one pair in 250,000 matches.
 _KEYS = 250_000

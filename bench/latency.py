@@ -1,4 +1,4 @@
-"""Time from a tuple's arrival to its results, by the load, through a streaming session. Run: python bench/latency.py
+"""Time from a tuple's arrival to its results, by the load, through a streaming session. Run: python -m bench.latency
 
 Tuples fall due at a steady rate. Whatever is due is pushed as one batch and its results are polled; a tuple's latency
 is from when it fell due until the poll that gives its results has returned, waiting included.
@@ -10,9 +10,10 @@ import time
 
 import numpy as np
 import splitjoin
-from band import ON, streams
-from record import Recorder, arguments
 from splitjoin.cpu.engine import CpuDevice
+
+from bench.band import ON, streams
+from bench.record import Recorder, arguments
 
 WINDOW = 1 << 15
 LOADS = (0.1, 0.5, 0.9)

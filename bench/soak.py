@@ -16,10 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 import splitjoin
-from band import ON, streams
-from record import Recorder
 from splitjoin.cpu.engine import CpuDevice
 from tqdm import tqdm
+
+from bench.band import ON, streams
+from bench.record import Recorder
 
 #: Tuples of each stream a second, windows, and how wide the bands are.
 CHECKED, CHECKED_WINDOW, CHECKED_BAND = 200, 128, 300

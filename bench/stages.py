@@ -3,7 +3,7 @@
 Each stage is measured by itself in simulation of the circuits that make it up, from its first cycle to its last, on an
 idle circuit; the whole circuit's latency, measured at its ports, is their sum. SplitJoin, section 6, Figures 14 and 15.
 
-Run: python bench/stages.py; with SPLITJOIN_BENCH_CORES=16 for up to so many cores: large models take minutes to build.
+Run: python -m bench.stages; with SPLITJOIN_BENCH_CORES=16 for up to so many cores: large models take minutes to build.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from circuits import CORES, measured_latency
-from record import Recorder, arguments
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.hw.core.core import Core
@@ -23,6 +21,9 @@ from splitjoin.hw.network.tree import DistributionTree, levels
 from splitjoin.sim.testbench.models import Operation, Window, packed_operation, packed_window
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.testbench import Testbench
+
+from bench.circuits import CORES, measured_latency
+from bench.record import Recorder, arguments
 
 #: Children of a distributor and inputs of a merger.
 FAN = 2

@@ -1,7 +1,7 @@
 """What the circuit costs and how fast it runs, by the reports of the synthesis tools.
 
-Run: python bench/synthesis.py, which routes single cores; python bench/synthesis.py --index routes one core of each
-kind of index; python bench/synthesis.py --full routes whole circuits, one of 16 regions and one of as many comparators
+Run: python -m bench.synthesis, which routes single cores; python -m bench.synthesis --index routes one core of each
+kind of index; python -m bench.synthesis --full routes whole circuits, one of 16 regions and one of as many comparators
 as could be routed, about an hour. Each replaces its own rows of bench/results/circuits.json.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, replace
 
-from record import Recorder
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import Design, core_design, part_design, whole_design
 from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.hls.matcher import Matcher
+
+from bench.record import Recorder
 
 #: Stored tuples of a region.
 CAPACITY = 512

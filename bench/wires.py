@@ -1,6 +1,6 @@
 """Delays of routed wires of an ECP5 by the columns and rows that they cross: the estimates of the ECP5 placer.
 
-Run: python bench/wires.py, which places and routes the 16 regions of bench/synthesis.py, annealed with the present
+Run: python -m bench.wires, which places and routes the 16 regions of bench/synthesis.py, annealed with the present
 estimates, and writes boards/flow/ecp5_placer/wire_delays.json anew (an hour). The delays depend on router and speed
 grade, and little on the design.
 """
@@ -16,7 +16,8 @@ from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import whole_design
 from splitjoin.boards.flow.ecp5_placer import fit_wire_delays
 from splitjoin.boards.flow.tools import NEXTPNR
-from synthesis import ANNEAL_MHZ, WHOLE, WIDTHS, band
+
+from bench.synthesis import ANNEAL_MHZ, WHOLE, WIDTHS, band
 
 
 def main() -> None:

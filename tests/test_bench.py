@@ -1,32 +1,24 @@
 """The benchmarks' page is what the committed results say."""
 
-import importlib.util
+import importlib
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from bench import cpu, latency, predicates, record, soak, tables
 
 BENCH = Path(__file__).parent.parent / "bench"
 
 
-def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A script of bench/, which is no package: its scripts import each other by plain name."""
-    monkeypatch.syspath_prepend(str(BENCH))
-    spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, name, module)
-    spec.loader.exec_module(module)
-    return module
+@pytest.mark.parametrize("name", sorted(path.stem for path in BENCH.glob("*.py")))
+def test_a_script_finds_what_it_imports(name: str) -> None:
+    module = importlib.import_module(f"bench.{name}")
+    assert module.__doc__
+    assert hasattr(module, "main") == ("__main__" in Path(str(module.__file__)).read_text())
 
 
-def test_the_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("record", "against"):
-        load(name, monkeypatch)
-    tables = load("tables", monkeypatch)
+def test_the_page_is_up_to_date() -> None:
     assert tables.page(tables.results()) == tables.PAGE.read_text()
 
 
@@ -50,7 +42,6 @@ def test_the_circuits_results_hold_every_metric() -> None:
 
 def test_recorder_writes_what_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                            capsys: pytest.CaptureFixture[str]) -> None:
-    record = load("record", monkeypatch)
     monkeypatch.setattr(record, "RESULTS", tmp_path)
     out = record.Recorder("some", quick=True)
     out.add("speed", 1.5, "m/s", {"wind": 3}, "by eye")
@@ -61,7 +52,6 @@ def test_recorder_writes_what_it_was_given(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_recorder_replaces_its_own_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = load("record", monkeypatch)
     monkeypatch.setattr(record, "RESULTS", tmp_path)
     for part, quick, value in (("a", True, 1), ("b", False, 2), ("a", False, 3)):
         out = record.Recorder("some", quick=quick, part=part)
@@ -72,11 +62,7 @@ def test_recorder_replaces_its_own_part(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_cpu_bench_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = load("record", monkeypatch)
     monkeypatch.setattr(record, "RESULTS", tmp_path)
-    for name in ("band", "rivals"):
-        load(name, monkeypatch)
-    cpu = load("cpu", monkeypatch)
     out = record.Recorder("cpu", quick=True)
     cpu.nested(out, 8, 5000)
     cpu.index(out, 8, 20_000, 1)  # asserts that DuckDB finds as many pairs
@@ -88,9 +74,6 @@ def test_cpu_bench_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_latency_bench_measures(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("record", "band"):
-        load(name, monkeypatch)
-    latency = load("latency", monkeypatch)
     monkeypatch.setattr(latency, "WINDOW", 256)
     assert latency.sustainable(2000) > 0
     found = latency.latencies(2000, 1.5)
@@ -98,10 +81,7 @@ def test_latency_bench_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found > 0).all()
 
 
-def test_soak_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("record", "band"):
-        load(name, monkeypatch)
-    soak = load("soak", monkeypatch)
+def test_soak_finds_what_differs() -> None:
     same = soak.Load(64, 200, 900, {"cpu": "cpu", "golden": "golden"})
     same.push(200)
     assert same.differs() is None
@@ -109,8 +89,8 @@ def test_soak_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     same._sums["cpu"].update(b"more")
     assert "golden" in same.differs()
 
-def test_every_engine_agrees_on_every_condition(monkeypatch: pytest.MonkeyPatch) -> None:
-    predicates = load("predicates", monkeypatch)
+
+def test_every_engine_agrees_on_every_condition() -> None:
     data = json.loads((BENCH / "results" / "predicates.json").read_text())
     assert predicates.PAGE.read_text(encoding="utf-8") == predicates.page(data)
     rows = {row["config"]["predicate"]: row for row in data["rows"] if row["metric"] == "agree"}
@@ -122,9 +102,7 @@ def test_every_engine_agrees_on_every_condition(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = load("record", monkeypatch)
     monkeypatch.setattr(record, "RESULTS", tmp_path)
-    predicates = load("predicates", monkeypatch)
     out = record.Recorder("predicates", quick=True)
     case = next(c for c in predicates.cases() if c.name == "manhattan")
     predicates.measure(out, case, ("duckdb", "cpu"), mapped=False)

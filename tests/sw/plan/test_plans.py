@@ -5,32 +5,20 @@ After a change that is meant: python -m tests.sw.plan.test_plans
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType
 
 from splitjoin.explain import explain
 from splitjoin.lang.ir import text
 
+from bench import predicates
+
 HERE = Path(__file__).parent
-BENCH = HERE.parents[2] / "bench"
-
-
-def bench() -> ModuleType:
-    """The bench's script, which is in no package."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        import predicates
-
-        return predicates
-    finally:
-        sys.path.remove(str(BENCH))
 
 
 def plans() -> str:
     """The conditions and their plans, as `explain` says them."""
     parts = []
-    for case in bench().cases():
+    for case in predicates.cases():
         lines = explain(case.query()).splitlines()
         kept = [line for line in lines if line.split()[0] in ("key", "test", "combined", "main", "verified", "because")]
         parts.append("\n".join([f"{case.name}: {text(case.query().predicate)}", *kept]) + "\n")
