@@ -18,9 +18,11 @@ import pyarrow as pa
 import splitjoin
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.circuit.configure import configure
+from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.hw.network.tree import levels
 from splitjoin.hw.verilog import to_verilog
-from splitjoin.plan.make import make_plan
+from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.sim.build import library
 from splitjoin.sim.device import SimDevice
 
@@ -125,7 +127,8 @@ def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int 
 def _configuration(**options: Any) -> Any:
     r, s = (splitjoin.Schema.from_table(side, t) for side, t in zip("rs", streams(1), strict=True))
     query = splitjoin.Query.make(r, s, on=ON, window="ROWS 1")
-    return configure(query, make_plan(query.predicate), capacity=512, core="scan", **options)
+    parameters = CircuitParameters(capacity=512, core="scan", **options)
+    return configure(query, unlowered(make_plan(query.predicate), parameters), parameters)
 
 
 def verilog(out: Recorder, cores: int, lanes: int = 1, probes: int = 1) -> None:

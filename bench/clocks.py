@@ -9,6 +9,7 @@ import pyarrow as pa
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
 from splitjoin.circuit.configure import configure, plan_for
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -43,8 +44,8 @@ def schema(side: str, names: str, wide: str) -> Schema:
 def asked(out: Recorder, name: str, on: str, clock: float | None) -> None:
     """One datapath."""
     query = Query.make(schema("r", "xyz", "u"), schema("s", "abc", "v"), on=on, window="ROWS 64")
-    options = {"cores": 1, "capacity": 64, "lanes": LANES, "probes": PROBES, "core": "scan"}
-    config = configure(query, plan_for(query, **options, clock=clock), **options)
+    parameters = CircuitParameters(cores=1, capacity=64, lanes=LANES, probes=PROBES, core="scan", clock=clock)
+    config = configure(query, plan_for(query, parameters), parameters)
     design = part_design(Matcher(config, "s"), "ecp5")
     found, cells = ecp5.route(design), ecp5.utilization(design)["part"]
     out.add("datapath_mhz", found.mhz, "MHz", {

@@ -8,27 +8,29 @@ from typing import Any
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
 from splitjoin.circuit.configure import configure
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cost import datapath
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query
-from splitjoin.plan.make import Plan
 
 from bench.record import Recorder
 
 #: Lanes and probes of the datapaths.
 LANES, PROBES = 1, 4
+PARAMETERS = CircuitParameters(capacity=64, lanes=LANES, probes=PROBES)
 HOW = ("Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C of the module that holds bounds and compares, without the "
        "core around it")
 
 
-def figures(query: Query, plan: Plan, *, mapped: bool) -> dict[str, Any]:
+def figures(query: Query, plan: CircuitPlan, *, mapped: bool) -> dict[str, Any]:
     """The datapaths of a core, which are two: of the region that stores R, and of the one that stores S.
 
     ``lut4``: as Yosys maps both, None unless ``mapped``; ``lut4_predicted``: as the cost model says;
     ``lut4_per_comparison``: ``lut4`` over the comparisons of both in a cycle.
     """
-    config = configure(query, plan, capacity=64, lanes=LANES, probes=PROBES)
+    config = configure(query, plan, PARAMETERS)
     found = sum(lut4(config, side) for side in "rs") if mapped else None
     return {"lut4": found, "dsp": sum(datapath(config, side).total.dsp for side in "rs"),
             "lut4_predicted": sum(datapath(config, side).total.lut for side in "rs"),

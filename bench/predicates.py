@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import splitjoin
 from splitjoin.circuit.configure import plan_for
+from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.device.api import PAIR, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.make import Plan
 
-from bench.datapath import HOW, LANES, PROBES, bands, figures
+from bench.datapath import HOW, PARAMETERS, bands, figures
 from bench.record import RESULTS, Recorder
 from tests.support.oracle import oracle
 
@@ -156,7 +156,7 @@ def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bo
         if name != "cpu":
             candidates = result.counters.get("candidates", result.counters["matches"])
     query = case.query()
-    plan = plan_for(query, capacity=64, lanes=LANES, probes=PROBES)
+    plan = plan_for(query, PARAMETERS)
     config = {"predicate": case.name, "group": case.group, "on": case.on, "agree": agree, "plan": summary(plan),
               "pairs": len(expected), "candidates": candidates, **figures(query, plan, mapped=mapped)}
     out.add("agree", float(np.mean(list(agree.values()))), "of back ends", config,
@@ -164,7 +164,7 @@ def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bo
             f"lut4: {HOW}")
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: CircuitPlan) -> str:
     """The plan in a line."""
     widths = {side: "+".join(str(slot.key.width) for slot in plan.slots(side)) for side in "rs"}
     counts = ((len(plan.tests), "test"), (len(plan.sums), "sum"))

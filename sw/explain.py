@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from .circuit.configure import configure, plan_for, settings
-from .circuit.core_kind import CoreKind, choose_core
+from .circuit.configure import configure, plan_for, settings, sized
+from .circuit.lowering import phases
+from .circuit.parameters import CircuitParameters
+from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
 from .cost.cells import check_family
 from .cost.text import cost_lines
@@ -13,51 +16,54 @@ from .errors import SplitJoinError
 from .lang.ir import text
 from .lang.query import Query
 from .lang.schema import Side
-from .plan.leading import is_equality, leading_tests, tests_nothing
-from .plan.make import Plan, Sums, make_plan
-from .plan.passes.pipeline import program, stages
-from .plan.text import plan_lines
+from .plan.passes.phases import Shared
+from .plan.passes.pipeline import make_plan
+from .plan.plan import Plan, is_equality, leading_tests, tests_nothing
+from .plan.plan_text import plan_lines
 
 __all__ = ["explain"]
 
 
-def explain(query: Query, *, cores: int = 4, capacity: int | None = None, fanout: int = 2, fanin: int = 2,
-            lanes: int = 1, probes: int = 1, core: str = "auto", clock: float | None = None, tables: bool = False,
-            passes: bool = False, family: str = "ecp5") -> str:
-    """A text that says how ``query`` maps onto a circuit with these parameters, or why it does not.
+def explain(query: Query, parameters: CircuitParameters | None = None, *, passes: bool = False,
+            family: str = "ecp5", **options: Any) -> str:
+    """A text that says how ``query`` maps onto a circuit, or why it does not.
 
-    ``clock``: MHz that the circuit's datapath gets registers for, on ECP5. ``tables``: whether tests of constant width
-    are looked up. ``passes``: also the condition after each of the compiler's passes that changed it. ``family``: the
-    FPGA family that costs are told for, of `splitjoin.cost.FAMILIES`.
+    Args:
+        query: The query.
+        parameters: The circuit's parameters; None for those that ``options`` give.
+        passes: True to print the condition after each of the compiler's passes that changed it, too.
+        family: The FPGA family that costs are printed for, of `splitjoin.cost.FAMILIES`.
+        options: Parameters of the circuit by name, as of `CircuitParameters`.
+
+    Raises `UnsupportedError` for parameters that no circuit can have.
     """
     check_family(family)
+    chosen = parameters or CircuitParameters(**options)
     lines = [f"condition   {text(query.predicate)}",
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
              f"order       {query.order}"]
     host = make_plan(query.predicate)
     try:
-        plan = plan_for(query, cores=cores, capacity=capacity, lanes=lanes, probes=probes, core=core, clock=clock,
-                        tables=tables)
-        refused = None
+        plan, refused = plan_for(query, chosen), None
     except SplitJoinError as error:
-        plan, refused = make_plan(query.predicate, "instead"), error
+        # The plan of any circuit, to say what the condition would be tested by.
+        chosen, refused = CircuitParameters(core="scan"), error
+        plan = plan_for(query, chosen)
     if passes:
-        lines += _passes(query, plan)
-    lines += plan_lines(plan)
+        lines += _passes(host, sized(query, chosen))
+    lines += plan.lines()
     others = [f"cpu         yes: {_cpu(host)}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
     try:
         if refused is not None:
             raise refused
-        config = configure(query, plan, cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
-                           lanes=lanes, probes=probes, core=core, tables=tables)
-        chosen = choose_core(plan, core, capacity=config.capacity, lanes=lanes, probes=probes, tables=tables)
+        config = configure(query, plan, chosen)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
-    return "\n".join([*lines, *_circuit(config, chosen), *cost_lines(config, family), *others])
+    return "\n".join([*lines, *_circuit(config, plan), *cost_lines(config, family), *others])
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:
@@ -68,17 +74,15 @@ def _own_tests(plan: Plan) -> Iterator[str]:
             yield f"  its own   {label} {said}"
 
 
-def _passes(query: Query, plan: Plan) -> Iterator[str]:
-    """The condition after each pass that changed it, on its way to ``plan``; of a plan, the lines that are new."""
-    instead = make_plan(query.predicate, "instead", plan.clock)
-    sums: Sums = "instead" if plan == instead else "beside"
-    before = program(query.predicate, sums, plan.clock)
-    for step, now in stages(query.predicate, sums, plan.clock):
-        if str(now) != str(before):
-            yield f"pass        {step.name}: {step.what}"
-            old = str(before).splitlines() if isinstance(before.whole, Plan) else []
-            yield from ("    " + line for line in str(now).splitlines() if line not in old)
-        before = now
+def _passes(plan: Plan, parameters: CircuitParameters) -> Iterator[str]:
+    """The condition after each pass that changed it, on its way to a circuit; of a plan, the lines that are new."""
+    before, old = "", list[str]()
+    for name, what, phase in phases(plan, parameters):
+        said = str(phase)
+        if name and said != before:
+            yield f"pass        {name}: {what}"
+            yield from ("    " + line for line in said.splitlines() if line not in old)
+        before, old = said, said.splitlines() if isinstance(phase, (Shared, CircuitPlan)) else []
 
 
 def _cpu(plan: Plan) -> str:
@@ -111,14 +115,14 @@ def _time(query: Query) -> str:
     return f"r.{query.time.r} and s.{query.time.s}, R before S where they are equal"
 
 
-def _circuit(config: Configuration, chosen: CoreKind) -> Iterator[str]:
+def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
     yield (f"circuits    yes: {config.cores} cores of {config.capacity} tuples a stream (ROWS up to "
            f"{config.window_capacity}), fan-out {config.fanout}, fan-in {config.fanin}, "
            f"{config.time_bits or 'no'} bits of time; up to {2 * config.cores * config.lanes * config.probes} "
            f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
-    by = f" by {', '.join(f'T{j}' for j in chosen.index)}" if chosen.index else ""
-    yield f"cores       {chosen.kind}{by}; {chosen.reason}"
+    by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
+    yield f"cores       {config.core}{by}; {plan.core.reason}"
     if config.tables:
         looked_up = [f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None]
         yield (f"tables      {', '.join(looked_up)} looked up in LUT RAM, which a batch's probes are written to before "

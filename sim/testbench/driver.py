@@ -10,13 +10,15 @@ import pyarrow as pa
 from splitjoin.arrival import arrivals
 from splitjoin.circuit.configure import configure, settings
 from splitjoin.circuit.encode import Encoder, Words
+from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.registers import MAGIC, REGISTERS, register
 from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.device.api import STAR, Items
 from splitjoin.device.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.make import make_plan
+from splitjoin.plan.passes.pipeline import make_plan
 
 from .bodies import combined
 from .checks import check_answer
@@ -75,8 +77,9 @@ def top_configuration(cores: int, fanout: int, fanin: int, capacity: int = 4, la
                       ) -> Configuration:
     """The circuit that `case` runs on."""
     query = Query.make(*_schemas(), on=_ON, window="RANGE 9", time="ts")
-    return configure(query, make_plan(query.predicate), cores=cores, capacity=capacity, fanout=fanout, fanin=fanin,
-                     lanes=lanes, probes=probes)
+    parameters = CircuitParameters(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes,
+                                   probes=probes)
+    return configure(query, unlowered(make_plan(query.predicate), parameters), parameters)
 
 
 def case(config: Configuration, rng: random.Random, *, window: tuple[str, str], order: str, count: int = 50,
@@ -93,7 +96,8 @@ def case(config: Configuration, rng: random.Random, *, window: tuple[str, str], 
     query = Query.make(*_schemas(), on=_ON, window=window, time="ts", order=order)
     incoming = arrivals(query, r, s)
     lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
-    encoder = Encoder(make_plan(query.predicate), config, max(lengths))
+    parameters = CircuitParameters(core=config.core, capacity=config.capacity)
+    encoder = Encoder(unlowered(make_plan(query.predicate), parameters), config, max(lengths))
     records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush())]
     with device("golden", cores=config.cores).open(query) as session:
         session.push(incoming)

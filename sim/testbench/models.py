@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from splitjoin.circuit.wire import Configuration, ItemKind, Op, Record, Span, Tree
+from splitjoin.circuit.wire import Configuration, ItemKind, Op, Record, Span
 from splitjoin.hw.core.buckets import POLYNOMIALS
 from splitjoin.hw.layouts import result_layout, window_layout
+from splitjoin.plan.plan import Tree
 
 __all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "bucket_of", "cell_of", "first_without_room",
            "holds", "item_of", "levels", "pack", "packed_item", "packed_operation", "packed_window"]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..plan.encoding import TupleCodes
 from ..plan.float_keys import FloatKey, float_values
 from ..plan.keys import Codes, Key
-from ..plan.make import Plan
+from ..plan.plan import Plan
 from .wire import Configuration, Span
 
 __all__ = ["Cells"]

@@ -2,73 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 from ..errors import CapacityError
 from ..lang.order import Order
 from ..lang.query import Query
-from ..plan.make import Plan, make_plan
-from .core_kind import choose_core
-from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum, check_parameters
+from ..plan.passes.pipeline import make_plan
+from .lowering import lower
+from .parameters import BuildParameters, CircuitParameters
+from .plan import CircuitPlan
+from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
-__all__ = ["check_options", "configure", "longest_range", "plan_for", "settings"]
+__all__ = ["configure", "longest_range", "plan_for", "settings", "sized"]
 
 #: What order none runs as where the host verifies the pairs; it drops the stars.
 _STARRED = Order("outer", 64)
 
 
-def configure(query: Query, plan: Plan, *, cores: int = 4, capacity: int | None = None, fanout: int = 2,
-              fanin: int = 2, lanes: int = 1, probes: int = 1, core: str = "auto", region_counters: bool = False,
-              tables: bool = False, **_: object) -> Configuration:
-    """The configuration of a circuit for ``plan`` with the windows of ``query``; what `plan_for` takes besides is in
-    the plan.
+def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
+    """The plan of ``query`` for a circuit with ``parameters``. Raises what `lower` raises."""
+    return lower(make_plan(query.predicate), sized(query, parameters))
+
+
+def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> Configuration:
+    """The configuration of a circuit for ``plan`` with the windows of ``query``.
+
+    Raises `CapacityError` for a RANGE that needs more bits of time than circuits have.
     """
-    check_options(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes, core=core)
-    capacity = _capacity(query, cores, capacity)
     longest = longest_range(query)
-    chosen = choose_core(plan, core, capacity=capacity, lanes=lanes, probes=probes, tables=tables)
+    built = {f.name: getattr(sized(query, parameters), f.name) for f in fields(BuildParameters)}
     return Configuration(
-        keys_r=tuple(s.key.width for s in plan.slots_r), keys_s=tuple(s.key.width for s in plan.slots_s),
-        tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree, cores=cores, capacity=capacity, fanout=fanout,
-        fanin=fanin, lanes=lanes, probes=probes, core=chosen.kind, index=chosen.index, region_counters=region_counters,
-        sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest), registers=plan.registers,
-        widths=tuple(t.width for t in plan.tests) if any(t.width is not None for t in plan.tests) else (),
-        tables=tables)
+        **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
+        keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
+        index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest),
+        registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else ())
 
 
-def plan_for(query: Query, *, cores: int = 4, capacity: int | None = None, lanes: int = 1, probes: int = 1,
-             core: str = "auto", clock: float | None = None, tables: bool = False, **_: object) -> Plan:
-    """The plan of ``query`` for a circuit with these of its parameters: with sum tests, and with the interval tests
-    that they imply, and both ends of all intervals, only where an index finds candidates; with registers for
-    ``clock``, in MHz.
+def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:
+    """``parameters`` with a capacity: where none is given, what the windows of ``query`` need.
+
+    That is a power of two from 64 on, so that few circuits serve all windows.
     """
-    check_options(cores=cores, capacity=capacity, fanout=2, fanin=2, lanes=lanes, probes=probes, core=core)
-    plan = make_plan(query.predicate, "beside", clock)
-    chosen = choose_core(plan, core, capacity=_capacity(query, cores, capacity), lanes=lanes, probes=probes,
-                         tables=tables)
-    return plan if chosen.index else make_plan(query.predicate, "instead", clock)
+    if parameters.capacity is not None:
+        return parameters
+    need = max(1024 if w.rows is None else -(-w.rows // parameters.cores) for w in (query.window_r, query.window_s))
+    capacity = 64
+    while capacity < min(need, 65536):
+        capacity *= 2
+    return replace(parameters, capacity=capacity)
 
 
-def _capacity(query: Query, cores: int, capacity: int | None) -> int:
-    """``capacity``, or what the windows need: a power of two from 64 on, so that few circuits serve all windows."""
-    if capacity is not None:
-        return capacity
-    need = max(1024 if w.rows is None else -(-w.rows // cores) for w in (query.window_r, query.window_s))
-    found = 64
-    while found < min(need, 65536):
-        found *= 2
-    return found
-
-
-def _sums(plan: Plan) -> tuple[Sum, ...]:
+def _sums(plan: CircuitPlan) -> tuple[Sum, ...]:
     return tuple(Sum(tuple(Axis(a.kind, r, s, a.bits, a.shift)
                            for a, r, s in zip(t.relation.axes, t.r, t.s, strict=True)),
                      max(t.relation.most, -1) if t.rest_r is not None or t.rest_s is not None else t.relation.limit,
                      t.relation.above, (t.rest_r, t.rest_s)) for t in plan.sums)
-
-
-def check_options(*, capacity: int | None, **others: object) -> None:
-    """Raise `UnsupportedError` unless a circuit can have these; ``capacity`` None leaves it to the windows."""
-    # `configure` chooses one that is right then.
-    check_parameters(capacity=64 if capacity is None else capacity, **others)
 
 
 def longest_range(query: Query) -> int | None:

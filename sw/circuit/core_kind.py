@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import UnsupportedError
-from ..plan.keys import UnitKey
 from ..plan.linear import ExactRelation
-from ..plan.make import Plan
+from ..plan.plan import Plan, leading_tests
 from ..plan.relations import FloatBand, FloatOrder, Product, Relation, TextOrder, WideRelation
+from .parameters import CircuitParameters
 
-__all__ = ["SMALLEST", "CoreKind", "choose_core"]
+__all__ = ["SCAN", "SMALLEST", "CoreChoice", "choose_core"]
 
 #: Sub-windows with fewer tuples are scanned: following an index costs a dozen cycles a probe, and memory.
 SMALLEST = 256
@@ -25,7 +25,7 @@ _BANDS = 2
 
 
 @dataclass(frozen=True)
-class CoreKind:
+class CoreChoice:
     """``kind``: scan, hash or bucket. ``index``: the tests it goes by, main one first. ``reason``: why, in words."""
 
     kind: str
@@ -33,27 +33,33 @@ class CoreKind:
     reason: str
 
 
-def choose_core(plan: Plan, core: str, *, capacity: int, lanes: int, probes: int, tables: bool = False) -> CoreKind:
-    """The kind of core for ``plan``: ``core``, or if that is ``auto`` what suits a sub-window of ``capacity`` tuples;
-    ``tables``: whether tables are asked for, which are of scans.
+#: Cores that scan, which every condition can have.
+SCAN = CoreChoice("scan", (), "it was asked for")
+
+
+def choose_core(plan: Plan, parameters: CircuitParameters) -> CoreChoice:
+    """The cores for ``plan``: those that ``parameters`` ask for, or if that is ``auto`` those that suit a sub-window of
+    its capacity, which is not None.
 
     Raises `UnsupportedError` where the condition has nothing for the kind of index that was asked for.
     """
+    assert parameters.capacity is not None
+    core = parameters.core
     main = plan.main
     if core == "scan":
-        return CoreKind("scan", (), "it was asked for")
+        return SCAN
     if core != "auto":
-        return CoreKind(core, _asked_for(plan, core), "it was asked for")
-    if tables:
-        return CoreKind("scan", (), "tables, which are asked for, are of scans")
-    if lanes > 1 or probes > 1:
-        return CoreKind("scan", (), "lanes and probes, of which more than one are asked for, are of scans")
-    if capacity < SMALLEST:
-        return CoreKind("scan", (), f"an index does not pay below {SMALLEST} tuples a core")
+        return CoreChoice(core, _asked_for(plan, core), "it was asked for")
+    if parameters.tables:
+        return CoreChoice("scan", (), "tables, which are asked for, are of scans")
+    if parameters.lanes > 1 or parameters.probes > 1:
+        return CoreChoice("scan", (), "lanes and probes, of which more than one are asked for, are of scans")
+    if parameters.capacity < SMALLEST:
+        return CoreChoice("scan", (), f"an index does not pay below {SMALLEST} tuples a core")
     if main is None or main.test is None or main.kind is None:
-        return CoreKind("scan", (), "no test narrows a search" if main is None else main.reason)
+        return CoreChoice("scan", (), "no test narrows a search" if main is None else main.reason)
     index = _hashed(plan, main.test) if main.kind == "hash" else _bucketed(plan, main.test)
-    return CoreKind(main.kind, index, main.reason)
+    return CoreChoice(main.kind, index, main.reason)
 
 
 def _asked_for(plan: Plan, core: str) -> tuple[int, ...]:
@@ -79,18 +85,13 @@ def _bucketed(plan: Plan, main: int) -> tuple[int, ...]:
     return _with(plan, main, _points(plan) + _bands(plan))[:_BANDS]
 
 
-def _required(plan: Plan) -> list[int]:
-    """The tests that hold for every match, and test something."""
-    return [j for j in plan.required if not isinstance(plan.slots_s[plan.tests[j].s].key, UnitKey)]
-
-
 def _points(plan: Plan) -> list[int]:
-    return [j for j in _required(plan) if plan.tests[j].is_point]
+    return [j for j in leading_tests(plan) if plan.tests[j].is_point]
 
 
 def _bands(plan: Plan) -> list[int]:
     """Those whose intervals end on both sides, short of the keys' range."""
-    return [j for j in _required(plan) if not plan.tests[j].is_point
+    return [j for j in leading_tests(plan) if not plan.tests[j].is_point
             and {end for relation in plan.tests[j].relations for end in _ends(relation)} == {"<", ">"}]
 
 

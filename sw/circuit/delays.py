@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .schedule import FACTOR, additions
-from .sum_relations import Axis, SumRelation, axis_value_bits, kept_bits
+from .sum_relations import AxisRelation, SumRelation, axis_value_bits, kept_bits
 
 __all__ = ["Step", "combined_digits", "comparison", "equality", "sum_steps", "tree", "width_digits"]
 
@@ -54,7 +54,7 @@ def tree(levels: int) -> Step:
 
 
 def sum_steps(relation: SumRelation, *, apart: bool) -> Iterator[Step]:
-    """The steps of a sum test; ``apart``: with a cycle for each addition (`splitjoin.circuit.schedule.Registers`)."""
+    """The steps of a sum test; ``apart``: with a cycle for each addition (`PipelineRegisters.sums`)."""
     most = max(relation.most, -1)
     keys = [key for key in (relation.r, relation.s) if key is not None]
     widths = [key.width for key in keys]
@@ -72,7 +72,7 @@ def sum_steps(relation: SumRelation, *, apart: bool) -> Iterator[Step]:
         yield Step(f"{rows} additions and a comparison of {width} bits", _REGISTERS + rows * _added(width) + compared)
 
 
-def _axis_steps(axis: Axis, kept: int, *, apart: bool) -> Iterator[Step]:
+def _axis_steps(axis: AxisRelation, kept: int, *, apart: bool) -> Iterator[Step]:
     if axis.kind == "differing":
         yield Step("a count of eight bits", _REGISTERS + 3 * _GATE)
         counts = -(-axis.bits // 8)

@@ -14,10 +14,10 @@ from ..device.api import ITEM, PAIR, Device, Items, Session, check_masked
 from ..errors import DeviceError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
-from ..plan.make import Plan
-from .configure import check_options, configure, longest_range, plan_for, settings
+from .configure import configure, longest_range, plan_for, settings
 from .encode import Encoder, Words, decode, pack
-from .passes.clock import check_clock
+from .parameters import CircuitParameters
+from .plan import CircuitPlan
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
@@ -56,44 +56,18 @@ class Transport(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CircuitDevice(Device):
-    """A device that is a circuit. Its parameters are those of `Configuration` that the query does not decide.
+class CircuitDevice(CircuitParameters, Device):
+    """A device that is a circuit, with the parameters of circuits.
 
     Attributes:
-        cores: Join cores, 1 to 1024.
-        capacity: Tuples of one stream that a core can hold, a power of two; None for what the ROWS windows need, and
-            1024 for RANGE windows alone.
-        fanout, fanin: Children of a distribution-tree node, inputs of a merger.
-        lanes, probes: Stored tuples that a region reads in a cycle, and probes that it compares each of them with.
-        core: How cores find what a probe matches: ``scan``, ``hash``, ``bucket``, or ``auto`` for what suits the
-            condition and the sub-window (`splitjoin.circuit.core_kind`).
-        clock: MHz that the datapaths get registers for, on ECP5; None for as few as there can be.
-        region_counters: Whether every region of every core counts on its own.
-        tables: Whether equalities and bands of constant width are looked up in tables, which takes fewer LUTs with many
-            lanes and probes, and `splitjoin.hw.hls.lookup.WRITING` cycles from a probe to its pass.
         masked: Numbers of cores that are masked from the start, as by `Session.mask`.
     """
 
-    cores: int = 4
-    capacity: int | None = None
-    fanout: int = 2
-    fanin: int = 2
-    lanes: int = 1
-    probes: int = 1
-    core: str = "auto"
-    clock: float | None = None
-    region_counters: bool = False
-    tables: bool = False
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        check_options(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
-                       lanes=self.lanes, probes=self.probes, core=self.core)
+        super().__post_init__()
         check_masked(self.masked, self.cores)
-        check_clock(self.clock)
-        for name, value in (("region_counters", self.region_counters), ("tables", self.tables)):
-            if not isinstance(value, bool):
-                raise DeviceError(f"{name} must be True or False, not {value!r}")
 
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
@@ -109,16 +83,13 @@ class CircuitDevice(Device):
             transport.close()
             raise
 
-    def plan(self, query: Query) -> Plan:
-        """What tests its circuits make for ``query``."""
-        return plan_for(query, cores=self.cores, capacity=self.capacity, lanes=self.lanes, probes=self.probes,
-                        core=self.core, clock=self.clock, tables=self.tables)
+    def plan(self, query: Query) -> CircuitPlan:
+        """The tests that its circuits make for ``query``."""
+        return plan_for(query, self)
 
-    def configuration(self, query: Query, plan: Plan | None = None) -> Configuration:
+    def configuration(self, query: Query, plan: CircuitPlan | None = None) -> Configuration:
         """The configuration that ``query`` needs on this device."""
-        return configure(query, plan or self.plan(query), cores=self.cores, capacity=self.capacity,
-                         fanout=self.fanout, fanin=self.fanin, lanes=self.lanes, probes=self.probes,
-                         core=self.core, region_counters=self.region_counters, tables=self.tables)
+        return configure(query, plan or self.plan(query), self)
 
     @abstractmethod
     def _connect(self, config: Configuration) -> Transport:
@@ -130,7 +101,8 @@ class CircuitSession(Session):
 
     row_limit = 2**ROW_BITS - 1
 
-    def __init__(self, query: Query, plan: Plan, config: Configuration, words: dict[str, int], transport: Transport):
+    def __init__(self, query: Query, plan: CircuitPlan, config: Configuration, words: dict[str, int],
+                 transport: Transport):
         self._query, self._config, self._transport = query, config, transport
         self._encoder = Encoder(plan, config, longest_range(query))
         self._verifier = None if plan.residual is None else Verifier(query, plan.residual)

@@ -9,8 +9,9 @@ from ..arrival import Arrivals
 from ..device.api import ITEM, STAR, Items
 from ..plan.encoding import Coder
 from ..plan.keys import Codes
-from ..plan.make import Plan
 from .bucket_cells import Cells
+from .plan import CircuitPlan
+from .sum_codes import sum_codes
 from .wire import WORD_BITS, Configuration, Op, Record, item_record
 
 __all__ = ["Encoder", "Words", "decode", "pack", "unpack"]
@@ -58,9 +59,10 @@ class Encoder:
     ``longest`` is the longer RANGE in ticks, None without one.
     """
 
-    def __init__(self, plan: Plan, config: Configuration, longest: int | None):
+    def __init__(self, plan: CircuitPlan, config: Configuration, longest: int | None):
         self._config, self._longest = config, longest
         self._coder = Coder(plan)
+        self._sums = plan.sums
         self._cells = Cells(plan, config)
         self._last: int | None = None  # event time of the last arrival
         self._clock = 0  # the same in device time
@@ -100,9 +102,10 @@ class Encoder:
             for j, (low, high, wide) in enumerate(zip(codes.lows, codes.highs, config.test_widths, strict=True)):
                 fields |= ({f"lo{j}": low, f"hi{j}": high} if wide is None
                            else {f"lo{j}": _low_end(low, high, wide, widths[f"lo{j}"])})
-            for j, (places, limits) in enumerate(zip(codes.places, codes.limits, strict=True)):
-                fields |= {f"at{j}_{n}": place for n, place in enumerate(places)}
-                fields |= {} if limits is None else {f"limit{j}": limits}
+            for j, test in enumerate(self._sums):
+                brought = sum_codes(test, side, codes.values, n)
+                fields |= {f"at{j}_{axis}": place for axis, place in enumerate(brought.places)}
+                fields |= {} if brought.limits is None else {f"limit{j}": brought.limits}
             fields |= self._cells.fields(side, codes)
             out[rows] = pack(whole, fields, n, config.input_record.words)
         return out

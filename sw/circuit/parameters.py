@@ -1,35 +1,26 @@
-"""What parameters circuits can have, whatever the query."""
+"""The parameters of circuits, whatever the query: each is declared here once, with its range, unit and help.
+
+Devices, `splitjoin.explain`, the tuner and the command line are made from these declarations; so is the configuration
+that a circuit is built from (`splitjoin.circuit.wire.Configuration`).
+"""
 
 from __future__ import annotations
 
-from ..errors import UnsupportedError
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
 
-__all__ = ["CORE_KINDS", "check", "check_parameters", "within"]
+from ..errors import DeviceError, UnsupportedError
+
+__all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "check", "declared", "within"]
 
 #: What a device can be told to build cores as; ``auto`` leaves it to the query and the sub-window's size.
 CORE_KINDS = ("auto", "scan", "hash", "bucket")
 
 
-def check_parameters(*, cores: object, capacity: object, fanout: object, fanin: object, lanes: object = 1,
-                     probes: object = 1, core: object = "scan") -> None:
-    """Raise `UnsupportedError` unless a circuit can have these parameters, whatever the query."""
-    check("cores", cores, within(cores, 1, 1024), "1 to 1024")
-    check("capacity", capacity, any(within(capacity, 2**n, 2**n) for n in range(1, 17)),
-           "a power of two from 2 to 65536")
-    check("fanout", fanout, within(fanout, 2, 16), "2 to 16")
-    check("fanin", fanin, within(fanin, 2, 16), "2 to 16")
-    check("lanes", lanes, any(within(lanes, n, n) for n in (1, 2, 4, 8)), "1, 2, 4 or 8")
-    check("probes", probes, within(probes, 1, 16), "1 to 16")
-    assert isinstance(lanes, int)
-    check(f"capacity with {lanes} lanes", capacity, within(capacity, 2 * lanes, 65536), f"{2 * lanes} or more")
-    check("core", core, core in CORE_KINDS, f"one of {', '.join(CORE_KINDS)}")
-    if core in ("hash", "bucket"):
-        check(f"lanes of core {core}", lanes, lanes == 1, "1, as it reads one candidate at a time")
-        check(f"probes of core {core}", probes, probes == 1, "1, as each probe has candidates of its own")
-
-
 def within(value: object, low: int, high: int) -> bool:
-    """Whether ``value`` is an int, not merely equal to one, from ``low`` to ``high``."""
+    """True if ``value`` is an int, not merely equal to one, from ``low`` to ``high``."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -37,3 +28,129 @@ def check(name: str, value: object, holds: bool, must: str) -> None:
     """Raise `UnsupportedError` unless ``value`` is what it ``must`` be."""
     if not holds:
         raise UnsupportedError(f"{name} must be {must}, not {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """The declaration of one parameter.
+
+    Attributes:
+        holds: True for a value in range.
+        must: The range in words, to complete "… must be".
+        unit: What the number counts; empty for what is no number.
+        help: One clause for the command line, without the default.
+        default: The default in words, as the command line's help prints it.
+        metavar: The command line's placeholder; None for a switch.
+        parse: Makes the value of the command line's text.
+        choices: The values that there are, where they can be listed.
+        tunable: True if the tuner chooses the value where the user does not.
+        error: Raised for a value out of range.
+    """
+
+    holds: Callable[[object], bool]
+    must: str
+    unit: str = ""
+    help: str
+    default: str = ""
+    metavar: str | None = None
+    parse: Callable[[str], object] = int
+    choices: tuple[str, ...] | None = None
+    tunable: bool = False
+    error: type[DeviceError | UnsupportedError] = UnsupportedError
+
+
+def _parameter(initial: Any, /, **declaration: Any) -> Any:
+    return field(default=initial, metadata={"parameter": Parameter(**declaration)})
+
+
+def _switch(**declaration: Any) -> Any:
+    return _parameter(False, holds=lambda value: isinstance(value, bool), must="True or False", error=DeviceError,
+                      **declaration)
+
+
+def _power_of_two(value: object, low: int, high: int) -> bool:
+    return isinstance(value, int) and within(value, low, high) and value & (value - 1) == 0
+
+
+def declared(cls: type) -> Iterator[tuple[Field[Any], Parameter]]:
+    """The parameters among the fields of dataclass ``cls``, in the order of their declarations."""
+    for found in fields(cls):
+        if "parameter" in found.metadata:
+            yield found, found.metadata["parameter"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildParameters:
+    """The parameters that a circuit is built for as they stand. Construction checks each of them.
+
+    Attributes:
+        cores: Join cores, 1 to 1024.
+        capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536, and at least twice the
+            lanes; None for what the ROWS windows need, and 1024 for RANGE windows alone.
+        fanout: Children of a distribution-tree node (b), 2 to 16.
+        fanin: Inputs of a merger (c), 2 to 16.
+        lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; of index cores 1.
+        probes: Probes that a region compares each of them with (B), 1 to 16; of index cores 1.
+        core: How a region finds what a probe matches: ``scan`` reads the sub-window; ``hash`` and ``bucket`` look up
+            tuples whose keys share a bucket with the probe's bounds; ``auto`` is what suits the condition and the
+            sub-window (`splitjoin.circuit.core_kind`).
+        region_counters: True if every region of every core counts on its own
+            (`splitjoin.circuit.registers.REGION_COUNTERS`).
+        tables: True if equalities and bands of constant width are looked up in LUT RAM, which a batch's probes are
+            written to before its pass begins, instead of being computed. That takes fewer LUTs with many lanes and
+            probes, and `splitjoin.hw.hls.lookup.WRITING` cycles from a probe to its pass.
+
+    Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
+    """
+
+    cores: int = _parameter(4, holds=lambda n: within(n, 1, 1024), must="1 to 1024", unit="cores", metavar="K",
+                            help="join cores", default="4", tunable=True)
+    capacity: int | None = _parameter(
+        None, holds=lambda n: n is None or _power_of_two(n, 2, 65536), must="a power of two from 2 to 65536",
+        unit="tuples of one stream", metavar="N", help="tuples of one stream that a core holds, a power of two",
+        default="what the windows need")
+    fanout: int = _parameter(2, holds=lambda n: within(n, 2, 16), must="2 to 16", unit="children", metavar="B",
+                             help="children of a distribution-tree node", default="2")
+    fanin: int = _parameter(2, holds=lambda n: within(n, 2, 16), must="2 to 16", unit="inputs", metavar="C",
+                            help="inputs of a merger", default="2")
+    lanes: int = _parameter(1, holds=lambda n: _power_of_two(n, 1, 8), must="1, 2, 4 or 8", unit="tuples a cycle",
+                            metavar="L", default="1", tunable=True,
+                            help="stored tuples that a core reads in a cycle, of each stream: 1, 2, 4 or 8")
+    probes: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="probes", metavar="P",
+                             help="tuples that a core compares each of them with", default="1", tunable=True)
+    core: str = _parameter("auto", holds=lambda kind: kind in CORE_KINDS, must=f"one of {', '.join(CORE_KINDS)}",
+                           metavar="KIND", choices=CORE_KINDS, parse=str, tunable=True, default="auto",
+                           help="how cores find what a tuple matches: scan, hash, bucket, or auto: what suits")
+    region_counters: bool = _switch(help="build the circuit with counters in every region, and show them")
+    tables: bool = _switch(help="look up equalities and bands of constant width instead of computing them: fewer LUTs "
+                                "with many lanes and probes", tunable=True)
+
+    def __post_init__(self) -> None:
+        for found, parameter in declared(type(self)):
+            value = getattr(self, found.name)
+            if not parameter.holds(value):
+                raise parameter.error(f"{found.name} must be {parameter.must}, not {value!r}")
+        if self.capacity is not None:
+            check(f"capacity with {self.lanes} lanes", self.capacity, self.capacity >= 2 * self.lanes,
+                  f"{2 * self.lanes} or more")
+        if self.core in ("hash", "bucket"):
+            check(f"lanes of core {self.core}", self.lanes, self.lanes == 1, "1, as it reads one candidate at a time")
+            check(f"probes of core {self.core}", self.probes, self.probes == 1,
+                  "1, as each probe has candidates of its own")
+
+
+def _is_clock(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitParameters(BuildParameters):
+    """What users choose of a circuit: the parameters that it is built for, and what is asked of it.
+
+    Attributes:
+        clock: MHz that the datapaths get pipeline registers for, on ECP5; None for as few registers as there can be.
+    """
+
+    clock: float | None = _parameter(
+        None, holds=_is_clock, must="a number of MHz above 0", unit="MHz", metavar="MHZ", parse=float,
+        help="clock that comparing gets registers for, on ECP5", default="as few registers as there can be")

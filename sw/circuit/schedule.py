@@ -1,7 +1,7 @@
 """Where a predicate's datapath has registers, and what its tests and its Boolean tree thereby take in cycles.
 
 Without a clock that is asked for, every test takes a cycle and so does the tree, however wide and deep they are. Pass
-``clock`` chooses other `Registers` where that would be too slow.
+``clock`` chooses other `PipelineRegisters` where that would be too slow.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["FACTOR", "SUM_STAGES", "Gate", "Registers", "Schedule", "additions", "arranged", "parts"]
+__all__ = ["FACTOR", "SUM_STAGES", "Gate", "PipelineRegisters", "Schedule", "additions", "arranged", "parts"]
 
 #: Cycles from keys to the outcome of a sum test without further registers: differences, what the axes add, the
 #: comparison.
@@ -22,7 +22,7 @@ _INPUTS = 4
 
 
 @dataclass(frozen=True)
-class Registers:
+class PipelineRegisters:
     """``chain``: bits of a comparison that are decided in one cycle, 1 to 64. ``levels``: gates of four signals in a
     row between two registers of the Boolean tree; 0 for all that there are. ``sums``: whether each addition of a sum
     has a cycle of its own, that of a square of several products too, and the sum's comparison another. ``digits``:
@@ -57,11 +57,17 @@ class Schedule:
     root: Gate | int
 
     @classmethod
-    def of(cls, registers: Registers, widths: Sequence[int], further: Sequence[int], tree: object,
+    def of(cls, registers: PipelineRegisters, widths: Sequence[int], further: Sequence[int], tree: object,
            constant: Sequence[int | None] = (), *, tables: bool = False) -> Schedule:
-        """Of a datapath with interval tests of ``widths`` bits, and sum tests that take so many ``further`` cycles
-        where each of their additions has one. ``constant``: of each interval test `splitjoin.plan.plan.Test.width`;
-        ``tables``: whether those are looked up (`splitjoin.circuit.wire.Configuration.tables`).
+        """The schedule of a datapath.
+
+        Args:
+            registers: Its pipeline registers.
+            widths: Bits of each interval test.
+            further: Of each sum test, the cycles that it takes more where each of its additions has one.
+            tree: How the tests combine.
+            constant: Of each interval test its constant width (`splitjoin.circuit.plan.CircuitPlan.widths`).
+            tables: True if tests of constant width are looked up (`splitjoin.circuit.wire.Configuration.tables`).
         """
         constant = constant or [None] * len(widths)
         ready = ([1 + len(parts(width, registers.chain)) if wide is None

@@ -12,24 +12,23 @@ import json
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Union
+from typing import Any
 
-from .parameters import CORE_KINDS, check, check_parameters, within
+from ..plan.plan import Tree
+from .parameters import BuildParameters, check, within
 from .registers import REGISTERS
-from .schedule import Registers, Schedule
+from .schedule import PipelineRegisters, Schedule
 from .sums import Axis, Sum
 
-__all__ = ["CORE_KINDS", "ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record",
-           "Span", "Sum", "Tree", "check_parameters", "item_record"]
+__all__ = ["ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Span", "Sum",
+           "item_record"]
 
 WORD_BITS = 32
 #: Width of row ids on the wire.
 ROW_BITS = 32
+_DECLARED = BuildParameters.__dataclass_fields__
 #: Raised whenever the meaning of a record or register changes without its layout doing so.
 ABI_VERSION = 2
-
-#: A positive Boolean combination of tests: an index, or ("and" | "or", operands…).
-Tree = Union[int, tuple[Any, ...]]
 
 
 class Op(IntEnum):
@@ -98,7 +97,7 @@ class Record:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Configuration:
+class Configuration(BuildParameters):
     """Everything a circuit is built for; two circuits with equal configurations are the same circuit.
 
     Attributes:
@@ -107,48 +106,32 @@ class Configuration:
             an S probe brings bounds for the R key.
         sums: Sum tests: per axis a probe brings its place, among the other stream's keys.
         tree: How the tests combine; the sum tests are numbered on from the interval tests.
-        cores: Join cores, 1 to 1024.
-        capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536.
-        fanout: Children of a distribution-tree node (b), 2 to 16.
-        fanin: Inputs of a merger (c), 2 to 16.
-        lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; a core's capacity is at least twice that.
-        probes: Probes that a region compares each of them with (B), 1 to 16.
-        core: How a region finds what a probe matches: ``scan`` reads the sub-window; ``hash`` and ``bucket`` look up
-            tuples whose keys share a bucket with the probe's bounds, and have one lane and one probe.
+        capacity: As in `BuildParameters`, and never None here.
+        core: ``scan``, ``hash`` or ``bucket``.
         index: The tests, which must hold for every match, whose keys ``hash`` (one or more) or ``bucket`` (one or two)
             go by; empty for ``scan``.
-        region_counters: Whether every region counts on its own (`splitjoin.circuit.registers.REGION_COUNTERS`).
         time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
-        registers: Where the datapath has registers beside those that every one has.
+        registers: Pipeline registers of the datapath beside those that every one has.
         widths: Of each test, how much more the high end of an interval is than the low end, which a probe then brings
             alone; None where it brings both. Empty where it does so for all; tests of the index always do.
-        tables: Whether tests of constant width are looked up in LUT RAM, which a batch's probes are written to before
-            its pass begins, instead of being computed.
     """
 
     keys_r: tuple[int, ...]
     keys_s: tuple[int, ...]
     tests: tuple[tuple[int, int], ...]
     tree: Tree
-    cores: int = 4
-    capacity: int = 1024
-    fanout: int = 2
-    fanin: int = 2
-    lanes: int = 1
-    probes: int = 1
-    core: str = "scan"
+    capacity: int = field(default=1024, metadata=_DECLARED["capacity"].metadata)
+    core: str = field(default="scan", metadata=_DECLARED["core"].metadata)
     index: tuple[int, ...] = ()
-    region_counters: bool = False
     time_bits: int = 0
     sums: tuple[Sum, ...] = ()
-    registers: Registers = field(default_factory=Registers)
+    registers: PipelineRegisters = field(default_factory=PipelineRegisters)
     widths: tuple[int | None, ...] = ()
-    tables: bool = False
 
     def __post_init__(self) -> None:
-        check_parameters(cores=self.cores, capacity=self.capacity, fanout=self.fanout, fanin=self.fanin,
-                         lanes=self.lanes, probes=self.probes, core=self.core)
-        check("core", self.core, self.core != "auto", "scan, hash or bucket")  # what it is is chosen before
+        super().__post_init__()
+        check("capacity", self.capacity, self.capacity is not None, "a power of two from 2 to 65536")
+        check("core", self.core, self.core != "auto", "scan, hash or bucket")  # `splitjoin.circuit.lowering` chooses
         most = {"scan": 0, "hash": len(self.tests), "bucket": 2}[self.core]
         check(f"index of core {self.core}", self.index,
                min(1, most) <= len(self.index) <= most and len(set(self.index)) == len(self.index)

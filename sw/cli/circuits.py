@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..circuit.configure import configure, plan_for, settings
+from ..circuit.parameters import CircuitParameters
 from ..errors import InputError, ToolError
 from ..explain import explain
 from ..lang.query import Query
@@ -28,8 +29,9 @@ def write_circuit(args: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
-    plan = plan_for(query, **options)
-    config = configure(query, plan, **options)
+    parameters = CircuitParameters(**options)
+    plan = plan_for(query, parameters)
+    config = configure(query, plan, parameters)
     words = settings(query, config, verified=plan.residual is not None)  # refuses what it cannot run
     described = {**sidecar(config), "settings": words,
                  "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}

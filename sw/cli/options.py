@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..circuit.wire import CORE_KINDS, check_parameters
+from ..circuit.parameters import CircuitParameters, declared
 from ..device.registry import DEVICES
 from ..errors import WindowError
 
@@ -41,8 +41,6 @@ def run_options(parser: argparse.ArgumentParser) -> None:
                         help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
     engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
     circuit_options(parser)
-    parser.add_argument("--region-counters", action="store_true",
-                        help="build the circuit with counters in every region, and show them")
     parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
                                                         "part: the pairs stored in them are lost (none)")
 
@@ -56,29 +54,21 @@ def schema_options(parser: argparse.ArgumentParser) -> None:
 
 
 def circuit_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a circuit is made of."""
+    """Add the parameters of circuits, as `CircuitParameters` declares them."""
     group = parser.add_argument_group("circuit")
-    group.add_argument("--cores", type=int, metavar="K", help="join cores (4)")
-    group.add_argument("--capacity", type=int, metavar="N",
-                       help="tuples of one stream that a core holds, a power of two (what the windows need)")
-    group.add_argument("--fanout", type=int, metavar="B", help="children of a distribution-tree node (2)")
-    group.add_argument("--fanin", type=int, metavar="C", help="inputs of a merger (2)")
-    group.add_argument("--lanes", type=int, metavar="L", help="stored tuples that a core reads in a cycle, of each "
-                                                              "stream: 1, 2, 4 or 8 (1)")
-    group.add_argument("--probes", type=int, metavar="P", help="tuples that a core compares each of them with (1)")
-    group.add_argument("--core", metavar="KIND", choices=CORE_KINDS,
-                       help="how cores find what a tuple matches: scan, hash, bucket, or auto: what suits (auto)")
-    group.add_argument("--clock", type=float, metavar="MHZ",
-                       help="clock that comparing gets registers for, on ECP5 (as few registers as there can be)")
-    group.add_argument("--tables", action="store_true", default=None,
-                       help="look up equalities and bands of constant width instead of computing them: fewer LUTs with "
-                            "many lanes and probes")
+    for found, parameter in declared(CircuitParameters):
+        flag = f"--{found.name.replace('_', '-')}"
+        if parameter.metavar is None:
+            group.add_argument(flag, action="store_true", default=None, help=parameter.help)
+        else:
+            group.add_argument(flag, type=parameter.parse, metavar=parameter.metavar, choices=parameter.choices,
+                               help=f"{parameter.help} ({parameter.default})")
 
 
 def circuit_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """The circuit options that were given."""
-    names = ("cores", "capacity", "fanout", "fanin", "lanes", "probes", "core", "clock", "tables")
-    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    """The parameters of circuits that were given."""
+    given = {found.name: getattr(args, found.name) for found, _ in declared(CircuitParameters)}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def pair(args: argparse.Namespace, name: str) -> Any:
@@ -101,8 +91,7 @@ def window_argument(args: argparse.Namespace) -> Any:
 
 def window_or_default(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     """The window that was given, or as many ROWS as the circuit of ``options`` holds."""
-    given = {name: value for name, value in options.items() if name not in ("clock", "tables")}
-    check_parameters(**{"cores": 4, "capacity": 1024, "fanout": 2, "fanin": 2} | given)
+    CircuitParameters(**{"capacity": 1024} | options)  # refuses what no circuit can have
     window = window_argument(args)
     if window is None:
         options.setdefault("capacity", 1024)

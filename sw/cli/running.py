@@ -34,6 +34,8 @@ def run_join(args: argparse.Namespace) -> None:
             and args.mask is None):
         raise DeviceError("the device 'golden' uses --cores for the order inner(n) and --mask only; leave it out, or "
                           "choose --device sim or pysim")
+    if "region_counters" in options and args.device in ("cpu", "golden"):
+        raise DeviceError(f"the device {args.device!r} has no regions that count; choose --device sim or pysim")
     extra = [f"--{name}" for name in options if args.device == "cpu" or (args.device == "golden" and name != "cores")]
     if extra:
         raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
@@ -43,10 +45,6 @@ def run_join(args: argparse.Namespace) -> None:
         if args.device == "cpu":
             raise DeviceError("the device 'cpu' has no cores to mask; choose --device sim or pysim")
         options["masked"] = _numbers(args.mask)
-    if args.region_counters:
-        if args.device in ("cpu", "golden"):
-            raise DeviceError(f"the device {args.device!r} has no regions that count; choose --device sim or pysim")
-        options["region_counters"] = True
     if args.device == "sim":
         options["progress"] = True
     result = _result(args, window, time, device(args.device, **options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..circuit.schedule import SUM_STAGES, Gate, Registers, Schedule, parts
+from ..circuit.schedule import SUM_STAGES, Gate, PipelineRegisters, Schedule, parts
 from ..circuit.wire import Configuration, Sum
 from .cells import Cells, Family, check_family, combine, comparator, key_code
 from .sums import sum_pair
@@ -65,7 +65,7 @@ def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath
 
 @lru_cache(maxsize=1024)
 def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[int, int], ...],
-            constant: tuple[int | None, ...], sums: tuple[Sum, ...], registers: Registers, schedule: Schedule,
+            constant: tuple[int | None, ...], sums: tuple[Sum, ...], registers: PipelineRegisters, schedule: Schedule,
             tables: bool) -> tuple[Cells, Cells, Cells, Cells, int]:
     """`Datapath.pair`, ``lane``, ``probe`` and ``region``, and for how many cycles a batch's places are delayed; ``n``:
     0 where R is stored, 1 where S is.
@@ -120,7 +120,7 @@ def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[
     return pair + _tree(family, schedule.root, signals), lane, probe, region, delayed
 
 
-def _looked_up(family: Family, width: int, wide: int, registers: Registers) -> TableCost:
+def _looked_up(family: Family, width: int, wide: int, registers: PipelineRegisters) -> TableCost:
     return table_cost(family, width, wide, apart=registers.digits)
 
 

@@ -54,7 +54,7 @@ def _apart(family: Family, axis: Axis, kept: int, *, wide: bool) -> Cells:
 
 
 def _between(widths: list[int], additions: int) -> int:
-    """Registers between so many additions in a row."""
+    """PipelineRegisters between so many additions in a row."""
     registers = 0
     for _ in range(additions):
         pairs = [max(widths[n:n + 2]) + 1 for n in range(0, len(widths) - 1, 2)]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..plan.leading import is_equality, leading_tests
-from ..plan.make import Plan
+from ..plan.plan import Plan, is_equality, leading_tests
 from .codes import Lanes
 
 __all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]

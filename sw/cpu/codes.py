@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from ..lang.eval.vector import Vector, evaluate, magnitude
 from ..lang.ir import MIRRORED
-from ..plan.keys import ExactKey, FloatKey, Key, TextKey, Texts, guard_holds
+from ..plan.encoding import guard_holds
+from ..plan.keys import ExactKey, FloatKey, Key, TextKey, Texts
 from ..plan.linear import ExactRelation
-from ..plan.make import Plan
+from ..plan.plan import Plan
 from ..plan.relations import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
 from .bands import band_source
 from .encoding import exact_band, exact_bounds, exact_keys, float_keys32, float_keys64, ordered_bounds

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DeviceError
-from ..plan.leading import is_equality
-from ..plan.make import Plan
+from ..plan.plan import Plan, is_equality
 from .cells import lay_out, own_places
 from .choice import Choice, Selectivity, levels_for
 from .jit import compiled, load

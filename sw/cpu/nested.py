@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..plan.make import Plan
+from ..plan.plan import Plan
 from .choice import Choice
 from .jit import load
 from .levels import Levels, learn

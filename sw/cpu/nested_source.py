@@ -8,7 +8,7 @@ verified. A second pass visits the few chunks in which something was found.
 
 from __future__ import annotations
 
-from ..plan.make import Plan
+from ..plan.plan import Plan
 from . import masks
 from .jit import digest
 from .tests_source import is_conjunction, test_source, used_slots

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..plan.make import Plan
+from ..plan.plan import Plan
 from . import cells, levels, masks
 from .jit import digest
 from .tests_source import test_source, used_slots

@@ -13,8 +13,8 @@ import pyarrow as pa
 from ..errors import UnsupportedError
 from ..lang.ir import Expr
 from ..lang.query import Query
-from ..plan.leading import leading_tests, tests_nothing
-from ..plan.make import Plan, make_plan
+from ..plan.passes.pipeline import make_plan
+from ..plan.plan import Plan, leading_tests, tests_nothing
 from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes

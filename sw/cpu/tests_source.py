@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plan.make import Plan
+from ..plan.plan import Plan
 
 __all__ = ["is_conjunction", "test_source", "used_slots"]
 

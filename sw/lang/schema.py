@@ -13,10 +13,17 @@ from ..errors import SchemaError
 from .field import check_range, range_of
 from .types import Opaque, Type, from_arrow, plain
 
-__all__ = ["Column", "Schema", "Side", "suggest"]
+__all__ = ["SIDES", "Column", "Schema", "Side", "other_side", "suggest"]
 
 #: The stream a column or a tuple belongs to.
 Side = Literal["r", "s"]
+#: Both streams, R first.
+SIDES: tuple[Side, Side] = ("r", "s")
+
+
+def other_side(side: str) -> Side:
+    """The stream that tuples of stream ``side`` are joined with."""
+    return "s" if side == "r" else "r"
 
 
 @dataclass(frozen=True)

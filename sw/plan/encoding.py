@@ -1,36 +1,41 @@
-"""What tuples are stored with and what they probe with, by a plan: the work of the host, once a tuple."""
+"""Encoding of tuples by a plan, once a tuple, on the host: keys to store them with, and bounds to probe with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..circuit.sum_relations import Axis, SumRelation
-from ..lang.eval.vector import Vector, magnitude, widen
-from .keys import Codes, Texts, guard_holds
-from .make import Plan
+from ..lang.eval.vector import Vector, evaluate
+from ..lang.schema import other_side
+from .forms import OneSided
+from .keys import Codes, Texts
+from .plan import Plan
 from .relations import interval
 
-__all__ = ["Coder", "TupleCodes"]
+__all__ = ["Coder", "TupleCodes", "guard_holds"]
+
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class TupleCodes:
-    """Codes of n tuples of one stream: per slot of the plan a key (n,); per interval test the bounds (n,) on the other
-    stream's key, both included, empty where low > high; per sum test the places (n,) on its axes, and how much the
-    stored tuple may make of the sum, plus 1, where the limit is not the same for all.
+    """Codes of n tuples of one stream.
+
+    Attributes:
+        keys: Per slot of the plan a key, uint64 (n,).
+        lows, highs: Per interval test the bounds on the other stream's key, uint64 (n,), both included; empty where
+            low > high.
+        values: Per slot of the plan the values that the keys encode (n,).
     """
 
     keys: list[Codes]
     lows: list[Codes]
     highs: list[Codes]
-    places: list[list[Codes]] = field(default_factory=list)
-    limits: list[Codes | None] = field(default_factory=list)
+    values: list[Vector]
 
 
 class Coder:
@@ -42,7 +47,7 @@ class Coder:
 
     def codes(self, side: str, table: pa.Table) -> TupleCodes:
         """The codes of every row of ``table``, tuples of stream ``side``."""
-        mine, theirs = self._plan.slots(side), self._plan.slots("s" if side == "r" else "r")
+        mine, theirs = self._plan.slots(side), self._plan.slots(other_side(side))
         values = []
         for slot in mine:
             v = slot.key.values(table, self._texts)
@@ -58,41 +63,24 @@ class Coder:
             high = reduce(np.minimum, (p[1] for p in parts))
             lows.append(np.where(v.valid, low, np.uint64(2**key.width - 1)))
             highs.append(np.where(v.valid, high, np.uint64(0)))
-        places, limits = [], []
-        for sum_ in self._plan.sums:
-            slots, rest, other = ((sum_.r, sum_.rest_r, "s") if side == "r" else (sum_.s, sum_.rest_s, "r"))
-            places.append([_place(axis, side, values[slot].values)
-                           for axis, slot in zip(sum_.relation.axes, slots, strict=True)])
-            limits.append(_limits(sum_.relation, other, table.num_rows, None if rest is None else values[rest].values))
-        return TupleCodes(keys, lows, highs, places, limits)
+        return TupleCodes(keys, lows, highs, values)
 
 
-def _place(axis: Axis, side: str, values: npt.NDArray[Any]) -> Codes:
-    """Where tuples of ``side`` lie among the other stream's codes, modulo 2^bits: for its code less this is the
-    difference, or its negative.
+def guard_holds(guards: tuple[OneSided, ...], table: pa.Table) -> Mask:
+    """True for each row of ``table``, bool (n,), for which all conditions have one of their wanted values.
+
+    Guards are selections at ingress. A tuple that fails one keeps its place in the window; its key's code is 0, which
+    no probe's interval holds.
     """
-    if side == "r":
-        return _modular(values, axis.c - axis.s.low, axis.bits)
-    return _modular(values, -axis.c - axis.r.low, axis.bits)
-
-
-def _modular(values: npt.NDArray[Any], offset: int, bits: int) -> Codes:
-    """``values + offset`` modulo 2^bits."""
-    if values.dtype == object:
-        return np.array([(int(v) + offset) % 2**bits for v in values], np.uint64)
-    return (values.astype(np.int64).astype(np.uint64) + np.uint64(offset % 2**64)) & np.uint64(2**bits - 1)
-
-
-def _limits(relation: SumRelation, other: str, n: int, values: npt.NDArray[Any] | None) -> Codes | None:
-    """How much axes and the code of stream ``other``'s key may come to at most for tuples whose own keys have
-    ``values``, plus 1, and 0 if that is never enough.
-    """
-    if relation.r is None and relation.s is None:
-        return None
-    key = relation.r if other == "r" else relation.s
-    limit = relation.limit + 1 - (0 if key is None else key.low)
-    if values is None:
-        return np.full(n, max(0, limit), np.uint64)
-    values = widen(values, magnitude(values) + abs(limit))
-    left = np.clip(limit - values, 0, max(0, relation.most + 1))  # NULL has no value, and matches nothing anyway
-    return np.array(left, np.uint64)
+    holds = np.ones(table.num_rows, np.bool_)
+    for guard in guards:
+        v = evaluate(guard.condition, table)
+        wanted = np.zeros(table.num_rows, np.bool_)
+        if "true" in guard.values:
+            wanted |= v.valid & v.values
+        if "false" in guard.values:
+            wanted |= v.valid & ~v.values
+        if "null" in guard.values:
+            wanted |= ~v.valid
+        holds &= wanted
+    return holds

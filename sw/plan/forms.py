@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal, Protocol, Union
 
-from ..circuit.sum_relations import SumRelation
 from ..lang import build
 from ..lang.ir import Cmp, Expr, text
 from ..lang.nulls import causes
@@ -18,10 +17,10 @@ from ..lang.schema import Side
 from ..lang.traversal import sides
 from .keys import Key
 from .relations import Relation
-from .text import key_text, relation_text, sum_text
+from .text import key_text, relation_text
 
-__all__ = ["FALSE", "TRUE", "Both", "Compared", "Form", "Junction", "Measured", "OneSided", "Value", "form_text",
-           "junction", "present"]
+__all__ = ["FALSE", "TRUE", "Both", "Compared", "Computed", "ComputedTest", "Form", "Junction", "OneSided", "Value",
+           "form_text", "junction", "present"]
 
 Value = Literal["true", "false", "null"]
 
@@ -55,11 +54,24 @@ class Compared:
     relations: tuple[Relation, ...]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A comparison as a sum test, for circuits."""
+class ComputedTest(Protocol):
+    """A test that a kind of device computes itself from keys of both streams, beside interval tests; hashable.
 
-    relation: SumRelation
+    `str` of it is its stable text form.
+    """
+
+    def keys(self, side: str) -> tuple[Key | None, ...]:
+        """The keys of stream ``side`` that it reads, by their roles; None where a role has no key."""
+
+    def described(self, r: tuple[int | None, ...], s: tuple[int | None, ...]) -> str:
+        """The test in words, with its keys by their numbers among the stored ones."""
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A comparison as a test that the device computes itself."""
+
+    test: ComputedTest
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class Junction:
     args: tuple[Form, ...]
 
 
-Form = Union[OneSided, Both, Compared, Measured, Junction]
+Form = Union[OneSided, Both, Compared, Computed, Junction]
 TRUE, FALSE = Junction("and", ()), Junction("or", ())
 
 
@@ -104,8 +116,8 @@ def form_text(form: Form) -> str:
         case Compared():
             said = " and ".join(relation_text(x, "R", "S") for x in form.relations)
             return f"<{said}; R = {key_text(form.r)}; S = {key_text(form.s)}>"
-        case Measured():
-            return f"<{sum_text(form.relation)}>"
+        case Computed():
+            return f"<{form.test}>"
         case Junction(args=()):
             return "TRUE" if form.op == "and" else "FALSE"
         case Junction():

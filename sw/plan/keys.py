@@ -16,11 +16,10 @@ from ..lang.eval.vector import Vector
 from ..lang.schema import Side
 from .exact_keys import ExactKey, WideKey, exact_key
 from .float_keys import FloatKey, float_codes, float_values
-from .guards import guard_holds
 from .text_keys import Codes, PrefixKey, TextKey, Texts
 
 __all__ = ["Codes", "ExactKey", "FloatKey", "Key", "PrefixKey", "TextKey", "Texts", "UnitKey", "WideKey", "exact_key",
-           "float_codes", "float_values", "guard_holds"]
+           "float_codes", "float_values"]
 
 
 @dataclass(frozen=True)

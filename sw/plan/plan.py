@@ -9,21 +9,19 @@ decide are its *residual*: the host verifies them on the pairs that the tests le
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from ..circuit.schedule import Registers
-from ..circuit.sum_relations import SumRelation
 from ..lang.ir import Expr
 from .forms import OneSided
-from .keys import Key
+from .keys import Key, UnitKey
 from .linear import ExactRelation
 from .relations import EqualText, FloatOrder, Relation, TextOrder
 
-__all__ = ["Main", "Plan", "Slot", "SumTest", "Test", "Tree"]
+__all__ = ["Main", "Plan", "Slot", "Test", "Tree", "is_equality", "leading_tests", "tests_nothing"]
 
-#: A positive Boolean combination of tests, as `splitjoin.circuit.wire.Tree`.
-Tree = int | tuple[object, ...]
+#: A positive Boolean combination of tests: the number of a test, or ("and" | "or", trees…).
+Tree = int | tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -41,33 +39,17 @@ class Slot:
 
 @dataclass(frozen=True)
 class Test:
-    """One interval test: ``r`` and ``s`` index the plan's slots; all ``relations`` must hold, each an interval.
-
-    ``width``: for circuits, how much more the high end of an interval is than the low end, in every interval but those
-    that a key's range cuts off or that are empty; None where that differs, or both ends are needed.
-    """
+    """One interval test: ``r`` and ``s`` index the plan's slots; all ``relations`` must hold, each an interval."""
 
     r: int
     s: int
     relations: tuple[Relation, ...]
-    width: int | None = None
 
     @property
     def is_point(self) -> bool:
         """Whether a probe's interval is at most one key, so that equal keys can be looked up."""
         return any(isinstance(x, (ExactRelation, FloatOrder, EqualText, TextOrder)) and x.op == "="
                    for x in self.relations)
-
-
-@dataclass(frozen=True)
-class SumTest:
-    """One sum test: of each axis the slots of its keys, and those of the keys beside them; None where there is none."""
-
-    relation: SumRelation
-    r: tuple[int, ...]
-    s: tuple[int, ...]
-    rest_r: int | None = None
-    rest_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,15 +73,21 @@ class Main:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a predicate maps onto interval tests, and for circuits onto sum tests beside them. In ``tree`` the sum tests
-    follow the interval tests.
+    """How a predicate maps onto interval tests: what every device shares.
 
-    ``residual``: None where the tests decide. Else the tests are necessary only, and a pair for which they hold is a
-    result exactly if this condition is true as well. ``reasons`` says, for every comparison that the tests do not
-    decide, why. ``main``: what an index finds candidates by; None before it is
-    chosen. ``registers``: what a circuit's datapath has for a ``clock``, in MHz, that was asked for.
+    Attributes:
+        predicate: The condition as the user wrote it.
+        slots_r, slots_s: The keys that R's and S's tuples are stored with.
+        tests: The interval tests.
+        tree: How the tests combine. Tests that a device computes itself (`splitjoin.plan.forms.ComputedTest`) are
+            numbered on from the interval tests; a plan that was made without them has none.
+        residual: None where the tests decide. Else the tests are necessary only, and a pair for which they hold is a
+            result exactly if this condition is true as well.
+        reasons: For every comparison that the tests do not decide, why.
+        main: The test that an index finds candidates by; None before pass ``main``.
     """
 
+    predicate: Expr
     slots_r: tuple[Slot, ...]
     slots_s: tuple[Slot, ...]
     tests: tuple[Test, ...]
@@ -107,9 +95,6 @@ class Plan:
     residual: Expr | None = None
     reasons: tuple[str, ...] = ()
     main: Main | None = None
-    sums: tuple[SumTest, ...] = ()
-    registers: Registers = field(default_factory=Registers)
-    clock: float | None = None
 
     def slots(self, side: str) -> tuple[Slot, ...]:
         """The keys that stream ``side`` is stored with."""
@@ -120,3 +105,18 @@ class Plan:
         """The interval tests that must hold for every match: those that stand in the outermost AND, or alone."""
         args = self.tree[1:] if isinstance(self.tree, tuple) and self.tree[0] == "and" else (self.tree,)
         return tuple(j for j in args if isinstance(j, int) and j < len(self.tests))
+
+
+def leading_tests(plan: Plan) -> list[int]:
+    """The tests that must hold for every match and compare something: those by which an index may search."""
+    return [j for j in plan.required if not isinstance(plan.slots_s[plan.tests[j].s].key, UnitKey)]
+
+
+def tests_nothing(plan: Plan) -> bool:
+    """True if no test compares a value of one stream with a value of the other."""
+    return all(isinstance(slot.key, UnitKey) for slot in plan.slots_r + plan.slots_s)
+
+
+def is_equality(plan: Plan, test: int) -> bool:
+    """True if a probe's interval of ``test`` is at most one key."""
+    return plan.tests[test].is_point

@@ -21,8 +21,8 @@ from ..lang.schema import Side
 from ..lang.traversal import columns, sides
 from ..lang.types import BOOL
 from ..plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
-from ..plan.leading import is_equality, leading_tests, tests_nothing
-from ..plan.make import Plan, Test, make_plan
+from ..plan.passes.pipeline import make_plan
+from ..plan.plan import Plan, Test, is_equality, leading_tests, tests_nothing
 
 __all__ = ["Clause", "Placement", "Stage", "Term", "joined", "place"]
 

@@ -68,12 +68,12 @@ class Select:
         names = self.query.schema(side).names
         return [name for name in names if name in why] or names[:1]
 
-    def explain(self, **options: int | None) -> str:
+    def explain(self, **options: Any) -> str:
         """What is done where: before the join, in it and after it. ``options`` are those of circuits, such as
         ``cores=8``.
         """
         lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
-        return "\n".join([*lines, explain(self.query, **options)])  # type: ignore[arg-type]  # cores etc. are no None
+        return "\n".join([*lines, explain(self.query, **options)])
 
     def _why(self, side: Side) -> dict[str, list[str]]:
         """The columns of stream ``side`` that are needed, and for what."""

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from ..circuit.wire import CORE_KINDS
+from ..circuit.parameters import CircuitParameters, declared
 from ..errors import DeviceError
 from .boards import BOARDS
 
@@ -32,20 +32,21 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--window-tuples", metavar="N",
                        help="tuples of a stream within its RANGE window, or NR,NS where R's and S's differ (what "
                             "arrives in it at --rate)")
-    group.add_argument("--core", choices=CORE_KINDS, default="auto",
-                       help="kind of core: scan compares with all tuples, hash and bucket look them up (chosen)")
-    group.add_argument("--cores", type=int, metavar="K", help="join cores (chosen)")
-    group.add_argument("--lanes", type=int, metavar="L", help="1, 2, 4 or 8 (chosen)")
-    group.add_argument("--probes", type=int, metavar="P", help="1 to 16 (chosen)")
-    group.add_argument("--tables", action=argparse.BooleanOptionalAction,
-                       help="look up equalities and bands of constant width, or compute them (chosen)")
+    for found, parameter in declared(CircuitParameters):
+        if parameter.tunable and parameter.metavar is None:
+            group.add_argument(f"--{found.name}", action=argparse.BooleanOptionalAction,
+                               help=f"{parameter.help}; or not (chosen)")
+        elif parameter.tunable:
+            group.add_argument(f"--{found.name}", type=parameter.parse, metavar=parameter.metavar,
+                               choices=parameter.choices, help=f"{parameter.help} (chosen)")
 
 
 def tune_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """What `splitjoin.tune` takes, of parsed options. Raises `DeviceError` for a number that is none."""
-    return {"board": args.board, "matches": args.matches, "selectivity": args.selectivity,
-            "window_tuples": _tuples(args.window_tuples), "core": args.core, "cores": args.cores, "lanes": args.lanes,
-            "probes": args.probes, "tables": args.tables,
+    fixed = {found.name: getattr(args, found.name) for found, parameter in declared(CircuitParameters)
+             if parameter.tunable}
+    return {**{name: value for name, value in fixed.items() if value is not None}, "board": args.board,
+            "matches": args.matches, "selectivity": args.selectivity, "window_tuples": _tuples(args.window_tuples),
             "rate": _number("rate", args.rate, _RATES, "500k or 2M"),
             "latency": _number("latency", args.latency, _TIMES, "5us or 0.2ms")}
 

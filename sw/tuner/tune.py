@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from ..circuit.configure import configure, plan_for, settings
-from ..circuit.wire import CORE_KINDS, Configuration, check_parameters
+from ..circuit.lowering import plan_with_bounds
+from ..circuit.parameters import CORE_KINDS, CircuitParameters
+from ..circuit.wire import Configuration
 from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError
 from ..lang.query import Query
 from ..lang.schema import Side
 from ..lang.types import UNIT_NS
-from ..plan.make import Plan, make_plan
+from ..plan.plan import Plan
 from .boards import board as find_board
 from .proposal import Proposal
 from .search import Wishes, search, window_that_fits
@@ -51,9 +54,9 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
             raise DeviceError(f"{name} must be a number from 0{'' if top == math.inf else f' to {top}'}, not {value!r}")
     if tables is not None and not isinstance(tables, bool):
         raise DeviceError(f"tables must be True, False, or None to have it chosen, not {tables!r}")
-    plan = make_plan(query.predicate, "beside")
-    check_parameters(core=core, cores=1 if cores is None else cores, capacity=65536, fanout=2, fanin=2,
-                     lanes=1 if lanes is None else lanes, probes=1 if probes is None else probes)
+    fixed: dict[str, Any] = {"cores": cores, "lanes": lanes, "probes": probes}
+    CircuitParameters(core=core, **{name: value for name, value in fixed.items() if value is not None})
+    plan = plan_with_bounds(query.predicate)
     windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
     load = _load(query, plan, windows, matches, selectivity)
     bases, refused = _bases(query, core, tables is True)
@@ -82,8 +85,8 @@ def _bases(query: Query, core: str, tables: bool) -> tuple[dict[str, Configurati
         if core not in ("auto", kind) or kind == "auto":
             continue
         try:
-            bases[kind] = configure(query, plan_for(query, capacity=65536, core=kind), capacity=65536, core=kind,
-                                    tables=tables)
+            parameters = CircuitParameters(capacity=65536, core=kind, tables=tables)
+            bases[kind] = configure(query, plan_for(query, parameters), parameters)
         except UnsupportedError as error:
             if core == kind or (tables and kind == "scan"):
                 raise

@@ -1,11 +1,11 @@
-"""Registers for a clock change when results come, not which: against the golden model, on both simulators."""
+"""PipelineRegisters for a clock change when results come, not which: against the golden model, on both simulators."""
 
 import random
 
 import pyarrow as pa
 import pytest
 from splitjoin import UnsupportedError
-from splitjoin.circuit.schedule import Registers
+from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.cli import main
 from splitjoin.explain import explain
 from splitjoin.golden import GoldenDevice
@@ -79,7 +79,7 @@ def test_the_driver_knows_of_registers():
         found[clock] = device.configuration(query)
     assert found[None] == found[100] and found[None].widths == (6, 8)
     # A subtraction takes longer than 5 ns.
-    assert found[200].registers == Registers() and not found[200].widths and found[290].registers.chain < 32
+    assert found[200].registers == PipelineRegisters() and not found[200].widths and found[290].registers.chain < 32
     assert len({config.abi_hash for config in found.values()}) == 3
 
 
@@ -92,7 +92,7 @@ def test_a_clock_beyond_the_datapath_is_refused_with_the_nearest():
             device.open(query)
         assert why in explain(query, clock=clock)
         device = PysimDevice(clock=nearest)
-        assert device.configuration(query).registers != Registers()
+        assert device.configuration(query).registers != PipelineRegisters()
 
 
 @pytest.mark.parametrize("clock", [0, -3, float("nan"), float("inf"), True, "fast"])

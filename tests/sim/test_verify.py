@@ -6,7 +6,7 @@ import splitjoin
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.make import make_plan
+from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 

@@ -5,6 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 from splitjoin.circuit.configure import plan_for
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -67,9 +68,9 @@ def test_an_index_needs_both_ends():
     query = Query.make(Schema.from_arrow("r", SCHEMAS["r"]), Schema.from_arrow("s", SCHEMAS["s"]),
                        on="abs(r.x - s.a) <= 3 AND r.n = s.m", window="ROWS 4096")
     for core in ("hash", "bucket"):
-        assert all(test.width is None for test in plan_for(query, core=core).tests)
-    assert [test.width for test in plan_for(query, core="scan").tests] == [6, 0]
-    assert [test.width for test in plan_for(query, core="scan", clock=250).tests] == [None, 0]
+        assert set(plan_for(query, CircuitParameters(core=core)).widths) == {None}
+    assert plan_for(query, CircuitParameters(core="scan")).widths == (6, 0)
+    assert plan_for(query, CircuitParameters(core="scan", clock=250)).widths == (None, 0)
 
 
 def test_a_low_end_takes_half_of_the_record():

@@ -8,13 +8,21 @@ python -m tests.support.pass_texts
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from splitjoin.circuit import lowering
+from splitjoin.circuit.core_kind import SCAN, CoreChoice
+from splitjoin.circuit.lowering import _circuit_plan
+from splitjoin.circuit.passes.sums import sum_relation
+from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.make import Plan
-from splitjoin.plan.passes.pipeline import PASSES, program
+from splitjoin.plan.passes.phases import Conjuncts, Forms, Shared
+from splitjoin.plan.passes.pipeline import PASSES, Pass, compiled, strength
+from splitjoin.plan.passes.strength import ComputedTests
 
 __all__ = ["PATHS", "conditions", "written"]
 
@@ -35,8 +43,11 @@ S = Schema.from_arrow("s", pa.schema([
     pa.field("fine", pa.bool_(), False), ("perhaps", pa.bool_()), pa.field("e", pa.date32(), False),
     pa.field("due", pa.timestamp("us"), False),
 ]))
-#: The passes that a program must have been through for a pass to take it.
-_FORMS = ("logic", "strength", "bounds", "split", "merge", "share", "main", "width", "clock")
+#: Before passes from ``logic`` on, those in front of them are run, from this one.
+_FIRST = [p.name for p in PASSES].index("logic")
+_CIRCUIT = {p.name: p for p in lowering.PASSES}
+_COMPUTED = {"": None, "none": None, "instead": ComputedTests(sum_relation, False),
+             "beside": ComputedTests(sum_relation, True)}
 
 
 def conditions(path: Path) -> list[str]:
@@ -46,27 +57,40 @@ def conditions(path: Path) -> list[str]:
 
 
 def written(path: Path) -> str:
-    """What the golden file of a pass must hold."""
+    """The text that the golden file of a pass must hold."""
     name = path.stem
-    step = next(p for p in PASSES if p.name == name)
-    before = _FORMS[:_FORMS.index(name)] if name in _FORMS else ()
+    step = _CIRCUIT.get(name) or next(p for p in PASSES if p.name == name)
     parts = [f"# {name}: {step.what}\n"]
     for on in conditions(path):
         wish, _, condition = on.rpartition(": ")
         clock, _, sums = wish.rpartition(" MHz ")
-        now = program(predicate(condition, R, S), sums or "none",  # type: ignore[arg-type]  # one of Sums
-                      float(clock) if clock else None)
-        for p in PASSES:
-            if p.name in before:
-                now = p.run(now)
-        after = step.run(now)
+        before, after = _applied(name, condition, sums, float(clock) if clock else None)
         lines = str(after).splitlines()
-        if isinstance(now.whole, Plan):  # a plan keeps most of its lines
-            lines = [line for line in lines if line not in str(now).splitlines()]
-        reasons = [f"undecided {why}" for p in after.parts for why in p.undecided] if after.whole is None else []
-        parts.append("\n".join([f"on {on}", "before", *_indented(str(now).splitlines()), "after", *_indented(lines),
-                                *reasons]) + "\n")
+        if isinstance(before, (Shared, CircuitPlan)):  # a plan keeps most of its lines
+            lines = [line for line in lines if line not in str(before).splitlines()]
+        conjuncts = after.conjuncts if isinstance(after, (Conjuncts, Forms)) else ()
+        undecided = [why for c in conjuncts for why in c.undecided]
+        parts.append("\n".join([f"on {on}", "before", *_indented(str(before).splitlines()), "after", *_indented(lines),
+                                *(f"undecided {why}" for why in undecided)]) + "\n")
     return "\n".join(parts)
+
+
+def _applied(name: str, condition: str, sums: str, clock: float | None) -> tuple[Any, Any]:
+    """The phase before pass ``name`` and the one after it."""
+    computed, phase = _COMPUTED[sums], Conjuncts.of(predicate(condition, R, S))
+    if name in _CIRCUIT:
+        shared = compiled(predicate(condition, R, S), computed)
+        core = SCAN if sums == "instead" else CoreChoice("bucket", (0,), "")
+        plan = replace(_circuit_plan(shared, SCAN), core=core)
+        if name == "clock":
+            plan = lowering.WIDTH.run((plan, clock)) if sums == "instead" else plan
+        return plan, _CIRCUIT[name].run((plan, clock))
+    steps: list[Pass[Any, Any]] = [strength(computed) if p.name == "strength" else p for p in PASSES]
+    at = [p.name for p in PASSES].index(name)
+    now: Any = phase
+    for step in steps[_FIRST:at]:
+        now = step.run(now)
+    return now, steps[at].run(now)
 
 
 def _indented(lines: list[str]) -> list[str]:

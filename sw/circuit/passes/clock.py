@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...errors import UnsupportedError
-from ...plan.plan import Plan, Test
+from ...plan.plan import Test
 from ..delays import Step, combined_digits, comparison, sum_steps, tree
-from ..schedule import Gate, Registers, arranged
+from ..plan import CircuitPlan
+from ..schedule import Gate, PipelineRegisters, arranged
 
-__all__ = ["check_clock", "pipelined"]
+__all__ = ["pipelined"]
 
 #: Bits of a comparison's part, at least: with fewer it is hardly faster.
 _LEAST = 4
@@ -23,19 +24,11 @@ _LEAST = 4
 _ANY = 2**31
 
 
-def check_clock(clock: object) -> None:
-    """Raise `UnsupportedError` unless ``clock`` is None or a number of MHz."""
-    if clock is not None and not (isinstance(clock, (int, float)) and not isinstance(clock, bool)
-                                  and 0 < clock < math.inf):
-        raise UnsupportedError(f"clock must be a number of MHz above 0, not {clock!r}")
-
-
-def pipelined(plan: Plan, clock: float | None) -> Plan:
-    """``plan`` with the registers that ``clock``, in MHz, needs; None for those that every datapath has.
+def pipelined(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
+    """``plan`` with the pipeline registers that ``clock``, in MHz, needs; None for those that every datapath has.
 
     Raises `UnsupportedError` for a clock that no registers are enough for, with the highest that is to be had.
     """
-    check_clock(clock)
     if clock is None:
         return plan
     slowest = max(_steps(plan), key=lambda step: step.ns)
@@ -52,11 +45,11 @@ def pipelined(plan: Plan, clock: float | None) -> Plan:
     levels = next(n for n in range(max(depth, 1), 0, -1) if n == 1 or tree(n).ns <= period)
     apart, digits = (any(step.ns > period for sum_ in plan.sums for step in sum_steps(sum_.relation, apart=False)),
                      any(combined_digits(bits, depth).ns > period for bits in _differences(plan)))
-    return replace(plan, clock=clock, registers=Registers(
+    return replace(plan, clock=clock, registers=PipelineRegisters(
         chain if chain < wide else 64, levels if levels < depth else 0, apart, digits))
 
 
-def _steps(plan: Plan) -> Iterator[Step]:
+def _steps(plan: CircuitPlan) -> Iterator[Step]:
     """What the datapath does between two registers each, with as many as there can be."""
     yield tree(1)
     wide = _widest(plan)
@@ -67,22 +60,26 @@ def _steps(plan: Plan) -> Iterator[Step]:
         yield from sum_steps(sum_.relation, apart=True)
 
 
-def _widest(plan: Plan) -> int:
+def _widest(plan: CircuitPlan) -> int:
     """Bits of the widest comparison with two bounds."""
-    return max((_bits(plan, test) for test in plan.tests if test.width is None), default=0)
+    return max((_bits(plan, test) for test, width in _with_widths(plan) if width is None), default=0)
 
 
-def _differences(plan: Plan) -> Iterator[int]:
+def _differences(plan: CircuitPlan) -> Iterator[int]:
     """Bits of the differences of tests with a width."""
-    return (_bits(plan, test) + 1 for test in plan.tests if test.width)
+    return (_bits(plan, test) + 1 for test, width in _with_widths(plan) if width)
 
 
-def _bits(plan: Plan, test: Test) -> int:
+def _with_widths(plan: CircuitPlan) -> Iterator[tuple[Test, int | None]]:
+    return zip(plan.tests, plan.widths, strict=True)
+
+
+def _bits(plan: CircuitPlan, test: Test) -> int:
     return max(plan.slots_r[test.r].key.width, plan.slots_s[test.s].key.width)
 
 
-def _depth(plan: Plan) -> int:
+def _depth(plan: CircuitPlan) -> int:
     """Gates in a row that the whole tree is."""
-    signals = [1 if plan.sums or test.width is not None else 2 for test in plan.tests] + [1] * len(plan.sums)
+    signals = [1 if plan.sums or width is not None else 2 for width in plan.widths] + [1] * len(plan.sums)
     root = arranged(plan.tree, _ANY, signals)
     return root.depth if isinstance(root, Gate) else 1

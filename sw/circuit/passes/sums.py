@@ -14,23 +14,20 @@ from ...lang.traversal import sides
 from ...lang.types import Int
 from ...plan.exact_keys import ExactKey, exact_key
 from ...plan.linear import Term, Total
-from ..sum_relations import LIMIT_BITS, Axis, SumRelation
+from ...plan.passes.strength import NotComputed
+from ..sum_relations import LIMIT_BITS, AxisRelation, SumRelation
 
-__all__ = ["NoSum", "sum_relation"]
-
-
-class NoSum(Exception):
-    """Why a comparison is no sum test that a circuit takes; empty where it has not the form of one."""
+__all__ = ["sum_relation"]
 
 
 def sum_relation(total: Total, op: CmpOp) -> SumRelation:
-    """``total <= 0``, of a whole total, as a sum test. Raises `NoSum` if it is none."""
+    """``total <= 0``, of a whole total, as a sum test. Raises `NotComputed` if it is none."""
     mixed = total.mixed
     if op != "<=" or not mixed:
-        raise NoSum
+        raise NotComputed
     signs = {total.terms[e] > 0 for e in mixed}
     if len(signs) > 1:
-        raise NoSum("a circuit takes no sum of terms some of which are added and some subtracted")
+        raise NotComputed("a circuit takes no sum of terms some of which are added and some subtracted")
     above = not signs.pop()
     if above:  # not (−total + 1 <= 0)
         total = Total({e: -f for e, f in total.terms.items()}, 1 - total.constant)
@@ -42,12 +39,12 @@ def sum_relation(total: Total, op: CmpOp) -> SumRelation:
         keys[side] = _key(side, part) if part.terms else None
     relation = SumRelation(tuple(axes), -int(total.constant), above, keys["r"], keys["s"])
     if relation.most.bit_length() > LIMIT_BITS:
-        raise NoSum(f"the sum is compared with numbers of {relation.most.bit_length()} bits, and a circuit takes up to "
-                    f"{LIMIT_BITS}")
+        raise NotComputed(f"the sum is compared with numbers of {relation.most.bit_length()} bits, and a circuit takes "
+                          f"up to {LIMIT_BITS}")
     return relation
 
 
-def _axis(e: Expr, total: Total) -> Axis:
+def _axis(e: Expr, total: Total) -> AxisRelation:
     f = total.terms[e]
     match e:
         case Arith(op="*") if e.a == e.b:
@@ -59,9 +56,9 @@ def _axis(e: Expr, total: Total) -> Axis:
         case BitCount(a=Arith(op="^") as bits) if isinstance(bits.type, Int):
             weight = int(f)
             if weight & (weight - 1):
-                raise NoSum(f"a circuit multiplies '{e}' by powers of two only, not by {weight}")
+                raise NotComputed(f"a circuit multiplies '{e}' by powers of two only, not by {weight}")
             return _differing(bits, weight.bit_length() - 1)
-    raise NoSum
+    raise NotComputed
 
 
 def _squares(weight: int) -> tuple[int, int]:
@@ -69,26 +66,26 @@ def _squares(weight: int) -> tuple[int, int]:
     shift = (weight & -weight).bit_length() - 1
     root = math.isqrt(weight >> shift)
     if root * root != weight >> shift:
-        raise NoSum(f"a circuit weighs a square by a square or a power of two only, not by {weight}")
+        raise NotComputed(f"a circuit weighs a square by a square or a power of two only, not by {weight}")
     return root << shift // 2, shift % 2
 
 
-def _difference(kind: str, u: Total, shift: int) -> Axis:
+def _difference(kind: str, u: Total, shift: int) -> AxisRelation:
     """The axis of ``u``, which is whole and linear."""
     if u.mixed or any(isinstance(x, Isqrt) for x in u.terms):
-        raise NoSum
+        raise NotComputed
     r, s = u.only("r"), u.only("s")
     if not r.terms or not s.terms:
-        raise NoSum
+        raise NotComputed
     first = next(iter(r.terms.values()))
     if first < 0:  # neither a square nor an absolute value knows the sign
         u = u.times(-1)
         r, s = u.only("r"), u.only("s")
-    made = Axis("square" if kind == "square" else "absolute", _key("r", r), _key("s", s.times(-1)), int(u.constant),
-                shift)
+    made = AxisRelation("square" if kind == "square" else "absolute", _key("r", r), _key("s", s.times(-1)),
+                        int(u.constant), shift)
     if made.bits > 64:
-        raise NoSum(f"the difference '{u.expr()}' has {made.bits} bits, and a circuit takes up to 64; narrower ranges "
-                    f"of the columns would do (splitjoin.field with min and max)")
+        raise NotComputed(f"the difference '{u.expr()}' has {made.bits} bits, and a circuit takes up to 64; narrower "
+                          f"ranges of the columns would do (splitjoin.field with min and max)")
     return made
 
 
@@ -96,13 +93,13 @@ def _key(side: Side, total: Total) -> ExactKey:
     terms = tuple(Term(int(f / denominator(e)), e, denominator(e)) for e, f in total.terms.items())
     key = exact_key(side, terms)
     if not isinstance(key, ExactKey):
-        raise NoSum(f"the key '{total.expr()}' has more than 64 bits")
+        raise NotComputed(f"the key '{total.expr()}' has more than 64 bits")
     return replace(key, nullable=False)  # a NULL is a matter of a test of its own
 
 
-def _differing(bits: Arith, shift: int) -> Axis:
+def _differing(bits: Arith, shift: int) -> AxisRelation:
     if len(sides(bits.a)) != 1 or len(sides(bits.b)) != 1:
-        raise NoSum
+        raise NotComputed
     one, other = (bits.a, bits.b) if sides(bits.a) == {"r"} else (bits.b, bits.a)
     type_ = cast(Int, bits.type)
     low = min(int(value_range(e)[0]) for e in (one, other))
@@ -112,5 +109,5 @@ def _differing(bits: Arith, shift: int) -> Axis:
         width = max(1, *(int(value_range(e)[1]).bit_length() for e in (one, other)))
         low, high = 0, 2**width - 1
     # Codes from the same number on differ in the same bits as the numbers in two's complement.
-    return Axis("differing", ExactKey("r", (Term(1, one),), low, high, False),
+    return AxisRelation("differing", ExactKey("r", (Term(1, one),), low, high, False),
                 ExactKey("s", (Term(1, other),), low, high, False), 0, shift)

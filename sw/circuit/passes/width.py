@@ -11,26 +11,26 @@ from dataclasses import replace
 
 from ...plan.keys import ExactKey
 from ...plan.linear import ExactRelation
-from ...plan.passes.strength import Sums
 from ...plan.plan import Plan, Test
 from ...plan.relations import Relation
 from ..delays import equality, width_digits
+from ..plan import CircuitPlan
 
-__all__ = ["widths"]
+__all__ = ["constant_widths"]
 
 #: Bits of a key, at most: a low end has one more, and records are made of numbers of 64.
 _BITS = 63
 
 
-def widths(plan: Plan, sums: Sums, clock: float | None) -> Plan:
-    """``plan`` with the `Test.width` of each test that has one.
+def constant_widths(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
+    """``plan`` with its `CircuitPlan.widths`.
 
-    Only for circuits without an index: that needs both ends of its intervals. And not where ``clock``, in MHz, is too
-    high for it, as comparisons can be cut into parts and this cannot.
+    Only tests of cores that scan have any: an index needs both ends of its intervals. And none has where ``clock``, in
+    MHz, is too high for it, as comparisons can be cut into parts and this cannot.
     """
-    if sums != "instead":
+    if plan.core.index:
         return plan
-    return replace(plan, tests=tuple(replace(t, width=_width(plan, t, clock)) for t in plan.tests))
+    return replace(plan, widths=tuple(_width(plan, t, clock) for t in plan.tests))
 
 
 def _width(plan: Plan, test: Test, clock: float | None) -> int | None:

@@ -17,7 +17,7 @@ from ...lang.ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extre
 from ...lang.nulls import causes, may_be_null
 from ...lang.traversal import sides
 from ...lang.types import BOOL, EXACT, Bool, Float
-from ..forms import FALSE, TRUE, Both, Compared, Form, Junction, Measured, OneSided, Value, junction
+from ..forms import FALSE, TRUE, Both, Compared, Computed, Form, Junction, OneSided, Value, junction
 
 __all__ = ["positive"]
 
@@ -138,5 +138,5 @@ def _complement(form: Form) -> Form:
             return junction("or", (_null(cmp.a), _null(cmp.b), Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
         case Junction():
             return junction("or" if form.op == "and" else "and", (_complement(a) for a in form.args))
-        case Compared() | Measured():
+        case Compared() | Computed():
             raise AssertionError("comparisons are tests only when nothing is negated any more")

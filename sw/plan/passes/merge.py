@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ...circuit.sum_relations import SumRelation
 from ...lang.ir import Lit
 from ...lang.types import BOOL
-from ..forms import Compared, Form, Junction, Measured, OneSided, form_text
+from ..forms import Compared, Computed, ComputedTest, Form, Junction, OneSided, form_text
 from ..keys import ExactKey, Key, UnitKey
 from ..relations import Relation, Unit
-from ..text import key_text, relation_text, sum_text
+from ..text import key_text, relation_text
 from .split import Split
 
-__all__ = ["Leaf", "Node", "SumLeaf", "merge", "node_text"]
+__all__ = ["ComputedLeaf", "Leaf", "Node", "merge", "node_text"]
 
 
 @dataclass
@@ -30,14 +29,14 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class SumLeaf:
-    """A sum test."""
+class ComputedLeaf:
+    """A test that the device computes itself."""
 
-    relation: SumRelation
+    test: ComputedTest
 
 
 #: A leaf, or ("and" | "or", nodes…).
-Node = Leaf | SumLeaf | tuple[object, ...]
+Node = Leaf | ComputedLeaf | tuple[object, ...]
 
 
 def merge(terms: Split) -> Node:
@@ -54,8 +53,8 @@ def node_text(node: Node) -> str:
         guards = "; ".join(form_text(g) for side in ("r", "s") for g in node.guards[side])
         return (f"<{said}; R = {key_text(node.keys['r'])}; S = {key_text(node.keys['s'])}"
                 f"{'; if ' + guards if guards else ''}>")
-    if isinstance(node, SumLeaf):
-        return f"<{sum_text(node.relation)}>"
+    if isinstance(node, ComputedLeaf):
+        return f"<{node.test}>"
     op, *args = node
     inner = "\n".join(node_text(a) for a in args)  # type: ignore[arg-type]  # a tuple is ("and" | "or", nodes…)
     return f"{op}\n" + "\n".join("  " + line for line in inner.splitlines())
@@ -65,8 +64,8 @@ def _node(form: Form) -> Node:
     match form:
         case Compared():
             return Leaf({"r": form.r, "s": form.s}, list(form.relations))
-        case Measured():
-            return SumLeaf(form.relation)
+        case Computed():
+            return ComputedLeaf(form.test)
         case OneSided():
             return _guarded(_unit(), [form])
         case Junction(op="and"):

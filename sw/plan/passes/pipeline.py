@@ -1,185 +1,145 @@
 """The compiler: named passes, in their order, from a typed condition to its plan.
 
 A condition is compiled conjunct by conjunct up to pass ``bounds``, so that each is known to be decided by its tests or
-not: those that are not make the residual.
+not: those that are not make the residual. Each pass takes one phase of `splitjoin.plan.passes.phases` and gives the
+next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
-from ...circuit.passes.clock import pipelined
-from ...circuit.passes.width import widths
-from ...lang.ir import And, Expr, text
+from ...lang.ir import And, Expr, Lit
 from ...lang.types import BOOL
-from ..forms import TRUE, Both, Compared, Form, Junction, Measured, OneSided, form_text, junction
+from ..forms import Form, junction
 from ..plan import Plan
-from ..text import plan_lines
 from .bounds import bounded
 from .fold import fold
 from .lift import TooManyCases, lift
 from .logic import positive
 from .main import choose_main
-from .merge import Node, merge, node_text
+from .merge import merge
 from .narrow import narrow
+from .phases import Conjunct, Conjuncts, FormedConjunct, Forms, Phase, Shared, SplitForms, TreeOfTests
 from .share import share
-from .split import Split, split
-from .strength import Sums, reduced
+from .split import split
+from .strength import ComputedTests, reduced
 
-__all__ = ["PASSES", "Pass", "Program", "compiled", "program", "stages"]
+__all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES", "SHARE", "SPLIT", "STRENGTH",
+           "Observer", "Pass", "compiled", "make_plan", "strength"]
 
-
-@dataclass(frozen=True)
-class Part:
-    """A conjunct of the condition: as it was written, and what has become of it.
-
-    ``undecided``: why tests will not decide it, once for each comparison.
-    """
-
-    origin: Expr
-    now: Expr | Form
-    undecided: tuple[str, ...] = ()
+Before = TypeVar("Before")
+After = TypeVar("After")
 
 
 @dataclass(frozen=True)
-class Program:
-    """A condition on its way: its conjuncts, then what all of them together have become."""
-
-    parts: tuple[Part, ...]
-    whole: Split | Node | Plan | None = None
-    #: What becomes of comparisons that are sum tests (see `.strength`).
-    sums: Sums = "none"
-    #: MHz that a circuit's datapath gets registers for.
-    clock: float | None = None
-
-    def __str__(self) -> str:
-        """The stable text form."""
-        match self.whole:
-            case None:
-                return "\n".join(text(p.now) if isinstance(p.now, Expr) else form_text(p.now) for p in self.parts)
-            case Plan():
-                return "\n".join(plan_lines(self.whole))
-            case Split():
-                return str(self.whole)
-        return node_text(self.whole)
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A step of the compiler. ``what``: what it does, in words."""
+class Pass(Generic[Before, After]):
+    """A step of the compiler. ``what``: a sentence that says what it does."""
 
     name: str
     what: str
-    run: Callable[[Program], Program]
+    run: Callable[[Before], After]
 
 
-def program(predicate: Expr, sums: Sums = "none", clock: float | None = None) -> Program:
-    """Condition ``predicate`` as no pass has seen it yet."""
-    parts = predicate.args if isinstance(predicate, And) else (predicate,)
-    return Program(tuple(Part(p, p) for p in parts), sums=sums, clock=clock)
+#: Called with each pass and the phase that it made; with None and the condition before the first pass.
+Observer = Callable[["Pass[object, object] | None", Phase], None]
 
 
-def stages(predicate: Expr, sums: Sums = "none", clock: float | None = None) -> Iterator[tuple[Pass, Program]]:
-    """Every pass and the program as it leaves it."""
-    now = program(predicate, sums, clock)
-    for step in PASSES:
-        now = step.run(now)
-        yield step, now
+def make_plan(predicate: Expr) -> Plan:
+    """The plan of condition ``predicate``: what interval tests cannot decide is in its residual."""
+    return compiled(predicate).plan
 
 
-def compiled(predicate: Expr, sums: Sums = "none", clock: float | None = None) -> Plan:
-    """The plan of condition ``predicate``, whatever it is: what tests cannot decide is in its residual."""
-    now = program(predicate, sums, clock)
-    for step in PASSES:
-        now = step.run(now)
-    assert isinstance(now.whole, Plan)
-    return now.whole
+def compiled(predicate: Expr, computed: ComputedTests | None = None, observe: Observer | None = None) -> Shared:
+    """Condition ``predicate`` after all passes.
+
+    Args:
+        predicate: The condition, of type bool.
+        computed: The tests that a device computes itself; None for a device that makes interval tests only.
+        observe: Called after each pass.
+    """
+    def apply(step: Pass[Before, After], phase: Before) -> After:
+        made = step.run(phase)
+        if observe is not None:
+            observe(step, made)  # type: ignore[arg-type]  # each pass gives a phase
+        return made
+
+    start = Conjuncts.of(predicate)
+    if observe is not None:
+        observe(None, start)
+    conjuncts = apply(LIFT, apply(NARROW, apply(FOLD, start)))
+    forms = apply(BOUNDS, apply(strength(computed), apply(LOGIC, conjuncts)))
+    return apply(MAIN, apply(SHARE, apply(MERGE, apply(SPLIT, forms))))
 
 
-def _expressions(function: Callable[[Expr], Expr]) -> Callable[[Program], Program]:
-    def run(now: Program) -> Program:
-        return replace(now, parts=tuple(replace(p, now=function(p.now)) if isinstance(p.now, Expr) else p
-                                        for p in now.parts))
-
-    return run
+def strength(computed: ComputedTests | None) -> Pass[Forms, Forms]:
+    """Pass ``strength`` for a device that computes the tests ``computed`` itself."""
+    return Pass("strength", "comparisons become simpler ones",
+                lambda forms: _each(forms, lambda form, undecided: reduced(form, undecided, computed)))
 
 
-def _forms(function: Callable[[Form, list[str], Sums], Form]) -> Callable[[Program], Program]:
-    def of(part: Part, sums: Sums) -> Part:
-        assert isinstance(part.now, (OneSided, Both, Compared, Measured, Junction))
-        undecided = list(part.undecided)
-        made = function(part.now, undecided, sums)
-        return replace(part, now=made, undecided=tuple(dict.fromkeys(undecided)))
+def _each(forms: Forms, function: Callable[[Form, list[str]], Form]) -> Forms:
+    """``forms`` with ``function`` applied to every conjunct; what it adds to the list is undecided."""
+    def of(conjunct: FormedConjunct) -> FormedConjunct:
+        undecided = list(conjunct.undecided)
+        form = function(conjunct.form, undecided)
+        return replace(conjunct, form=form, undecided=tuple(dict.fromkeys(undecided)))
 
-    return lambda now: replace(now, parts=tuple(of(p, now.sums) for p in now.parts))
-
-
-def _narrow(now: Program) -> Program:
-    made = narrow([p.now for p in now.parts if isinstance(p.now, Expr)])
-    return replace(now, parts=tuple(replace(p, now=e) for p, e in zip(now.parts, made, strict=True)))
+    return Forms(tuple(map(of, forms.conjuncts)))
 
 
-def _lift(now: Program) -> Program:
-    def of(part: Part) -> Part:
-        assert isinstance(part.now, Expr)
+def _fold(phase: Conjuncts) -> Conjuncts:
+    return Conjuncts(tuple(replace(c, condition=fold(c.condition)) for c in phase.conjuncts))
+
+
+def _narrow(phase: Conjuncts) -> Conjuncts:
+    made = narrow([c.condition for c in phase.conjuncts])
+    return Conjuncts(tuple(replace(c, condition=e) for c, e in zip(phase.conjuncts, made, strict=True)))
+
+
+def _lift(phase: Conjuncts) -> Conjuncts:
+    def of(conjunct: Conjunct) -> Conjunct:
         try:
-            return replace(part, now=lift(part.now))
+            return replace(conjunct, condition=lift(conjunct.condition))
         except TooManyCases:
-            return replace(part, now=TRUE, undecided=(f"'{part.origin}': it would make too many comparisons",))
+            return replace(conjunct, condition=Lit(BOOL, True),
+                           undecided=(f"'{conjunct.origin}': it would make too many comparisons",))
 
-    return replace(now, parts=tuple(map(of, now.parts)))
-
-
-def _logic(now: Program) -> Program:
-    return replace(now, parts=tuple(replace(p, now=positive(p.now)) if isinstance(p.now, Expr) else p
-                                    for p in now.parts))
+    return Conjuncts(tuple(map(of, phase.conjuncts)))
 
 
-def _split(now: Program) -> Program:
-    return replace(now, whole=split(junction("and", (p.now for p in now.parts if not isinstance(p.now, Expr)))))
+def _logic(phase: Conjuncts) -> Forms:
+    return Forms(tuple(FormedConjunct(c.origin, positive(c.condition), c.undecided) for c in phase.conjuncts))
 
 
-def _merge(now: Program) -> Program:
-    assert isinstance(now.whole, Split)
-    return replace(now, whole=merge(now.whole))
+def _split(phase: Forms) -> SplitForms:
+    return SplitForms(phase, split(junction("and", (c.form for c in phase.conjuncts))))
 
 
-def _share(now: Program) -> Program:
-    assert now.whole is not None and not isinstance(now.whole, (Split, Plan))
-    left = [p.origin for p in now.parts if p.undecided]
+def _merge(phase: SplitForms) -> TreeOfTests:
+    return TreeOfTests(phase.forms, merge(phase.split))
+
+
+def _share(phase: TreeOfTests) -> Shared:
+    left = [c.origin for c in phase.forms.conjuncts if c.undecided]
     residual = None if not left else left[0] if len(left) == 1 else And(BOOL, tuple(left))
-    reasons = tuple(dict.fromkeys(reason for p in now.parts for reason in p.undecided))
-    return replace(now, whole=replace(share(now.whole), residual=residual, reasons=reasons))
+    reasons = tuple(dict.fromkeys(reason for c in phase.forms.conjuncts for reason in c.undecided))
+    return share(phase.root, phase.forms.predicate, residual, reasons)
 
 
-def _main(now: Program) -> Program:
-    assert isinstance(now.whole, Plan)
-    return replace(now, whole=choose_main(now.whole))
-
-
-def _width(now: Program) -> Program:
-    assert isinstance(now.whole, Plan)
-    return replace(now, whole=widths(now.whole, now.sums, now.clock))
-
-
-def _clock(now: Program) -> Program:
-    assert isinstance(now.whole, Plan)
-    return replace(now, whole=pipelined(now.whole, now.clock))
-
+FOLD = Pass("fold", "constants are folded", _fold)
+NARROW = Pass("narrow", "ranges of columns are narrowed by what must hold besides", _narrow)
+LIFT = Pass("lift", "CASE, least and greatest are lifted out of comparisons", _lift)
+LOGIC = Pass("logic", "three-valued logic becomes two-valued", _logic)
+STRENGTH = strength(None)
+BOUNDS: Pass[Forms, Forms] = Pass("bounds", "comparisons become interval tests", lambda forms: _each(forms, bounded))
+SPLIT = Pass("split", "terms of one stream become selections at ingress", _split)
+MERGE = Pass("merge", "tests of one pair of keys become one", _merge)
+SHARE = Pass("share", "equal keys and tests become one", _share)
+MAIN: Pass[Shared, Shared] = Pass("main", "an index's test is chosen",
+                                  lambda shared: replace(shared, plan=choose_main(shared.plan)))
 
 #: In the order in which they run.
-PASSES: tuple[Pass, ...] = (
-    Pass("fold", "constants are folded", _expressions(fold)),
-    Pass("narrow", "ranges of columns are narrowed by what must hold besides", _narrow),
-    Pass("lift", "CASE, least and greatest are lifted out of comparisons", _lift),
-    Pass("logic", "three-valued logic becomes two-valued", _logic),
-    Pass("strength", "comparisons become simpler ones", _forms(reduced)),
-    Pass("bounds", "comparisons become interval tests", _forms(lambda form, undecided, sums: bounded(form, undecided))),
-    Pass("split", "terms of one stream become selections at ingress", _split),
-    Pass("merge", "tests of one pair of keys become one", _merge),
-    Pass("share", "equal keys and tests become one", _share),
-    Pass("main", "an index's test is chosen", _main),
-    Pass("width", "tests of constant width get by with one bound", _width),
-    Pass("clock", "the datapath gets registers for a clock", _clock),
-)
+PASSES = (FOLD, NARROW, LIFT, LOGIC, STRENGTH, BOUNDS, SPLIT, MERGE, SHARE, MAIN)

@@ -10,23 +10,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from ...circuit.sum_relations import SumRelation
+from ...lang.ir import Expr
 from ...lang.schema import Side
+from ..forms import ComputedTest
 from ..keys import ExactKey, Key
-from ..plan import Plan, Slot, SumTest, Test, Tree
-from .merge import Leaf, Node, SumLeaf
+from ..plan import Plan, Slot, Test, Tree
+from .merge import ComputedLeaf, Leaf, Node
+from .phases import Placed, Shared
 
 __all__ = ["share"]
 
 
-def share(node: Node) -> Plan:
-    """The plan of tests ``node``, without a residual."""
+def share(node: Node, predicate: Expr, residual: Expr | None, reasons: tuple[str, ...]) -> Shared:
+    """The plan of condition ``predicate`` with the tests ``node`` and what these do not decide (see `Plan`)."""
     leaves: dict[tuple[Slot, Slot, frozenset[object]], tuple[int, Leaf]] = {}
-    sums: dict[SumRelation, int] = {}  # numbered from −1 down until it is known how many leaves there are
+    computed: dict[ComputedTest, int] = {}  # numbered from −1 down until it is known how many leaves there are
 
     def number(inner: Node) -> Tree:
-        if isinstance(inner, SumLeaf):
-            return sums.setdefault(inner.relation, -1 - len(sums))
+        if isinstance(inner, ComputedLeaf):
+            return computed.setdefault(inner.test, -1 - len(computed))
         if not isinstance(inner, Leaf):
             op, *args = inner
             return _combined(str(op), [number(cast(Node, a)) for a in args])
@@ -44,22 +46,18 @@ def share(node: Node) -> Plan:
             order[j] = len(tests)
             tests.append(Test(slots_r.setdefault(r, len(slots_r)), slots_s.setdefault(s, len(slots_s)),
                               tuple(leaf.relations)))
-    sum_tests: list[SumTest] = []
-    for relation, j in sums.items():
+    placed: list[Placed] = []
+    for test, j in computed.items():
         if j in used:
-            order[j] = len(tests) + len(sum_tests)
-            sum_tests.append(_sum_test(relation, slots_r, slots_s))
-    return Plan(tuple(slots_r), tuple(slots_s), tuple(tests), _renumbered(tree, order), sums=tuple(sum_tests))
+            order[j] = len(tests) + len(placed)
+            placed.append(Placed(test, _places(test.keys("r"), slots_r), _places(test.keys("s"), slots_s)))
+    plan = Plan(predicate, tuple(slots_r), tuple(slots_s), tuple(tests), _renumbered(tree, order), residual, reasons)
+    return Shared(plan, tuple(placed))
 
 
-def _sum_test(relation: SumRelation, slots_r: dict[Slot, int], slots_s: dict[Slot, int]) -> SumTest:
-    """``relation`` with its keys among the slots, to which they are added."""
-    def place(key: Key | None, slots: dict[Slot, int]) -> int | None:
-        return None if key is None else slots.setdefault(Slot(key), len(slots))
-
-    axes = [(cast(int, place(a.r, slots_r)), cast(int, place(a.s, slots_s))) for a in relation.axes]
-    return SumTest(relation, tuple(r for r, _ in axes), tuple(s for _, s in axes),
-                   place(relation.r, slots_r), place(relation.s, slots_s))
+def _places(keys: tuple[Key | None, ...], slots: dict[Slot, int]) -> tuple[int | None, ...]:
+    """The numbers of ``keys`` among the slots, to which they are added."""
+    return tuple(None if key is None else slots.setdefault(Slot(key), len(slots)) for key in keys)
 
 
 def _combined(op: str, args: list[Tree]) -> Tree:

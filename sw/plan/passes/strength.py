@@ -6,43 +6,57 @@ decide nothing at all; for what is none of these, what it implies takes its plac
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from ...circuit.passes.sums import NoSum, sum_relation
 from ...lang.eval.vector import constant
-from ...lang.ir import Cmp, Lit
+from ...lang.ir import Cmp, CmpOp, Lit
 from ...lang.nulls import causes
 from ...lang.traversal import sides
 from ...lang.types import BOOL, Float, is_text
-from ..forms import FALSE, TRUE, Both, Form, Junction, Measured, OneSided, junction, present
+from ..forms import FALSE, TRUE, Both, Computed, ComputedTest, Form, Junction, OneSided, junction, present
 from ..linear import Total
 from .bounds import NoInterval, direct
 from .float_strength import simpler_float
 from .nonlinear import simpler
 
-__all__ = ["Sums", "reduced"]
+__all__ = ["ComputedTests", "NotComputed", "reduced"]
 
 
-#: Sum tests: none; in the place of what they decide; or with the interval tests that those imply beside them.
-Sums = Literal["none", "instead", "beside"]
+class NotComputed(Exception):
+    """Why a device does not compute a comparison itself; empty where the comparison has not the form for it."""
 
 
-def reduced(form: Form, undecided: list[str], sums: Sums = "none") -> Form:
-    """``form`` with simpler comparisons, until each is an interval test or implies one (see `.bounds.bounded`), or is a
-    sum test.
+@dataclass(frozen=True)
+class ComputedTests:
+    """The comparisons that a device computes itself, where no interval test decides them.
+
+    Attributes:
+        test: Makes the test of ``total op 0``. Raises `NotComputed` if there is none.
+        with_bounds: True if the interval tests that such a test implies are kept beside it, for an index to find
+            candidates by.
+    """
+
+    test: Callable[[Total, CmpOp], ComputedTest]
+    with_bounds: bool
+
+
+def reduced(form: Form, undecided: list[str], computed: ComputedTests | None = None) -> Form:
+    """``form`` with simpler comparisons, until each is an interval test or implies one (see `.bounds.bounded`), or is
+    one of the tests that the device computes itself.
 
     It is true for every pair for which ``form`` is, and for no other unless something is added to ``undecided``.
     """
     match form:
         case Both():
-            made = _comparison(form, undecided, sums)
-            return form if made is None else reduced(made, undecided, sums)
+            made = _comparison(form, undecided, computed)
+            return form if made is None else reduced(made, undecided, computed)
         case Junction():
-            return junction(form.op, [reduced(a, undecided, sums) for a in form.args])
+            return junction(form.op, [reduced(a, undecided, computed) for a in form.args])
     return form
 
 
-def _comparison(part: Both, undecided: list[str], sums: Sums) -> Form | None:
+def _comparison(part: Both, undecided: list[str], computed: ComputedTests | None) -> Form | None:
     """``part`` as simpler comparisons; None if it stays."""
     cmp = part.cmp
     if any(isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
@@ -61,7 +75,7 @@ def _comparison(part: Both, undecided: list[str], sums: Sums) -> Form | None:
             return FALSE
         present_ = () if made.args else present(cmp)
         return junction(made.op, (*(_halves(c, part) for c in made.args), *present_))
-    return _exact(part, undecided, sums)
+    return _exact(part, undecided, computed)
 
 
 def _halves(parts: Cmp | tuple[Cmp, ...], of: Both) -> Form:
@@ -69,7 +83,7 @@ def _halves(parts: Cmp | tuple[Cmp, ...], of: Both) -> Form:
     return _part(parts, of) if isinstance(parts, Cmp) else junction("or", (_part(c, of) for c in parts))
 
 
-def _exact(part: Both, undecided: list[str], sums: Sums) -> Form | None:
+def _exact(part: Both, undecided: list[str], computed: ComputedTests | None) -> Form | None:
     total, op = Total.compared(part.cmp)
     low, high = total.range
     if op == "<=" and high <= 0:
@@ -84,15 +98,15 @@ def _exact(part: Both, undecided: list[str], sums: Sums) -> Form | None:
     if not total.mixed:  # the columns of a stream cancel out
         return _part(total.cmp(op), part)
     made = simpler(total, op)
-    if sums != "none" and (made is None or made.why is not None):
+    if computed is not None and (made is None or made.why is not None):
         try:
-            measured = junction("and", (Measured(sum_relation(total, op)), *present(part.cmp)))
-        except NoSum as error:
+            test = junction("and", (Computed(computed.test(total, op)), *present(part.cmp)))
+        except NotComputed as error:
             if str(error):
                 _beyond(part, str(error), undecided)
         else:
-            bands = () if made is None or sums == "instead" else made.args
-            return junction("and", (measured, *(_part(cmp, part) for cmp in bands)))
+            bands = () if made is None or not computed.with_bounds else made.args
+            return junction("and", (test, *(_part(cmp, part) for cmp in bands)))
     if made is None:
         _beyond(part, f"'{total.mixed[0]}' over both streams gives no interval", undecided)
         return junction("and", present(part.cmp))

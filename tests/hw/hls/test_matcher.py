@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
-from splitjoin.circuit.schedule import Registers
+from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.hw.hls.lookup import GROUP, WRITING
 from splitjoin.hw.hls.matcher import Matcher
@@ -31,9 +31,9 @@ def predicates(draw):
     return replace(config, widths=tuple(widths), tables=tables)
 
 
-#: Registers in every place that they can be in, or in none.
-registers = st.one_of(st.just(Registers()), st.builds(
-    Registers, chain=st.sampled_from([1, 3, 4, 7, 16, 40, 64]), levels=st.integers(0, 2), sums=st.booleans(),
+#: PipelineRegisters in every place that they can be in, or in none.
+registers = st.one_of(st.just(PipelineRegisters()), st.builds(
+    PipelineRegisters, chain=st.sampled_from([1, 3, 4, 7, 16, 40, 64]), levels=st.integers(0, 2), sums=st.booleans(),
     digits=st.booleans()))
 
 

@@ -6,14 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin.arrival import arrivals
-from splitjoin.circuit.configure import configure
+from splitjoin.circuit.configure import configure, sized
 from splitjoin.circuit.encode import Encoder, unpack
+from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Record, Span
 from splitjoin.errors import UnsupportedError
 from splitjoin.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.make import make_plan
+from splitjoin.plan.passes.pipeline import make_plan
 
 COLUMNS = {"r": pa.schema([("x", pa.int32()), ("y", pa.int32()), ("f", pa.float32()), ("t", pa.string())]),
            "s": pa.schema([("a", pa.int32()), ("b", pa.int32()), ("g", pa.float32()), ("u", pa.string())])}
@@ -28,8 +30,8 @@ def query_of(on: str, r: pa.Table | None = None, s: pa.Table | None = None) -> Q
 def chosen(on: str, **options: object) -> tuple[str, int]:
     """The kind of core, and how many tests its index goes by."""
     query = query_of(on)
-    options = {"cores": 4, **options}
-    config = configure(query, make_plan(query.predicate), **options)  # type: ignore[arg-type]  # of any type
+    parameters = CircuitParameters(**options)  # type: ignore[arg-type]  # of any type
+    config = configure(query, unlowered(make_plan(query.predicate), sized(query, parameters)), parameters)
     return config.core, len(config.index)
 
 
@@ -95,8 +97,9 @@ def test_explain_says_which_and_why(on: str, options: dict[str, int], said: str)
 
 def encoder_of(on: str, r: pa.Table, s: pa.Table) -> tuple[Encoder, Query]:
     query = query_of(on, r, s)
-    plan = make_plan(query.predicate)
-    return Encoder(plan, configure(query, plan, cores=1, capacity=4096, core="bucket"), None), query
+    parameters = CircuitParameters(cores=1, capacity=4096, core="bucket")
+    plan = unlowered(make_plan(query.predicate), parameters)
+    return Encoder(plan, configure(query, plan, parameters), None), query
 
 
 def learnt(on: str, r: pa.Table, s: pa.Table) -> dict[str, list[float]] | None:

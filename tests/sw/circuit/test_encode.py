@@ -12,6 +12,8 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import arrivals
 from splitjoin.circuit.configure import configure
 from splitjoin.circuit.encode import Encoder, decode, pack, unpack
+from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, Record, item_record
 from splitjoin.device.api import pairs
 from splitjoin.golden import GoldenDevice, GoldenSession
@@ -19,10 +21,13 @@ from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.keys import UnitKey
-from splitjoin.plan.make import Plan, make_plan
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import Plan
 
 from ...support.conformance import run
 from ...support.strategies import Scenario, scenario
+
+PARAMETERS = CircuitParameters(capacity=64)
 
 
 def matches(plan: Plan, config: Configuration, words: Any, stream: Any) -> dict[tuple[int, int], tuple[bool, bool]]:
@@ -50,8 +55,8 @@ def matches(plan: Plan, config: Configuration, words: Any, stream: Any) -> dict[
 
 def check(r: pa.Table, s: pa.Table, on: str) -> Plan:
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window="ROWS 64")
-    plan = make_plan(query.predicate)
-    config = configure(query, plan)
+    plan = unlowered(make_plan(query.predicate), PARAMETERS)
+    config = configure(query, plan, PARAMETERS)
     order = arrivals(query, r, s)
     words = Encoder(plan, config, None).encode(order)
     # ROWS 64 holds every tuple, so that each pair meets once.
@@ -167,8 +172,8 @@ def test_a_tolerance_lets_few_candidates_through() -> None:
     s = pa.table({"b": random.random(300).astype(F32), "u": (random.random(300) / 50).astype(F32)})
     schemas = [Schema.from_table(side, t) for side, t in zip("rs", (r, s), strict=True)]
     query = Query.make(*schemas, on="abs(r.y - s.b) <= s.u", window="ROWS 300")
-    plan, order = make_plan(query.predicate), arrivals(query, r, s)
-    config = configure(query, plan)
+    plan, order = unlowered(make_plan(query.predicate), PARAMETERS), arrivals(query, r, s)
+    config = configure(query, plan, PARAMETERS)
     found = matches(plan, config, Encoder(plan, config, None).encode(order), order.stream)
     near = int((abs(r["y"].to_numpy()[:, None] - s["b"].to_numpy()) <= s["u"].to_numpy()).sum())
     assert 0 < near <= sum(a for a, _ in found.values()) <= near + 2

@@ -1,7 +1,7 @@
 """Where registers go: parts of comparisons, and trees of gates."""
 
 from hypothesis import given, strategies as st
-from splitjoin.circuit.schedule import Gate, Registers, Schedule, additions, arranged, parts
+from splitjoin.circuit.schedule import Gate, PipelineRegisters, Schedule, additions, arranged, parts
 
 leaves = st.integers(0, 40)
 trees = st.recursive(leaves, lambda inner: st.builds(
@@ -52,8 +52,8 @@ def test_parts_are_no_longer_than_the_chain(width, chain):
 
 
 def test_a_schedule():
-    assert Schedule.of(Registers(), [32, 64], [], ("and", 0, 1)).stages == 3
-    assert Schedule.of(Registers(), [32], [2], ("and", 0, 1)).stages == 5
-    cut = Schedule.of(Registers(chain=16, levels=1, sums=True), [32, 8], [2], ("and", 0, 1, 2))
+    assert Schedule.of(PipelineRegisters(), [32, 64], [], ("and", 0, 1)).stages == 3
+    assert Schedule.of(PipelineRegisters(), [32], [2], ("and", 0, 1)).stages == 5
+    cut = Schedule.of(PipelineRegisters(chain=16, levels=1, sums=True), [32, 8], [2], ("and", 0, 1, 2))
     assert cut.ready == (3, 2, 6) and cut.together == 6 and cut.stages == 7
     assert [additions(n) for n in (1, 2, 3, 4, 5)] == [0, 1, 2, 2, 3]

@@ -9,7 +9,7 @@ import pytest
 from splitjoin import UnsupportedError
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import part_design, whole_design
-from splitjoin.circuit.schedule import Registers
+from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.cli import main
 from splitjoin.cost import FAMILIES, Cells, circuit, datapath
@@ -87,24 +87,24 @@ def test_a_datapath_with_sums() -> None:
 
 
 @pytest.mark.parametrize(("config", "side", "registers"), [
-    (BANDS, "s", Registers(chain=12)), (MIXED, "r", Registers(chain=5, levels=1)),
-    (SUMS, "s", Registers(chain=8, levels=1, sums=True))])
-def test_registers_for_a_clock(config: Configuration, side: str, registers: Registers) -> None:
+    (BANDS, "s", PipelineRegisters(chain=12)), (MIXED, "r", PipelineRegisters(chain=5, levels=1)),
+    (SUMS, "s", PipelineRegisters(chain=8, levels=1, sums=True))])
+def test_registers_for_a_clock(config: Configuration, side: str, registers: PipelineRegisters) -> None:
     config = replace(config, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]
     predicted = datapath(config, side)
     assert predicted.total.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.total.ff == pytest.approx(found.ff, rel=0.03)
     assert predicted.total.dsp == found.dsp
-    assert predicted.stages == config.stages > replace(config, registers=Registers()).stages
+    assert predicted.stages == config.stages > replace(config, registers=PipelineRegisters()).stages
 
 
 WIDTHS = Configuration(keys_r=(32, 32, 16), keys_s=(32, 32, 16), tests=((0, 0), (1, 1), (2, 2), (2, 2)), probes=3,
                        lanes=2, tree=("and", ("or", 0, 3), 1, 2), widths=(20, 0, 30000, None))
 
 
-@pytest.mark.parametrize("registers", [Registers(), Registers(digits=True)])
-def test_tests_of_constant_width(registers: Registers) -> None:
+@pytest.mark.parametrize("registers", [PipelineRegisters(), PipelineRegisters(digits=True)])
+def test_tests_of_constant_width(registers: PipelineRegisters) -> None:
     config = replace(WIDTHS, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]
     predicted = datapath(config, "s")
@@ -114,8 +114,8 @@ def test_tests_of_constant_width(registers: Registers) -> None:
     assert predicted.total.ff < datapath(replace(config, widths=()), "s").total.ff
 
 
-@pytest.mark.parametrize("registers", [Registers(), Registers(sums=True)])
-def test_a_small_limit_has_many_bits_to_be_alike(registers: Registers) -> None:
+@pytest.mark.parametrize("registers", [PipelineRegisters(), PipelineRegisters(sums=True)])
+def test_a_small_limit_has_many_bits_to_be_alike(registers: PipelineRegisters) -> None:
     axes = Axis("square", 0, 0, 33), Axis("absolute", 1, 1, 17)
     near = Configuration(keys_r=(32, 16), keys_s=(32, 16), tests=(), tree=0, sums=(Sum(axes, 100),),
                          registers=registers)
@@ -134,7 +134,7 @@ def test_an_equality_has_inverters_for_what_a_probe_brings() -> None:
 def test_a_wide_square_apart_takes_three_multipliers() -> None:
     axes = tuple(Axis("square", n, n, 33) for n in (0, 1))
     wide = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=(), tree=0, sums=(Sum(axes, 2**62),))
-    for registers, multipliers in ((Registers(), 8), (Registers(sums=True), 6)):
+    for registers, multipliers in ((PipelineRegisters(), 8), (PipelineRegisters(sums=True), 6)):
         config = replace(wide, registers=registers)
         found = ecp5.utilization(part_design(Matcher(config, "r"), "ecp5"))["part"]
         predicted = datapath(config, "r").total

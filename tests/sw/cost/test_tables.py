@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import part_design
-from splitjoin.circuit.schedule import Registers
+from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
 from splitjoin.cost import Cells, datapath
@@ -23,8 +23,8 @@ BAND = Configuration(keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0, widths
                      tables=True)
 
 
-@pytest.mark.parametrize("registers", [Registers(), Registers(digits=True)])
-def test_a_datapath_mapped_anew(registers: Registers) -> None:
+@pytest.mark.parametrize("registers", [PipelineRegisters(), PipelineRegisters(digits=True)])
+def test_a_datapath_mapped_anew(registers: PipelineRegisters) -> None:
     config = replace(EVERY, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]
     predicted = datapath(config, "s").total

@@ -17,7 +17,8 @@ from splitjoin.errors import DeviceError, UnsupportedError
 from splitjoin.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.make import Plan, make_plan
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import Plan
 
 BANDS = "abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3"
 

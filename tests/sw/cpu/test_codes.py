@@ -11,7 +11,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Texts
-from splitjoin.plan.make import make_plan
+from splitjoin.plan.passes.pipeline import make_plan
 
 from ...support.strategies import tables
 

@@ -16,8 +16,8 @@ from splitjoin.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.leading import leading_tests
-from splitjoin.plan.make import make_plan
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import leading_tests
 
 from tests.support.conformance import assert_conforms, run, slices
 from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of

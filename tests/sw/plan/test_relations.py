@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.keys import FloatKey, Texts, float_values
-from splitjoin.plan.make import make_plan
+from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.relations import interval
 
 #: The difference or sum that is compared, in NumPy, and in DuckDB with the type of its literals said.

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from splitjoin.circuit import lowering
 from splitjoin.plan.passes.pipeline import PASSES
 
 from ....support.pass_texts import PATHS, conditions, written
@@ -14,5 +15,5 @@ def test_golden(path: Path) -> None:
 
 
 def test_every_pass_has_a_golden_file() -> None:
-    assert {p.name for p in PASSES} == {path.stem for path in PATHS}
+    assert {p.name for p in (*PASSES, *lowering.PASSES)} == {path.stem for path in PATHS}
     assert all(conditions(path) for path in PATHS)
