@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -110,10 +109,3 @@ def test_what_duckdb_cannot_compute(column: pa.DataType, on: str, said: str) -> 
 def test_what_passes_make_is_no_condition_of_a_user() -> None:
     with pytest.raises(UnsupportedError, match=r"'isqrt\(4\)' must be a part of a condition as users write it"):
         duckdb_sql(Isqrt(EXACT, Lit(EXACT, 4)))
-
-
-def test_the_example_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
-    code, printed = page.split("```python duckdb\n")[1].split("```\n\n```text\n", 1)
-    exec(code, {})
-    assert capsys.readouterr().out == printed.split("```")[0]
