@@ -205,8 +205,8 @@ def route(design: Design, *, seed: int = 1, placer: str = "heap", wide: bool = T
 
 def clock_source() -> str:
     """The source of the clock of an annealed placement, in words (`ecp5_placer.flow.place_and_route`)."""
-    return ("clock of nextpnr's report, bels by a script" if NEXTPNR.scripted
-            else "clock by static timing analysis of the routed delays (SDF)")
+    return ("bels by a script, clock from nextpnr's report" if NEXTPNR.scripted
+            else "clock by timing analysis of the routed delays (SDF)")
 
 
 def run_placer(design: Design, folder: Path, *, anneal_mhz: float, preroute_mhz: float | None = None,

@@ -1,6 +1,6 @@
-// What the circuits use of ECP5's block RAM, for simulating netlists: port A writes, port B reads, one word size for
-// both. Synthesis knows the cell only as a box. From Lattice's memory usage guide (FPGA-TN-02204); the halves of words
-// of 36 bits are on the ports as synthesis has them.
+// A model of ECP5's block RAM for simulating netlists, as far as the circuits use it: port A writes, port B reads, one
+// word size for both. Synthesis knows the cell only as a black box. After Lattice's memory usage guide (FPGA-TN-02204);
+// the halves of words of 36 bits are on the ports that synthesis uses for them.
 module DP16KD(
   input DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1,
   input DIA0,
@@ -112,7 +112,7 @@ module DP16KD(
   reg [35:0] rows [(1 << (14 - SHIFT)) - 1:0];
   reg [35:0] latch, low, high;
 
-  // No circuit here starts with anything but zeros in a memory.
+  // No circuit here initializes a memory with anything but zeros.
   integer n;
   initial for (n = 0; n < 1 << (14 - SHIFT); n = n + 1) rows[n] = 0;
 
@@ -122,7 +122,8 @@ module DP16KD(
   always @(posedge CLKB) begin
     if (RSTB) latch <= 0;
     else if (CEB & ~WEB & selected_b)
-      // Reading what is being written: anything may come. This comes, so that a circuit that relies on it fails.
+      // A read of the address that is being written may return anything. The complement makes a circuit that relies on
+      // it fail.
       latch <= writes && ada >> SHIFT == adb >> SHIFT ? ~rows[adb >> SHIFT] : rows[adb >> SHIFT];
     if (RSTB) high <= 0;
     else if (OCEB) high <= latch;
@@ -130,7 +131,7 @@ module DP16KD(
     else if (OCEA) low <= latch;
   end
 
-  // Words of 36 bits leave by both ports, narrower ones by port B.
+  // Words of 36 bits are read through both ports, narrower ones through port B.
   wire [35:0] a = REGMODE_A == "OUTREG" ? low : latch;
   wire [35:0] b = REGMODE_B == "OUTREG" ? high : latch;
   wire [17:0] out = DATA_WIDTH_B == 36 ? b[35:18] : b[17:0];
@@ -140,7 +141,7 @@ module DP16KD(
           DOB0} = out;
 endmodule
 
-// As one expression: a netlist has thousands.
+// One expression, as a netlist has thousands of these cells.
 module LUT4(input A, B, C, D, output Z);
   parameter [15:0] INIT = 16'h0000;
   assign Z = INIT[{D, C, B, A}];

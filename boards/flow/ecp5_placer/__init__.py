@@ -2,7 +2,7 @@
 
 nextpnr legalizes its analytical placement by wire length, which throws a few cells far away from where their timing
 needs them. This package anneals the legal placement with a static timing analysis and the delays of routed wires, and
-pre-routes critical nets (docs/synthesis.md, docs/adr/0029-placements-are-refined.md). `splitjoin.boards.flow.ecp5`
+pre-routes critical nets (docs/synthesis.md, docs/adr/0029-placements-are-annealed.md). `splitjoin.boards.flow.ecp5`
 imports it only if it is asked to anneal. `place_and_route` and `fit_wire_delays` are the whole interface: nothing else
 may be imported from outside, and the package imports nothing of the project but `flow.tools` and `flow.floorplan`.
 
@@ -16,12 +16,12 @@ can be reached. ``preroute_mhz``, the same for pre-routing, or None to skip that
 function are the netlist's; only locations and routes change. Raises `ToolError` if nextpnr fails, and `ValueError` for
 a combinational loop.
 
-**What depends on chance.** Annealing draws random moves, from generators with constant seeds; nextpnr's placer and
-router break ties by their seeds and by the order of cells and nets, which follows their names. So the same netlist,
-options, seed and versions of nextpnr, NumPy and numba give the same placement; a changed name, an instruction set with
-other rounding, or another version gives another one, as good on average. Expect clocks of whole circuits to differ by
-several percent between such runs, and compare designs by several seeds. A result is cached by its inputs, among them
-the source of this package.
+**What depends on chance.** Annealing draws random moves, from generators with constant seeds. nextpnr's placer and
+router break ties by their seeds, and in an order that depends on the names of cells. So the same netlist, options, seed
+and versions of nextpnr, NumPy and numba give the same placement; a changed name, arithmetic with another rounding, or
+another version gives another one, as good on average. Expect clocks of whole circuits to differ by several percent
+between such runs, and compare designs by several seeds. `ecp5.route` caches a result by its inputs, among them the
+source of this package.
 
 Modules: `netlist` and `timing` (what is analysed), `delays` and `calibration` (its estimates), `fabric` and `occupancy`
 (legality), `cost`, `moves` and `annealer`, `routes`, `router` and `preroute`, `flow` (all in order).
