@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pyarrow as pa
 
 from .errors import SchemaError
-from .files import read_schema
+from .files import is_url, read_schema
 from .lang.field import with_range
 from .lang.schema import suggest
 
@@ -34,7 +35,7 @@ def parse_schema(text: str) -> pa.Schema:
     its values lie between them (of a decimal, with its point left out; of times, in the type's unit). Raises
     `SchemaError` or `InputError`.
     """
-    if Path(text).suffix.lower() in (".parquet", ".csv"):
+    if Path(text).suffix.lower() in (".parquet", ".csv") or os.path.isdir(text) or is_url(text):
         return read_schema(text)
     fields = []
     for part in _split(text):

@@ -11,6 +11,7 @@ from ..circuit.configure import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
 from ..errors import InputError, ToolError
 from ..explain import explain
+from ..files import replacing
 from ..lang.query import Query
 from ..lang.schema import Schema
 from ..schema_text import parse_schema
@@ -40,9 +41,8 @@ def write_circuit(args: argparse.Namespace) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         contents = {f"{TOP}.v": to_verilog(config), f"{TOP}.json": json.dumps(described, indent=2) + "\n"}
         for name, content in contents.items():
-            part = folder / f".{name}.part"
-            part.write_text(content)
-            part.replace(folder / name)
+            with replacing(folder / name) as part:
+                part.write_text(content)
             print(folder / name)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None

@@ -10,9 +10,10 @@ from ..circuit.registers import REGION_COUNTERS
 from ..device.api import PAIR, Device
 from ..device.registry import device
 from ..errors import DeviceError, SchemaError
-from ..files import check_output, read_table, write_table
+from ..files import check_columns, check_output, read_table, write_table
 from ..join import JoinResult, execute
 from ..lang.order import parse_order
+from ..output import output_columns, output_schema
 from ..schema_text import parse_schema
 from ..statement import Select, sql
 from .options import circuit_arguments, pair, window_argument, window_or_default
@@ -93,8 +94,9 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
                                device=chosen)
         return made
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
-    return execute(read_table(args.r), read_table(args.s), on=args.on, window=window, time=time, order=args.order,
-                   select=select, device=chosen)
+    r, s = read_table(args.r), read_table(args.s)
+    check_columns(output_schema(output_columns(r.schema, s.schema, select)), args.output)
+    return execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen)
 
 
 def _tables(given: Sequence[str]) -> dict[str, str]:
