@@ -4,32 +4,35 @@
 `splitjoin.device` and `splitjoin.golden` are their parts, `splitjoin.gate` merges sources.
 """
 
-from .errors import (
-    BackPressure,
-    CapacityError,
-    DeviceError,
-    InputError,
-    OrderError,
-    PredicateError,
-    SchemaError,
-    SnapshotError,
-    SplitJoinError,
-    StatementError,
-    ToolError,
-    UnsupportedError,
-    WindowError,
-    WindowOverflow,
-)
-from .gate import ScaleGate
-from .join import JoinResult, execute, join
-from .lang.field import field, measured, parquet_schema
-from .lang.python.choices import coalesce, greatest, least, where
-from .lang.python.decorator import predicate
-from .lang.query import Query
-from .lang.schema import Schema
-from .statement import Select, sql
-from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
-from .tuner import Proposal, tune
+from .interrupts import quiet_interrupts
+
+with quiet_interrupts():
+    from .errors import (
+        BackPressure,
+        CapacityError,
+        DeviceError,
+        InputError,
+        OrderError,
+        PredicateError,
+        SchemaError,
+        SnapshotError,
+        SplitJoinError,
+        StatementError,
+        ToolError,
+        UnsupportedError,
+        WindowError,
+        WindowOverflow,
+    )
+    from .gate import ScaleGate
+    from .join import JoinResult, execute, join
+    from .lang.field import field, measured, parquet_schema
+    from .lang.python.choices import coalesce, greatest, least, where
+    from .lang.python.decorator import predicate
+    from .lang.query import Query
+    from .lang.schema import Schema
+    from .statement import Select, sql
+    from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
+    from .tuner import Proposal, tune
 
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = [

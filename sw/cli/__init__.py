@@ -7,16 +7,19 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ..cost import FAMILIES
-from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
-from ..tuner.options import tune_options
-from .circuits import explain_circuit, propose_circuit, write_circuit
-from .options import circuit_options, query_options, run_options, schema_options
-from .running import run_join, run_sql
+from ..interrupts import INTERRUPTED, quiet_interrupts
+
+with quiet_interrupts():
+    from ..cost import FAMILIES
+    from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
+    from ..tuner.options import tune_options
+    from .circuits import explain_circuit, propose_circuit, write_circuit
+    from .options import circuit_options, query_options, run_options, schema_options
+    from .running import run_join, run_sql
 
 __all__ = ["main"]
 
-DONE, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILURE, USAGE = 0, 1, 2
 
 _EPILOG = """\
 conditions  SQL over r and s: + - * abs() = <> < <= > >= BETWEEN AND OR NOT IS NULL, numbers, 'text', DATE '…',
@@ -28,8 +31,8 @@ exit code   0 done; 2 wrong usage (options, condition, columns, window, order); 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    args = _parser().parse_args(arguments)
     try:
+        args = _parser().parse_args(arguments)
         run: Any = args.run
         run(args)
     except (PredicateError, SchemaError, WindowError, OrderError) as error:
