@@ -16,7 +16,7 @@ from ..lang.schema import Schema, Side
 from .batch import as_batch
 from .late import LateRows
 from .runs import Run, Runs, rows_of
-from .source import Source
+from .source import Source, check_unfinished
 from .state import GateState, SourceState
 from .times import parse_lateness, to_ticks
 
@@ -88,8 +88,7 @@ class ScaleGate:
         """
         with self._lock:
             _check_side(side)
-            if self._finished[side]:
-                raise InputError(f"stream {side} is finished and takes no more sources")
+            check_unfinished(side, self._finished[side])
             queues = self._queues[side]
             runs = Runs(self._lateness)
             if self._frontier is not None:
@@ -271,6 +270,7 @@ class ScaleGate:
 
     def _open(self, side: Side, index: int) -> Runs:
         runs = self._runs(side, index)
+        check_unfinished(side, self._finished[side])
         if runs.closed:
             raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
         return runs

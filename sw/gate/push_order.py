@@ -12,7 +12,7 @@ from ..arrival import Arrivals, R, S
 from ..errors import InputError
 from ..lang.schema import Side
 from .batch import as_batch
-from .source import Source
+from .source import Source, check_unfinished
 from .state import GateState, SourceState
 
 __all__ = ["PushOrder"]
@@ -41,15 +41,16 @@ class PushOrder:
 
     def add(self, side: Side) -> Source:
         """A new source of stream ``side``."""
-        if self._finished[side]:
-            raise InputError(f"stream {side} is finished and takes no more sources")
+        check_unfinished(side, self._finished[side])
         self._closed[side].append(False)
         return Source(self, side, len(self._closed[side]) - 1)
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
         """The next tuples in arrival order."""
         table = as_batch(data, side, self._schemas[side])
-        if self.is_closed(side, index):
+        closed = self.is_closed(side, index)
+        check_unfinished(side, self._finished[side])
+        if closed:
             raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
         self._pushed.append((side, table.select(self._columns[side])))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from ..errors import InputError
 from ..lang.schema import Side
 
-__all__ = ["Source", "Sources"]
+__all__ = ["Source", "Sources", "check_unfinished"]
 
 
 class Sources(Protocol):
@@ -56,3 +57,10 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def check_unfinished(side: Side, finished: bool) -> None:
+    """Raise `InputError` if stream ``side`` is ``finished``."""
+    if finished:
+        raise InputError(f"stream {side} is finished and takes no more tuples or sources; push before it is closed, or "
+                         f"open a new session")

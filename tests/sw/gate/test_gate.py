@@ -210,7 +210,11 @@ def test_refusals() -> None:
     refused(InputError, "a stream must be 'r' or 's', not 'q'",
             lambda: gate.add("q"))  # type: ignore[arg-type]  # wrong on purpose
     gate.finish("r")
-    refused(InputError, "stream r is finished and takes no more sources", lambda: gate.add("r"))
+    finished = ("stream r is finished and takes no more tuples or sources; push before it is closed, or open a new "
+                "session")
+    refused(InputError, finished, lambda: gate.add("r"))
+    refused(InputError, finished, lambda: r.push(table([])))
+    refused(InputError, finished, lambda: r.heartbeat(4))
     s = gate.add("s")
     refused(SchemaError, "stream s has no column 'nam' (did you mean 'name'?); a batch must have its columns ts, name",
             lambda: s.push(pa.table({"ts": [1], "nam": ["a"]})))

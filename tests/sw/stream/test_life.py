@@ -17,6 +17,10 @@ from ...support.lagging import LaggingDevice
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 
 
+#: What a push says after the end of its stream.
+FINISHED = "stream r is finished and takes no more tuples or sources; push before it is closed, or open a new session"
+
+
 def query(**more: Any) -> Query:
     return splitjoin.query(R, S, **{"on": "r.x = s.a", "window": "RANGE 1000", "time": "ts"} | more)
 
@@ -112,10 +116,32 @@ def test_waiting_rows_block_push_until_the_other_stream_comes() -> None:
         assert session.counters()["tuples_r"] == 4
 
 
+@pytest.mark.parametrize("time", ["ts", None])
+def test_advice_after_the_end_can_be_followed(time: str | None) -> None:
+    def refused(call: Any) -> str:
+        with pytest.raises(InputError) as caught:
+            call()
+        return str(caught.value)
+
+    with StreamJoin(query(time=time, window="ROWS 9"), GoldenDevice()) as session:
+        early = session.source("s")
+        early.close()
+        assert refused(lambda: early.push(s(1))) == "source s[0] is closed and takes no more; add a new one"
+        session.source("s").push(s(1))
+        session.push_r(r(1))
+        session.close_r()
+        session.close_s()
+        for push in (lambda: session.push_r(r(2)), lambda: session.source("r"),
+                     lambda: session.source_at("r", 0).push(r(2))):
+            assert refused(push) == FINISHED
+        assert "stream s is finished" in refused(lambda: early.push(s(1)))
+        assert "stream s is finished" in refused(lambda: session.push_s(s(1)))
+
+
 @pytest.mark.parametrize(("wake", "error", "message"), [
     (lambda j: j.close(), DeviceError, "the session is closed"),
-    (lambda j: j.close_r(), InputError, "source r[0] is closed and takes no more; add a new one"),
-    (lambda j: j.flush(), InputError, "source r[0] is closed and takes no more; add a new one"),
+    (lambda j: j.close_r(), InputError, FINISHED),
+    (lambda j: j.flush(), InputError, FINISHED),
 ])
 def test_blocked_pushes_are_woken(wake: Any, error: type[Exception], message: str) -> None:
     with StreamJoin(query(), GoldenDevice(), limit=Limit(waiting=2), when_full="block") as session:
