@@ -83,6 +83,9 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
         return _fold(Arith(DATE, op, a, b), at)
     if is_exact(ta) and isinstance(tb, Date) and op == "+":
         return arith(op, b, a, at)
+    if any(isinstance(x, Lit) and x.value is None and isinstance(y.type, (Timestamp, Duration, Date))
+           for x, y in ((a, b), (b, a))):
+        return Lit(EXACT, None)
     if not (_is_number(ta) and _is_number(tb)):
         raise PredicateError(f"{at!r}: {op!r} needs numbers, or times that can be combined, not {ta} and {tb}")
     if is_exact(ta) and is_exact(tb):

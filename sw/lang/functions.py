@@ -68,6 +68,8 @@ def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
     fits = isinstance(prefix, Lit) and (
         (isinstance(a.type, String) and isinstance(prefix.value, str))
         or (isinstance(a.type, Binary) and isinstance(prefix.value, bytes)))
+    if isinstance(a, Lit) and a.value is None and isinstance(prefix, Lit) and isinstance(prefix.value, (str, bytes)):
+        return Lit(BOOL, None)
     if not fits:
         raise PredicateError(f"{at!r}: a string or binary can be compared with the beginning of a constant of its kind "
                              f"only, not {a.type} with {prefix if isinstance(prefix, Lit) else prefix.type}")

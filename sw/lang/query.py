@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Union, cast
 
 from ..errors import PredicateError, SchemaError
@@ -13,9 +13,9 @@ from .ir import Expr
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
 from .python.trace import trace
-from .schema import Schema
+from .schema import Column, Schema
 from .sql.parser import parse_sql
-from .types import Date, Int, Timestamp, TimeUnit, Type, finer
+from .types import Date, Int, Opaque, Timestamp, TimeUnit, Type, finer
 from .windows import Extent, WindowSpec, parse_windows
 
 __all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "time_columns"]
@@ -62,6 +62,9 @@ class Query:
         """Parse and check everything. Raises a `SplitJoinError` that names the part that is wrong."""
         times = None if time is None else time_columns(r, s, time)
         windows = parse_windows(window)
+        if times is not None and any(w.unit for w in windows) and _is_empty(r.find(times.r)) and (
+                _is_empty(s.find(times.s))):  # only the windows can tell what times there would be
+            times = replace(times, type=Timestamp("us"), tick="us")
         kind, tick = (None, None) if times is None else (times.type, times.tick)
         extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
         return cls(r, s, predicate(on, r, s), extent_r, extent_s, times, parse_order(order))
@@ -96,7 +99,11 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
 
 
 def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
-    """The event-time columns that ``time`` names. Raises `SchemaError` unless there are two of one kind."""
+    """The event-time columns that ``time`` names. Raises `SchemaError` unless there are two of one kind.
+
+    A column of type null without NULL, as a CSV file without rows has it, gets the other one's type; int64 if both
+    are such columns.
+    """
     if isinstance(time, str):
         names: tuple[str, ...] = (time, time)
     elif isinstance(time, Mapping) and set(time) == {"r", "s"}:
@@ -108,10 +115,16 @@ def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
     if len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise SchemaError(f"time must be a column name, a pair (R's, S's) or a mapping with 'r' and 's', not {time!r}")
     a, b = r.find(names[0]), s.find(names[1])
+    if _is_empty(a):
+        a = replace(a, type=Int(64) if _is_empty(b) else b.type)
+    if _is_empty(b):
+        b = replace(b, type=a.type)
     for side, c in (("r", a), ("s", b)):
         if not isinstance(c.type, (Int, Timestamp, Date)) or c.type == Int(64, signed=False):
-            raise SchemaError(f"the time column {side}.{c.name} must be an integer, a date or a timestamp, "
-                              f"not {c.type}; cast it to int64, date32 or a timestamp before the join")
+            need = ("an integer, a date or a timestamp" if not isinstance(c.type, Int) else
+                    "an integer that fits int64, a date or a timestamp")
+            raise SchemaError(f"the time column {side}.{c.name} must be {need}, not {c.type}; cast it to int64, date32 "
+                              f"or a timestamp before the join")
     ta, tb = a.type, b.type
     if isinstance(ta, Int) and isinstance(tb, Int):
         return TimeColumns(a.name, b.name, ta, None)
@@ -120,3 +133,8 @@ def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) == (tb.tz is None):
         return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
     raise SchemaError(f"the time columns must be of one kind, but r.{a.name} is {ta} and s.{b.name} is {tb}")
+
+
+def _is_empty(column: Column) -> bool:
+    """True if ``column`` has no rows from which its type could be told."""
+    return column.type == Opaque("null") and not column.nullable

@@ -52,11 +52,13 @@ def is_schema(data: Any) -> bool:
 
 
 def schema_of(side: Side, data: Any) -> Schema:
-    """The schema of stream ``side`` from a schema, a table or a file; nullability as declared."""
+    """The schema of stream ``side`` from a schema, a table or a file; nullability as declared, but by a table without
+    rows, which holds no NULL.
+    """
     if isinstance(data, (str, Path)):
         return Schema.from_arrow(side, read_schema(data))
     if isinstance(data, pa.Table):
-        return Schema.from_arrow(side, data.schema)
+        return Schema.from_arrow(side, data.schema) if len(data) else Schema.from_table(side, data)
     return Schema.from_arrow(side, data if isinstance(data, pa.Schema) else pa.schema(data))
 
 

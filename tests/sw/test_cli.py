@@ -26,6 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pyarrow.parquet.write_table(table.slice(0, 0), f"{name}-empty.parquet")
         pyarrow.parquet.write_table(table.take(list(range(n))[::-1]), f"{name}-unsorted.parquet")
         pyarrow.csv.write_csv(table, f"{name}.csv")
+    pyarrow.parquet.write_table(pa.table({"x": [[1]]}), "lists.parquet")
     Path("broken.parquet").write_text("this is no Parquet")
     Path("latin.csv").write_bytes("ts,größe,x\n1,2,3\n".encode("latin-1"))
     Path("folder.csv").mkdir()
@@ -84,6 +85,33 @@ def test_no_rows_is_a_result(folder: Path, device: str, r: str, s: str, on: str)
     assert (table.num_rows, table.column_names) == (0, ["ts_r", "x", "ts_s", "a"])
 
 
+@pytest.mark.parametrize("device", [("cpu",), ("golden",), ("pysim", "--cores", "1", "--capacity", "32")], ids=str)
+@pytest.mark.parametrize(("window", "other"), [("RANGE 5", "R.csv"), ("ROWS 3", "times.parquet"),
+                                               ("RANGE 1 MINUTE", "times.parquet"), ("RANGE 1 MINUTE", "header.csv"),
+                                               ("RANGE 5", "header.csv")])
+def test_a_csv_of_a_header_is_an_empty_stream(folder: Path, device: tuple[str, ...], window: str, other: str) -> None:
+    Path("header.csv").write_text("ts,x,name\n")
+    times = pa.array([1, 2, 3], pa.timestamp("us"))
+    pyarrow.parquet.write_table(pa.table({"ts": times, "x": [1, 2, 3], "name": ["a", "b", "c"]}), "times.parquet")
+    for r, s in (("header.csv", other), (other, "header.csv")):
+        assert join("--time", "ts", "--device", *device, r=r, s=s, on="r.x = s.x", window=window,
+                    output="O.csv") == DONE
+        assert pyarrow.csv.read_csv("O.csv").num_rows == 0
+        assert main(["sql", "SELECT t.x, q.x AS y FROM t JOIN q ON t.x = q.x", f"t={r}", f"q={s}", "--time", "ts",
+                     "--device", *device, "--window", window, "-o", "O.csv"]) == DONE
+        assert Path("O.csv").read_text() == '"x","y"\n'
+
+
+@pytest.mark.parametrize("on", ["r.name LIKE 'a%'", "r.at - INTERVAL '1' MINUTE > s.at",
+                                "s.at - r.at > INTERVAL '1' HOUR", "abs(r.x - s.x) < 5 AND r.name = s.name"])
+def test_conditions_over_a_csv_of_a_header(folder: Path, on: str) -> None:
+    Path("header.csv").write_text("ts,x,name,at\n")
+    Path("full.csv").write_text("ts,x,name,at\n1,2,a,2020-01-01 00:00:00\n")
+    for s in ("full.csv", "header.csv"):
+        assert join("--time", "ts", r="header.csv", s=s, on=on, window="RANGE 5") == DONE
+        assert pyarrow.parquet.read_table("O.parquet").num_rows == 0
+
+
 WRONG = {
     "column": (USAGE, {"on": "r.x = s.q"}, "stream s has no column 'q'"),
     "type": (USAGE, {"on": "r.x = 'text'"}, "cannot be compared"),
@@ -108,6 +136,8 @@ WRONG = {
     "output is a folder": (FAILURE, {"output": "folder.csv", "r": "nowhere.csv"}, "folder.csv is a folder"),
     "input name too long": (FAILURE, {"r": "r" * 9000 + ".csv"}, "cannot be read: File name too long"),
     "header not UTF-8": (FAILURE, {"r": "latin.csv"}, "must have column names in UTF-8"),
+    "columns that CSV cannot hold": (FAILURE, {"r": "lists.parquet", "on": "TRUE", "output": "O.csv"},
+                                    "column 'x' of the result has"),
     "golden has no capacity": (FAILURE, {"more": ("--capacity", "64")}, "--capacity"),
     "golden has no cores": (FAILURE, {"more": ("--cores", "4", "--device", "golden")}, "inner(n) and --mask only"),
     "cpu has no cores": (FAILURE, {"more": ("--device", "cpu", "--cores", "2")}, "--cores"),
