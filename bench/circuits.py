@@ -217,8 +217,9 @@ def main() -> None:
         out = Recorder("circuits", quick=options.quick, part=part)
         (QUICK if options.quick else PARTS)[part](out)
         print(out.write())
-    print(tables())
-    print(draw())
+    if not options.quick:
+        print(tables())
+        print(draw())
 
 
 if __name__ == "__main__":

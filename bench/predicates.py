@@ -195,26 +195,25 @@ def page(data: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def _some(out: Recorder, names: list[str], back_ends: tuple[str, ...], *, mapped: bool) -> None:
+def _some(out: Recorder, names: list[str]) -> None:
     """Rows of conditions ``names`` in the place of those of the last run, in the files' order."""
     path = RESULTS / "predicates.json"
     data = json.loads(path.read_text())
     for case in cases():
         if case.name in names:
-            measure(out, case, back_ends, mapped=mapped)
+            measure(out, case, BACK_ENDS, mapped=True)
     kept = [row for row in data["rows"] if row["config"].get("predicate") not in names] + out.rows
     order = [case.name for case in cases()]
     kept.sort(key=lambda row: order.index(row["config"]["predicate"]) if "predicate" in row["config"] else len(order))
-    if mapped:
-        path.write_text(json.dumps(data | {"rows": kept}, indent=1) + "\n")
-        PAGE.write_text(page(data | {"rows": kept}))
+    path.write_text(json.dumps(data | {"rows": kept}, indent=1) + "\n")
+    PAGE.write_text(page(data | {"rows": kept}))
 
 
 def main() -> None:
     """Run all, write the results and the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="DuckDB and the CPU engine only, and no synthesis of "
-                        "their datapaths; a minute")
+                        "their datapaths; a minute; results go to build/bench/")
     parser.add_argument("--only", nargs="+", metavar="NAME", default=[], help="these conditions alone; the rows "
                         "of others stay as they were")
     args = parser.parse_args()
@@ -222,14 +221,18 @@ def main() -> None:
     if unknown:
         parser.error(f"no condition is called {', '.join(sorted(unknown))}")
     out = Recorder("predicates", quick=args.quick)
-    if args.only:
-        _some(out, args.only, BACK_ENDS[:2] if args.quick else BACK_ENDS, mapped=not args.quick)
+    if args.only and not args.quick:
+        _some(out, args.only)
         return
     for case in cases():
-        measure(out, case, BACK_ENDS[:2] if args.quick else BACK_ENDS, mapped=not args.quick)
-    bands(out)
+        if not args.only or case.name in args.only:
+            measure(out, case, BACK_ENDS[:2] if args.quick else BACK_ENDS, mapped=not args.quick)
+    if not args.only:
+        bands(out)
     path = out.write()
-    if not args.quick:
+    if args.quick:
+        print(path)
+    else:
         PAGE.write_text(page(json.loads(path.read_text())))
 
 

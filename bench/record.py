@@ -1,4 +1,7 @@
-"""Rows of figures: metric, value, unit, configuration, how measured; one JSON file a script in bench/results/."""
+"""Rows of figures: metric, value, unit, configuration, how measured; one JSON file a script.
+
+Full runs write the committed files in bench/results/, `--quick` ones files of the same names in build/bench/.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+#: Where quick runs write, which git ignores.
+QUICK = Path(__file__).parent.parent / "build" / "bench"
 
 
 class Recorder:
-    """Collects rows, prints each as it comes, and writes them when done.
+    """Collects rows, prints each as it comes, and writes them when done: those of a ``quick`` run beside the committed.
 
     Scripts that share a file have a ``part`` of it each: a run replaces the rows of its part, and the others' stay.
     """
 
     def __init__(self, name: str, *, quick: bool, part: str | None = None):
-        self._path = RESULTS / f"{name}.json"
+        self._path = (QUICK if quick else RESULTS) / f"{name}.json"
         self._quick, self._part = quick, part
         self._rows: list[dict[str, Any]] = []
 
@@ -42,12 +47,11 @@ class Recorder:
         if self._part is not None and self._path.exists():
             others = json.loads(self._path.read_text())["rows"]
             rows = [*(row for row in others if row["part"] != self._part), *rows]
-        quick = self._quick if self._part is None else any(row["quick"] for row in rows)
         machine = {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count(),
                    "python": platform.python_version()}
-        RESULTS.mkdir(exist_ok=True)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         part = self._path.with_suffix(".part")
-        part.write_text(json.dumps({"quick": quick, "machine": machine, "rows": rows}, indent=1) + "\n")
+        part.write_text(json.dumps({"quick": self._quick, "machine": machine, "rows": rows}, indent=1) + "\n")
         part.replace(self._path)
         return self._path
 
@@ -60,7 +64,8 @@ def configuration(row: dict[str, Any]) -> str:
 def options_of(description: str) -> argparse.ArgumentParser:
     """The options that every script has, for a script to add its own."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="fewer and smaller cases, about a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller cases, about a minute; "
+                        "results go to build/bench/")
     return parser
 
 

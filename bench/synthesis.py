@@ -163,7 +163,8 @@ def whole(out: Recorder, circuit: Whole) -> None:
 def main() -> None:
     """All figures, or those that take hours."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="mapping only, of the smallest cores; about a minute")
+    parser.add_argument("--quick", action="store_true", help="mapping only, of the smallest cores; about a minute; "
+                        "results go to build/bench/")
     parser.add_argument("--index", action="store_true", help="only route a core of each kind of index")
     parser.add_argument("--full", action="store_true", help="whole circuits instead of single cores")
     options = parser.parse_args()

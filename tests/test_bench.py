@@ -2,11 +2,14 @@
 
 import importlib
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from bench import cpu, latency, predicates, record, soak, tables
+from bench import circuits, cpu, latency, predicates, record, soak, synthesis, tables
 
 BENCH = Path(__file__).parent.parent / "bench"
 
@@ -40,29 +43,95 @@ def test_the_circuits_results_hold_every_metric() -> None:
     assert all(row["config"] for row in rows)
 
 
+def folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Folders in ``folder`` that the recorder has from now on for full runs, and for quick ones."""
+    monkeypatch.setattr(record, "RESULTS", folder / "results")
+    monkeypatch.setattr(record, "QUICK", folder / "new" / "quick")
+    return record.RESULTS, record.QUICK
+
+
 def test_recorder_writes_what_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                            capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    out = record.Recorder("some", quick=True)
-    out.add("speed", 1.5, "m/s", {"wind": 3}, "by eye")
-    assert out.write() == tmp_path / "some.json"
-    data = json.loads((tmp_path / "some.json").read_text())
-    assert data["rows"] == [{"metric": "speed", "value": 1.5, "unit": "m/s", "config": {"wind": 3}, "how": "by eye"}]
-    assert "speed" in capsys.readouterr().out
+    for folder, quick in zip(folders(tmp_path, monkeypatch), (False, True), strict=True):
+        out = record.Recorder("some", quick=quick)
+        out.add("speed", 1.5, "m/s", {"wind": 3}, "by eye")
+        assert out.write() == folder / "some.json"
+        data = json.loads((folder / "some.json").read_text())
+        assert data["quick"] is quick
+        assert data["rows"] == [{"metric": "speed", "value": 1.5, "unit": "m/s", "config": {"wind": 3},
+                                 "how": "by eye"}]
+        assert "speed" in capsys.readouterr().out
 
 
 def test_recorder_replaces_its_own_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    for part, quick, value in (("a", True, 1), ("b", False, 2), ("a", False, 3)):
+    full, short = folders(tmp_path, monkeypatch)
+    for part, quick, value in (("a", False, 1), ("b", False, 2), ("a", True, 3), ("a", False, 4), ("b", True, 5)):
         out = record.Recorder("some", quick=quick, part=part)
         out.add("speed", value, "m/s", {"wind": 3}, "by eye")
-        data = json.loads(out.write().read_text())
-        assert data["quick"] is (value < 3), "one of the rows is of a quick run"
-    assert [(row["part"], row["value"]) for row in data["rows"]] == [("b", 2), ("a", 3)]
+        out.write()
+    for folder, quick, want in ((full, False, [("b", 2), ("a", 4)]), (short, True, [("a", 3), ("b", 5)])):
+        data = json.loads((folder / "some.json").read_text())
+        assert data["quick"] is quick
+        assert [(row["part"], row["value"]) for row in data["rows"]] == want
+
+
+def test_only_the_recorder_knows_where_results_go() -> None:
+    """The others that name the folder read it, and `predicates --only` replaces rows of a full run in it."""
+    named = {path.stem for path in BENCH.glob("*.py") if "RESULTS" in path.read_text()}
+    assert named == {"record", "against", "predicates"}
+
+
+def test_quick_results_go_where_git_does_not_look() -> None:
+    quick = record.QUICK
+    assert quick.is_relative_to(BENCH.parent / "build")
+    assert "build/" in (BENCH.parent / ".gitignore").read_text().splitlines()
+
+
+def quick_run(script: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, measuring: dict[str, Any],
+              more: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """The rows of ``--quick``, ``measuring`` in the place of what takes long; nothing committed may be written."""
+    _, quick = folders(folder, monkeypatch)
+    for attribute, value in measuring.items():
+        monkeypatch.setattr(script, attribute, value)
+    monkeypatch.setattr(sys, "argv", [script.__name__, "--quick", *more])
+    files = [p for top in ("bench/results", "docs") for p in (BENCH.parent / top).rglob("*") if p.is_file()]
+    before = [p.stat().st_mtime_ns for p in files]
+    script.main()
+    assert [p.stat().st_mtime_ns for p in files] == before
+    (written,) = quick.iterdir()
+    data = json.loads(written.read_text())
+    assert data["quick"] is True
+    return list(data["rows"])
+
+
+def some(out: Any, *_: Any, **__: Any) -> None:
+    out.add("speed", 1.5, "m/s", {"wind": 3}, "by eye")
+
+
+def test_a_quick_synthesis_leaves_what_is_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = quick_run(synthesis, tmp_path, monkeypatch, {"matcher": some, "core": some})
+    assert [row["part"] for row in rows] == ["synthesis"] * 2
+
+
+def test_quick_circuits_leave_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = quick_run(circuits, tmp_path, monkeypatch, {"QUICK": {"scan": some, "build": some},
+                                                         "PARTS": {"scan": None, "build": None}})
+    assert [row["part"] for row in rows] == ["scan", "build"]
+
+
+@pytest.mark.parametrize("more", [(), ("--only", "manhattan")])
+def test_quick_predicates_leave_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                         more: tuple[str, ...]) -> None:
+    def measure(out: Any, case: Any, *_: Any, **__: Any) -> None:
+        out.add("agree", 1, "", {"predicate": case.name}, "")
+
+    rows = quick_run(predicates, tmp_path, monkeypatch, {"measure": measure, "bands": some}, more)
+    names = [row["config"].get("predicate") for row in rows]
+    assert names == ["manhattan"] if more else names[-1] is None and len(names) > 40
 
 
 def test_cpu_bench_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    folders(tmp_path, monkeypatch)
     out = record.Recorder("cpu", quick=True)
     cpu.nested(out, 8, 5000)
     cpu.index(out, 8, 20_000, 1)  # asserts that DuckDB finds as many pairs
@@ -102,7 +171,7 @@ def test_every_engine_agrees_on_every_condition() -> None:
 
 
 def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    folders(tmp_path, monkeypatch)
     out = record.Recorder("predicates", quick=True)
     case = next(c for c in predicates.cases() if c.name == "manhattan")
     predicates.measure(out, case, ("duckdb", "cpu"), mapped=False)
