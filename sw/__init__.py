@@ -28,7 +28,7 @@ with quiet_interrupts():
     from .lang.field import field, measured, parquet_schema
     from .lang.python.choices import coalesce, greatest, least, where
     from .lang.python.decorator import predicate
-    from .lang.query import Query
+    from .lang.query import Query, register_condition_front_end
     from .lang.schema import Schema
     from .statement import Select, sql
     from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
@@ -42,3 +42,6 @@ __all__ = [
     "WindowError", "WindowOverflow", "coalesce", "execute", "field", "greatest", "join", "least", "measured",
     "open_async", "parquet_schema", "predicate", "query", "sql", "tune", "where",
 ]
+
+# Here, as the language knows no front end that needs another package, and users of Columns need not import one.
+register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")

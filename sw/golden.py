@@ -21,14 +21,12 @@ from .device.api import ITEM, PAIR, STAR, Device, Items, Session, check_masked
 from .errors import DeviceError, InputError
 from .lang.eval.scalar import Row, Value, compile_condition
 from .lang.query import Query
-from .lang.schema import Side
+from .lang.schema import SIDES, Side, other_side
 from .lang.traversal import columns
 from .lang.types import FLOAT32, Date, Decimal, Duration, Timestamp, Type, plain
 from .lang.windows import Extent
 
 __all__ = ["GoldenDevice", "GoldenSession"]
-
-_SIDES: tuple[Side, Side] = ("r", "s")
 
 
 class GoldenDevice(Device):
@@ -74,8 +72,8 @@ class GoldenSession(Session):
         self._cores = cores
         self._masked = frozenset(masked)
         self._condition = compile_condition(query.predicate)
-        self._streams = {side: _Stream(query.window(side)) for side in _SIDES}
-        self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in _SIDES}
+        self._streams = {side: _Stream(query.window(side)) for side in SIDES}
+        self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in SIDES}
         self._items: list[tuple[int, int, int, int]] = []
         self._last_ts: int | None = None
         self._flushed = False
@@ -86,7 +84,7 @@ class GoldenSession(Session):
         if self._flushed:
             raise DeviceError("nothing can be pushed after flush; open a new session")
         times = [None] * len(arrivals) if arrivals.ts is None else arrivals.ts.tolist()
-        rows = {side: iter(self._rows(side, arrivals.table(side))) for side in _SIDES}
+        rows = {side: iter(self._rows(side, arrivals.table(side))) for side in SIDES}
         with np.errstate(all="ignore"):  # float32 overflow and inf − inf are IEEE results here, not mistakes
             for stream, ts in zip(arrivals.stream.tolist(), times, strict=True):
                 if ts is not None and self._last_ts is not None and ts < self._last_ts:
@@ -106,7 +104,7 @@ class GoldenSession(Session):
         """Close open groups with a last star each, R's before S's, and return what was not polled yet."""
         if not self._flushed:
             self._flushed = True
-            for side in _SIDES:
+            for side in SIDES:
                 if self._streams[side].open_probes:  # never with order none, which counts no open probes
                     self._star(side)
         return self.poll()
@@ -121,7 +119,7 @@ class GoldenSession(Session):
                 "comparisons": self._comparisons, "matches": self._matches}
 
     def _process(self, side: Side, ts: int | None, row: Row) -> None:
-        own, opposite = self._streams[side], self._streams["s" if side == "r" else "r"]
+        own, opposite = self._streams[side], self._streams[other_side(side)]
         _expire(opposite, ts)
         probe = own.tuples
         own.tuples += 1
@@ -144,7 +142,7 @@ class GoldenSession(Session):
             self._comparisons += 1
             if self._condition(r[1], s[1]) is True:
                 self._matches += 1
-                self._items.append((PAIR, _SIDES.index(side), r[0], s[0]))
+                self._items.append((PAIR, SIDES.index(side), r[0], s[0]))
         every = {"none": None, "outer": order.n, "inner": 1, "total": 1}[order.kind]
         if every is None:
             self._streams[side].open_probes = 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..arrival import Arrivals, R, S, event_ticks, shown
 from ..errors import InputError
 from ..lang.query import TimeColumns, TimeSpec, time_columns
-from ..lang.schema import Schema, Side
+from ..lang.schema import SIDES, Schema, Side
 from .batch import as_batch
 from .late import LateRows
 from .runs import Run, Runs, rows_of
@@ -22,7 +22,6 @@ from .times import parse_lateness, to_ticks
 
 __all__ = ["ScaleGate"]
 
-_SIDES: tuple[Side, Side] = ("r", "s")
 #: A place in arrival order: event time, then the source. `_END` sorts behind every source.
 _Key = tuple[int, tuple[int, int]]
 _END = (2, 0)
@@ -157,7 +156,7 @@ class ScaleGate:
         """The tuples that became ready since the last call: the next stretch of arrival order, which may be empty."""
         with self._lock:
             taken: list[tuple[int, Run]] = []
-            for side in _SIDES:
+            for side in SIDES:
                 for index, runs in enumerate(self._queues[side]):
                     if runs.waiting and self._frontier is not None:
                         ts, rank = self._frontier
@@ -194,7 +193,7 @@ class ScaleGate:
         """Go on from ``state`` of a gate with the same arguments, instead of what this one knew."""
         with self._lock:
             self._frontier, self._finished = state.frontier, dict(state.finished)
-            for side in _SIDES:
+            for side in SIDES:
                 self._queues[side] = []
                 for source in state.sources[side]:
                     runs = Runs(self._lateness)
@@ -227,7 +226,7 @@ class ScaleGate:
         """The least that an open source can still deliver, None if that is not known, and who holds it there."""
         key: _Key | None = None
         unknown: list[str] = []
-        for side in _SIDES:
+        for side in SIDES:
             if not self._queues[side] and not self._finished[side]:
                 unknown.append(side)
             for index, runs in enumerate(self._queues[side]):
@@ -244,18 +243,18 @@ class ScaleGate:
 
     def _merge(self, taken: list[tuple[int, Run]]) -> Arrivals:
         """The runs, given by (stream, source, position), as one stretch of arrival order."""
-        parts = {side: [run for number, run in taken if number == _number(side)] for side in _SIDES}
+        parts = {side: [run for number, run in taken if number == _number(side)] for side in SIDES}
         tables = {side: pa.concat_tables([run.table for run in runs]) if runs else self._kept[side]
                   for side, runs in parts.items()}
         if not taken:
             return Arrivals(np.empty(0, np.uint8), np.empty(0, np.int64), tables["r"], tables["s"])
         ts = np.concatenate([run.ts for _, run in taken])
-        n = [sum(map(len, parts[side])) for side in _SIDES]
+        n = [sum(map(len, parts[side])) for side in SIDES]
         stream = np.repeat(np.array([R, S], np.uint8), n)
         if not (ts[1:] >= ts[:-1]).all():
             order = np.argsort(ts, kind="stable")  # timsort: it merges the runs; stable: ties stay as given
             ts, stream = ts[order], stream[order]
-            for number, side in enumerate(_SIDES):
+            for number, side in enumerate(SIDES):
                 if len(parts[side]) > 1:
                     rows = order[stream == number] - number * n[0]
                     if not (rows[1:] > rows[:-1]).all():

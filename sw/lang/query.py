@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Union, cast
 
 from ..errors import PredicateError, SchemaError
@@ -18,12 +19,33 @@ from .sql.parser import parse_sql
 from .types import Date, Int, Opaque, Timestamp, TimeUnit, Type, finer
 from .windows import Extent, WindowSpec, parse_windows
 
-__all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "time_columns"]
+__all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "register_condition_front_end", "time_columns"]
 
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
 #: The event-time column: one name for both streams, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``.
 TimeSpec = Union[str, Sequence[str], Mapping[str, str]]
+
+#: Front ends beside SQL text and Python functions: top-level package of the objects → the front end that reads them.
+_FRONT_ENDS: dict[str, _FrontEnd] = {}
+
+
+@dataclass(frozen=True)
+class _FrontEnd:
+    """``function`` of ``module`` makes IR of objects that messages call ``kind``."""
+
+    kind: str
+    module: str
+    function: str
+
+
+def register_condition_front_end(package: str, *, kind: str, module: str, function: str) -> None:
+    """Let ``function(on, r, s)`` of ``module`` make the IR of conditions whose class is defined in ``package``.
+
+    The module is imported when the first such condition comes, so it may need what not everyone has installed. ``kind``
+    is what messages call such a condition, for example ``"a Spark Column"``.
+    """
+    _FRONT_ENDS[package] = _FrontEnd(kind, module, function)
 
 
 @dataclass(frozen=True)
@@ -79,21 +101,20 @@ class Query:
 
 
 def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
-    """The typed IR of a join condition written as SQL text, as a Python function, or as IR already."""
+    """The typed IR of a join condition: of an SQL text, a Python function, IR, or what a registered front end reads."""
     if isinstance(on, str):
         made = parse_sql(on, r, s)
     elif isinstance(on, Expr):
         made = on
     elif isinstance(on, TypedPredicate):
         made = on.trace(r, s)
-    elif type(on).__module__.startswith("pyspark."):
-        from splitjoin.spark.columns import condition  # PySpark is there, as its column is
-
-        made = condition(cast(Any, on), r, s)
+    elif (front_end := _FRONT_ENDS.get(type(on).__module__.partition(".")[0])) is not None:
+        made = cast(Expr, getattr(import_module(front_end.module), front_end.function)(on, r, s))
     elif callable(on):
         made = trace(on, r, s)
     else:
-        raise PredicateError(f"on must be an SQL text, a function of (r, s) or a Spark Column, not {type(on).__name__}")
+        kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in _FRONT_ENDS.values())]
+        raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}")
     check_depth(made)
     return build.condition(made, str(made))
 

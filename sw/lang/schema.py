@@ -15,9 +15,9 @@ from .types import Opaque, Type, from_arrow, plain
 
 __all__ = ["SIDES", "Column", "Schema", "Side", "other_side", "suggest"]
 
-#: The stream a column or a tuple belongs to.
+#: The stream that a column or a tuple belongs to.
 Side = Literal["r", "s"]
-#: Both streams, R first.
+#: Both streams, R first: a stream's place here is its number in records and result items.
 SIDES: tuple[Side, Side] = ("r", "s")
 
 

@@ -15,7 +15,7 @@ from ..files import read_table
 from ..join import JoinResult, as_table, run
 from ..lang.order import Order
 from ..lang.query import TimeSpec
-from ..lang.schema import Schema, Side
+from ..lang.schema import SIDES, Schema, Side
 from ..lang.types import plain
 from ..lang.windows import WindowSpec
 from .inputs import bound, is_schema, merged, rows_of, schema_of
@@ -24,7 +24,6 @@ from .select import Select
 
 __all__ = ["sql"]
 
-_SIDES: tuple[Side, Side] = ("r", "s")
 
 
 def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: str | Order = "total",
@@ -60,7 +59,7 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
     if all(schemas):
         if device is not None:
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
-        r, s = (schema_of(side, data) for side, data in zip(_SIDES, given, strict=True))
+        r, s = (schema_of(side, data) for side, data in zip(SIDES, given, strict=True))
         return Select.make(statement, r, s, window=window, time=time, order=order)
     if any(schemas):
         name = statement.tables[schemas.index(True)].name

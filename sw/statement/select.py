@@ -13,7 +13,7 @@ from ..explain import explain
 from ..lang.ir import text
 from ..lang.order import Order
 from ..lang.query import Query, TimeSpec
-from ..lang.schema import Schema, Side
+from ..lang.schema import SIDES, Schema, Side
 from ..lang.traversal import columns
 from ..lang.windows import WindowSpec
 from .parts import Statement, TableName
@@ -23,7 +23,6 @@ from .reader import read_condition
 
 __all__ = ["Select"]
 
-_SIDES: tuple[Side, Side] = ("r", "s")
 
 
 @dataclass(frozen=True)
@@ -89,13 +88,13 @@ class Select:
         return why
 
     def _stages(self) -> Iterator[str]:
-        for side, named in zip(_SIDES, self.statement.tables, strict=True):
+        for side, named in zip(SIDES, self.statement.tables, strict=True):
             yield f"{side.upper()}                {named}"
-        for side in _SIDES:
+        for side in SIDES:
             found = self.placement.pre(side)
             said = " AND ".join(map(text, found)) + ", once per tuple; one that fails keeps its place in the window"
             yield f"pre-selection    {side.upper()}: {said if found else 'none'}"
-        for side in _SIDES:
+        for side in SIDES:
             why, names = self._why(side), self.query.schema(side).names
             kept = ", ".join(f"{n} ({', '.join(why.get(n, ['rows']))})" for n in self.needed(side))
             yield f"pre-projection   {side.upper()}: {kept}; {len(self.needed(side))} of {len(names)} columns"
@@ -130,7 +129,7 @@ def _by_stream(spec: Any, tables: tuple[TableName, TableName], what: str) -> Any
         return spec
     found: dict[str, Any] = {}
     for key, value in spec.items():
-        named = [side for side, t in zip(_SIDES, tables, strict=True) if key in (t.label, t.name)]
+        named = [side for side, t in zip(SIDES, tables, strict=True) if key in (t.label, t.name)]
         found |= {side: value for side in named if len(named) == 1}
     if len(found) < 2 or len(spec) > 2:
         error = WindowError if what == "window" else SchemaError

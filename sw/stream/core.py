@@ -13,16 +13,15 @@ import pyarrow as pa
 from ..arrival import Arrivals
 from ..device.api import PAIR, Device, Items
 from ..lang.query import Query
-from ..lang.schema import Side
+from ..lang.schema import SIDES, Side
 from ..output import OutputColumn, output_schema
 from .outbox import Outbox
 from .retained import Retained
 from .runner import Runner
 from .stretches import head_and_tail, interleave, seen_by_r
 
-__all__ = ["SIDES", "Core", "Resumed"]
+__all__ = ["Core", "Resumed"]
 
-SIDES: tuple[Side, Side] = ("r", "s")
 #: Arrivals handed to a device at once: few at first, more where their results are few.
 _FEWEST, _MOST = 256, 1 << 16
 #: Results of one stretch that are aimed at, unless the limit is lower, and result rows in one batch.

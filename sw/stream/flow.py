@@ -9,8 +9,8 @@ from ..device.api import Device
 from ..errors import DeviceError
 from ..gate import PushOrder, ScaleGate
 from ..lang.query import Query
-from ..lang.schema import Side
-from .core import SIDES, Core
+from ..lang.schema import SIDES, Side
+from .core import Core
 from .layout import Layout
 from .limit import Limit
 from .outbox import Outbox

@@ -11,12 +11,11 @@ from ..errors import InputError, SchemaError
 from ..gate import PushOrder, ScaleGate
 from ..gate.batch import as_batch
 from ..lang.query import Query
-from ..lang.schema import Side
+from ..lang.schema import SIDES, Side
 from ..lang.traversal import columns as columns_of
 from ..lang.types import plain
 from ..output import output_columns, output_schema
 from ..statement import Select
-from .core import SIDES
 
 __all__ = ["Layout"]
 

@@ -11,11 +11,10 @@ from ..device.api import ITEM, STAR, Device, Items
 from ..errors import WindowOverflow
 from ..lang.order import Order
 from ..lang.query import Query
-from ..lang.schema import Side
+from ..lang.schema import SIDES
 
 __all__ = ["Runner"]
 
-_SIDES: tuple[Side, Side] = ("r", "s")
 
 
 class Runner:
@@ -34,7 +33,7 @@ class Runner:
             query = replace(query, order=Order("outer", 1))
         self._immediate = device.immediate
         self._session = device.open(query)
-        self._first = dict(zip(_SIDES, first, strict=True))
+        self._first = dict(zip(SIDES, first, strict=True))
         self._emitted = np.array(settled, np.int64)
         self._settled = np.array(settled, np.int64)
         self.pushed = dict(self._first)
@@ -54,7 +53,7 @@ class Runner:
         """Whether the session can number ``arrivals`` too."""
         limit = self._session.row_limit
         return limit is None or all(self.pushed[side] - self._first[side] + len(arrivals.table(side)) <= limit
-                                    for side in _SIDES)
+                                    for side in SIDES)
 
     def push(self, arrivals: Arrivals) -> Items:
         """Take the next stretch of arrival order; the items that are settled since the last call."""
@@ -63,7 +62,7 @@ class Runner:
         except WindowOverflow as error:
             first = self._first["r" if error.stream == "r" else "s"]
             raise WindowOverflow(error.stream, first + error.row, error.capacity) from error
-        for side in _SIDES:
+        for side in SIDES:
             self.pushed[side] += len(arrivals.table(side))
         return self.poll()
 
@@ -80,7 +79,7 @@ class Runner:
                                  error.capacity) from error
         self._immediate = True  # nothing lags behind any more
         items = self._settle(items)
-        ends = [self.pushed[side] for side in _SIDES]
+        ends = [self.pushed[side] for side in SIDES]
         last = [(STAR, n, -1 if n else end - 1, end - 1 if n else -1) for n, end in enumerate(ends)
                 if self._order.kind == "outer" and end % self._order.n]
         return np.concatenate([items, np.array(last, ITEM)]) if last else items
@@ -96,12 +95,12 @@ class Runner:
     def _settle(self, items: Items) -> Items:
         items = self._numbered(items)
         if self._immediate:
-            self._settled = np.maximum(self._settled, [self.pushed[side] for side in _SIDES])
+            self._settled = np.maximum(self._settled, [self.pushed[side] for side in SIDES])
             if len(self._held):
                 items, self._held = np.concatenate([self._held, items]), self._held[:0]
         elif len(items):
             stars = items[items["kind"] == STAR]
-            for n, field in enumerate(_SIDES):
+            for n, field in enumerate(SIDES):
                 done = stars[field][stars["side"] == n]
                 if len(done):
                     # With inner order the last star of a probe looks like those within it.
@@ -116,7 +115,7 @@ class Runner:
         if not self._emitted.any() or not len(items):
             return items
         items = items.copy()
-        for side in _SIDES:
+        for side in SIDES:
             items[side] += np.where(items[side] >= 0, self._first[side], 0)
         again = _probes(items) < self._emitted[items["side"]]
         return items[~again] if again.any() else items

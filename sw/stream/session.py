@@ -13,9 +13,8 @@ from ..device.registry import device as find_device
 from ..errors import InputError, SplitJoinError
 from ..gate import Source
 from ..lang.query import Query
-from ..lang.schema import Side
+from ..lang.schema import SIDES, Side
 from ..statement import Select
-from .core import SIDES
 from .flow import Flow
 from .layout import Layout
 from .limit import Limit

@@ -21,8 +21,8 @@ from ..device.api import ITEM
 from ..errors import SnapshotError
 from ..gate import GateState, SourceState
 from ..lang.query import Query
-from ..lang.schema import Side
-from .core import SIDES, Core, Resumed
+from ..lang.schema import SIDES, Side
+from .core import Core, Resumed
 from .outbox import Outbox
 
 __all__ = ["VERSION", "Snapshot"]
