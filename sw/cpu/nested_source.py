@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..plan.plan import Plan
 from . import masks
 from .jit import digest
-from .tests_source import is_conjunction, test_source, used_slots
+from .tests_source import TestSource, is_conjunction, test_source, used_slots
 
 __all__ = ["CHUNK", "PROBES", "nested_source"]
 
@@ -36,7 +36,7 @@ from splitjoin.cpu.masks import lowest, near
 def hits({keys}, {bounds}):
     n = np.int32(0)
     for i in range(len({first})):
-        n = np.int32(n + np.int32({test}))
+{in_hits}        n = np.int32(n + np.int32({test}))
     return n
 
 {suspects}
@@ -81,12 +81,12 @@ _BY_MASKS = '''
                         while mask:
                             i = lo + lowest(mask)
                             mask &= mask - np.uint64(1)
-                            if {check}:
+{in_mask}                            if {check}:
                                 rows[at] = base + i
                                 at += 1
                         lo += 64
                     for i in range(lo, last):
-                        if {test}:
+{in_rest}                        if {test}:
                             rows[at] = base + i
                             at += 1
 '''
@@ -95,7 +95,7 @@ _IN_PIECES = '''
                         hi = min(first + {step}, last)
                         if {piece}:
                             for i in range(first, hi):
-                                if {test}:
+{in_piece}                                if {test}:
                                     rows[at] = base + i
                                     at += 1
 '''
@@ -123,14 +123,14 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
     # With one unsigned compare a test (key − low ≤ width) an empty interval cannot be said: such probes are left out.
     bounds = [f"lo{j}" for j in numbers] + [f"{'w' if straight else 'hi'}{j}" for j in numbers]
     arrays = [f"lo{j}s" for j in numbers] + [f"hi{j}s" for j in numbers]
-    test = test_source(plan, side, "k{}[i]", "lo{}", "hi{}")
+    condition = test_source(plan, side, "k{}[i]", "lo{}", "hi{}")
     items = [f"lo{j}s[j]" for j in numbers] + [f"hi{j}s[j]" for j in numbers]
     load = [f"lo{j} = lo{j}s[j]" for j in numbers] + [f"hi{j} = hi{j}s[j]" for j in numbers]
     possible = ""
     if straight:
         kinds = {j: _kind(plan, side, j) for j in numbers}
         slots = {j: plan.tests[j].r if side == "r" else plan.tests[j].s for j in numbers}
-        test = " & ".join(f"({kinds[j]}(k{slots[j]}[i] - lo{j}) <= w{j})" for j in numbers)
+        condition = TestSource((), " & ".join(f"({kinds[j]}(k{slots[j]}[i] - lo{j}) <= w{j})" for j in numbers))
         widths = {j: f"{kinds[j]}(hi{j}s[j] - lo{j}s[j])" for j in numbers}
         items = [f"lo{j}s[j]" for j in numbers] + [widths[j] for j in numbers]
         load = [f"lo{j} = lo{j}s[j]" for j in numbers] + [f"w{j} = {widths[j]}" for j in numbers]
@@ -147,16 +147,18 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
         extra = ", " + ", ".join(f"n{d}, a{d}s, w{d}s" for d in range(len(narrow)))
         possible = " and " + " and ".join(f"lo{j}s[j] <= hi{j}s[j]" for j in (numbers if straight else narrow))
         visit = _BY_MASKS.format(mask=" & ".join(f"near(n{d}, lo, a{d}s[j], w{d}s[j])" for d in range(len(narrow))),
-                                 check=test, test=test)
+                                 check=condition.truth, test=condition.truth, in_mask=condition.before(28),
+                                 in_rest=condition.before(24))
     elif straight:
         visit = _BY_MASKS.format(mask=" & ".join(f"near(k{slots[j]}, lo, lo{j}, w{j})" for j in numbers), check="True",
-                                 test=test)
+                                 test=condition.truth, in_mask="", in_rest="")
     else:
         pieces = ", ".join(f"{k}[first:hi]" for k in names)
-        visit = _IN_PIECES.format(step=STEP, piece=f"hits({pieces}, {', '.join(bounds)})", test=test)
+        visit = _IN_PIECES.format(step=STEP, piece=f"hits({pieces}, {', '.join(bounds)})",
+                                  test=condition.truth, in_piece=condition.before(32))
     return _TEMPLATE.format(
-        digest=digest(masks), keys=", ".join(names), bounds=", ".join(bounds), first=names[0], test=test,
-        suspects=suspects, arrays=", ".join(arrays), narrow=extra, probes=PROBES, chunk=CHUNK, visit=visit.strip("\n"),
+        digest=digest(masks), keys=", ".join(names), bounds=", ".join(bounds), first=names[0],
+        test=condition.truth, in_hits=condition.before(8), suspects=suspects, arrays=", ".join(arrays), narrow=extra, probes=PROBES, chunk=CHUNK, visit=visit.strip("\n"),
         grain=_GRAIN[kind if narrow else "uint32"],
         survey=f"{survey} if hi > lo{possible} else False", load="\n            ".join(load))
 

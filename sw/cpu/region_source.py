@@ -40,7 +40,7 @@ def verify(workers, worker, base, first, start, end, found, whose, m, count, out
         row = (w + base) * workers + worker
         seen = (row >= start[p]) & (row < end[p])
         w = w if seen else 0
-        holds = seen & ({test})
+{lines}        holds = seen & ({test})
         out[n] = row
         if holds and n > begun and out[n - 1] > row:
             i = n
@@ -108,13 +108,14 @@ def region_source(plan: Plan, side: str, tests: tuple[int, ...]) -> str:
         return plan.tests[test].s if side == "r" else plan.tests[test].r
 
     first, second = tests[0], tests[-1]
+    condition = test_source(plan, _other(side), "key{}[w]", "low{}[p]", "high{}[p]")
     return _TEMPLATE.format(
         digest=digest(cells, levels, masks), cycle=levels.CYCLE, ahead=_AHEAD, done=DONE, full=FULL, grow=GROW,
         prefetch="; ".join(f"prefetch(key{slot}, soon)" for slot in used_slots(plan, _other(side))),
         keys=", ".join(f"key{slot}" for slot in used_slots(plan, _other(side))),
         bounds=", ".join(f"{end}{j}" for j in range(len(plan.tests)) for end in ("low", "high")),
         own=f"key{slot(first)}", other_own=f"key{slot(second)}", first=first, second=second,
-        test=test_source(plan, _other(side), "key{}[w]", "low{}[p]", "high{}[p]"))
+        test=condition.truth, lines=condition.before(8))
 
 
 def _other(side: str) -> str:
