@@ -157,9 +157,9 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
         visit = _IN_PIECES.format(step=STEP, piece=f"hits({pieces}, {', '.join(bounds)})",
                                   test=condition.truth, in_piece=condition.before(32))
     return _TEMPLATE.format(
-        digest=digest(masks), keys=", ".join(names), bounds=", ".join(bounds), first=names[0],
-        test=condition.truth, in_hits=condition.before(8), suspects=suspects, arrays=", ".join(arrays), narrow=extra, probes=PROBES, chunk=CHUNK, visit=visit.strip("\n"),
-        grain=_GRAIN[kind if narrow else "uint32"],
+        digest=digest(masks), keys=", ".join(names), bounds=", ".join(bounds), first=names[0], test=condition.truth,
+        in_hits=condition.before(8), suspects=suspects, arrays=", ".join(arrays), narrow=extra, probes=PROBES,
+        chunk=CHUNK, visit=visit.strip("\n"), grain=_GRAIN[kind if narrow else "uint32"],
         survey=f"{survey} if hi > lo{possible} else False", load="\n            ".join(load))
 
 

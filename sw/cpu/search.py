@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +14,10 @@ import pyarrow as pa
 from ..errors import UnsupportedError
 from ..lang.ir import Expr
 from ..lang.query import Query
+from ..lang.traversal import distinct, sides
+from ..lang.types import is_text
 from ..plan.passes.pipeline import make_plan
-from ..plan.plan import Plan, leading_tests, tests_nothing
+from ..plan.plan import Plan, Tree, leading_tests, tests_nothing
 from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes
@@ -30,6 +33,8 @@ __all__ = ["EngineName", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSe
 Array = npt.NDArray[Any]
 EngineName = Literal["auto", "index", "nested"]
 
+#: Interval tests that are compiled at most.
+_MOST_TESTS = 16
 #: Pairs by which interval tests with a residual are judged, and how many of them may be candidates.
 _JUDGED, _POOR = 1 << 24, 0.05
 #: An index that finds so many times what it should in its cells learns anew, after so many arrivals at least.
@@ -75,12 +80,33 @@ def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int)
     if engine == "index" and not leading_tests(plan):
         raise UnsupportedError(f"an index needs a comparison of both streams that must hold for every match, but "
                                f"'{query.predicate}' has none; use engine='nested'")
+    if _is_long(plan):
+        plan = _required_only(plan)
     if plan.residual is not None and tests_nothing(plan):
         return ExpressionSearch(query.predicate, threads)
     tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter, threads)
     if plan.residual is None:
         return tests
     return VerifiedSearch(query.predicate, plan.residual, tests, engine != "index", threads)
+
+
+def _is_long(plan: Plan) -> bool:
+    """True if ``plan`` has too many tests to compile, and its predicate can be compiled itself.
+
+    CASE, coalesce, least and greatest of both streams become many more tests than they have operations, and compiling
+    takes time for each test. For texts of both streams there are only tests.
+    """
+    return len(plan.tests) > _MOST_TESTS and not any(
+        len(sides(e)) == 2 and any(is_text(a.type) for a in e.children) for e, _ in distinct(plan.predicate))
+
+
+def _required_only(plan: Plan) -> Plan:
+    """The first tests of ``plan`` that must hold for every match, with all of the predicate as the residual."""
+    kept = leading_tests(plan)[:_MOST_TESTS]
+    r, s = (sorted({test.r if side == "r" else test.s for test in (plan.tests[j] for j in kept)}) for side in "rs")
+    tests = tuple(replace(plan.tests[j], r=r.index(plan.tests[j].r), s=s.index(plan.tests[j].s)) for j in kept)
+    tree: Tree = ("and", *range(len(tests))) if len(tests) > 1 else 0
+    return Plan(plan.predicate, tuple(plan.slots_r[i] for i in r), tuple(plan.slots_s[i] for i in s), tests, tree, plan.predicate)
 
 
 class ExpressionSearch(Search):

@@ -18,7 +18,8 @@ def check_depth(e: Expr) -> None:
     """Raise `PredicateError` if ``e`` has more than `MAX_DEPTH` levels."""
     levels, level = 0, [e]
     while level:
-        levels, level = levels + 1, [child for node in level for child in node.children]
+        # Front ends use one node in several places: each is followed once a level.
+        levels, level = levels + 1, list({id(child): child for node in level for child in node.children}.values())
         if levels > MAX_DEPTH:
             raise too_deep()
 

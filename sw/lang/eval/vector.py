@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .. import ir
-from ..traversal import columns
+from ..traversal import columns, distinct
 from ..types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
 
@@ -33,16 +33,30 @@ def evaluate(e: ir.Expr, table: pa.Table) -> Vector:
 
 
 def evaluate_columns(e: ir.Expr, table: Mapping[ir.Col, Vector], n: int) -> Vector:
-    """The values of ``e``, with those of its columns given as `column` has them, (n,) each, perhaps of both streams."""
+    """The values of ``e``, with those of its columns given as `column` has them, (n,) each, perhaps of both streams.
+
+    A part that occurs more than once is evaluated once; intermediate values are dropped after their last use.
+    """
+    nodes = distinct(e)
+    last_use = {operand: at for at, (_, operands) in enumerate(nodes) for operand in operands}
+    values: dict[int, Vector] = {}
+    for at, (node, operands) in enumerate(nodes):
+        values[at] = _value(node, [values[operand] for operand in operands], table, n)
+        for operand in dict.fromkeys(operands):
+            if last_use[operand] == at:
+                del values[operand]
+    return values[len(nodes) - 1]
+
+
+def _value(e: ir.Expr, args: list[Vector], table: Mapping[ir.Col, Vector], n: int) -> Vector:
+    """The values of node ``e`` by those of its operands, ``args``."""
     match e:
         case ir.Col():
             return typed(e, table[e])
         case ir.Lit():
             return _literal(e, n)
         case ir.IsNull():
-            return Vector(~evaluate_columns(e.a, table, n).valid, np.ones(n, np.bool_))
-    args = [evaluate_columns(a, table, n) for a in e.children]
-    match e:
+            return Vector(~args[0].valid, np.ones(n, np.bool_))
         case ir.Neg():
             return Vector(-_room(args[0], 1).values, args[0].valid, args[0].denominator)
         case ir.Abs():

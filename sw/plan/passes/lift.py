@@ -17,7 +17,7 @@ _MOST = 256
 
 
 class TooManyCases(Exception):
-    """Lifting would make more comparisons of a condition than are worth testing."""
+    """A pass would make more comparisons of a condition than are worth testing."""
 
 
 def lift(e: Expr) -> Expr:

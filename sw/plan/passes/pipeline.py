@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from ...lang.ir import And, Expr, Lit
 from ...lang.types import BOOL
-from ..forms import Form, junction
+from ..forms import TRUE, Form, junction
 from ..plan import Plan
 from .bounds import bounded
 from .fold import fold
@@ -104,14 +104,24 @@ def _lift(phase: Conjuncts) -> Conjuncts:
         try:
             return replace(conjunct, condition=lift(conjunct.condition))
         except TooManyCases:
-            return replace(conjunct, condition=Lit(BOOL, True),
-                           undecided=(f"'{conjunct.origin}': it would make too many comparisons",))
+            return replace(conjunct, condition=Lit(BOOL, True), undecided=_too_many(conjunct))
 
     return Conjuncts(tuple(map(of, phase.conjuncts)))
 
 
 def _logic(phase: Conjuncts) -> Forms:
-    return Forms(tuple(FormedConjunct(c.origin, positive(c.condition), c.undecided) for c in phase.conjuncts))
+    def of(conjunct: Conjunct) -> FormedConjunct:
+        try:
+            return FormedConjunct(conjunct.origin, positive(conjunct.condition), conjunct.undecided)
+        except TooManyCases:
+            return FormedConjunct(conjunct.origin, TRUE, _too_many(conjunct))
+
+    return Forms(tuple(map(of, phase.conjuncts)))
+
+
+def _too_many(conjunct: Conjunct) -> tuple[str, ...]:
+    """Why ``conjunct`` is left to the residual."""
+    return (f"'{conjunct.origin}': it would make too many comparisons",)
 
 
 def _split(phase: Forms) -> SplitForms:
