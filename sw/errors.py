@@ -56,7 +56,9 @@ class UnsupportedError(SplitJoinError):
 
 
 class CapacityError(SplitJoinError):
-    """A window is larger than what the device was built for; refused before anything runs."""
+    """A window is larger than what the device was built for, which is refused before anything runs; or a result does
+    not fit into memory.
+    """
 
 
 class WindowOverflow(SplitJoinError):

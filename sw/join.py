@@ -18,6 +18,7 @@ from .lang.order import Order
 from .lang.query import Predicate, Query, TimeSpec
 from .lang.schema import Schema
 from .lang.windows import WindowSpec
+from .memory import check_memory, too_large
 from .output import OutputColumn, gather, output_columns
 
 __all__ = ["JoinResult", "as_table", "execute", "join", "run"]
@@ -96,7 +97,18 @@ def run(query: Query, r: pa.Table, s: pa.Table, columns: Sequence[OutputColumn],
         items = session.flush()
         counters, latencies, plan = session.counters(), session.latencies(), session.plan()
         regions = session.region_counters()
-    return JoinResult(gather(columns, r, s, *pairs(items)), items, counters, latencies, plan, regions)
+    r_rows, s_rows = pairs(items)
+    try:
+        check_memory(len(r_rows), len(r_rows) * _row_bytes(columns, {"r": r, "s": s}))
+        table = gather(columns, r, s, r_rows, s_rows)
+    except MemoryError as error:
+        raise too_large(len(r_rows)) from error
+    return JoinResult(table, items, counters, latencies, plan, regions)
+
+
+def _row_bytes(columns: Sequence[OutputColumn], tables: dict[str, pa.Table]) -> int:
+    """About how many bytes a result row has: the mean of its columns' values."""
+    return sum(column.nbytes // max(len(column), 1) for column in (tables[c.side].column(c.source) for c in columns))
 
 
 def as_table(data: Any, name: str) -> pa.Table:

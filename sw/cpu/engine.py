@@ -14,6 +14,7 @@ from ..arrival import Arrivals
 from ..device.api import ITEM, STAR, Device, Items, Session
 from ..errors import DeviceError, InputError
 from ..lang.query import Query
+from ..memory import MatchMemory, check_memory, too_large
 from .gather import gather
 from .search import EngineName, Search, make_search
 from .timeline import Timeline
@@ -81,7 +82,10 @@ class CpuSession(Session):
         self._process = os.getpid()
 
     def push(self, arrivals: Arrivals) -> None:
-        """Take the next stretch of arrival order. Raises `InputError` when event time decreases."""
+        """Take the next stretch of arrival order.
+
+        Raises `InputError` when event time decreases, and `CapacityError` when the results do not fit into memory.
+        """
         self._check_usable()
         if self._flushed:
             raise DeviceError("nothing can be pushed after flush; open a new session")
@@ -94,15 +98,19 @@ class CpuSession(Session):
             counts = {"r": len(stream) - s, "s": s}
             part = Arrivals(stream, None if arrivals.ts is None else arrivals.ts[first:first + _BATCH],
                             arrivals.r.slice(done["r"], counts["r"]), arrivals.s.slice(done["s"], counts["s"]))
-            self._items.append(self._batch(part))
+            self._add(part)
             done = {side: done[side] + n for side, n in counts.items()}
         self._broken = False
 
     def poll(self) -> Items:
-        """The items made since the last call."""
+        """The items made since the last call. Raises `CapacityError` where they do not fit into memory."""
         self._check_usable()
-        items, self._items = self._items, []
-        return items[0] if len(items) == 1 else np.concatenate([np.empty(0, ITEM), *items])
+        try:
+            items = self._items[0] if len(self._items) == 1 else np.concatenate([np.empty(0, ITEM), *self._items])
+        except MemoryError as error:
+            raise too_large(self._matches) from error
+        self._items = []
+        return items
 
     def flush(self) -> Items:
         """Close open groups with a last star each, R's before S's, and return what was not polled yet."""
@@ -153,6 +161,15 @@ class CpuSession(Session):
                 raise InputError("event time must not decrease in arrival order; sort both streams by it first")
             self._last = int(ts[-1])
 
+    def _add(self, part: Arrivals) -> None:
+        """Add the items of ``part``, as long as `poll` can give all that there are in one array."""
+        try:
+            self._items.append(self._batch(part))
+        except MemoryError as error:
+            raise too_large(self._matches) from error
+        if len(self._items) > 1:
+            check_memory(self._matches, sum(items.nbytes for items in self._items))
+
     def _batch(self, part: Arrivals) -> Items:
         """Every worker stores its share of the batch and probes it; what they find is gathered in order."""
         first = dict(self._timeline.ends)
@@ -161,7 +178,8 @@ class CpuSession(Session):
         windows = self._timeline.windows(part)
         pairs = sum(int((end - start).sum()) for start, end in windows.values())
         batch = Batch(part.stream, first, {side: e[0] for side, e in encoded.items()},
-                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts)
+                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
+                      memory=MatchMemory(self._matches))
         workers = self._search.workers(batch)
         if self._regions is not None and self._search.cost(len(part), pairs) >= _WORTH:
             pool, sides = self._regions, ("r", "s")

@@ -112,6 +112,7 @@ class ExpressionWorker(Worker):
         while p < len(start):
             p, at = find(p, start, end, store.base, store.end - store.base, counts, rows, flags,
                          np.zeros(STEP, np.bool_), *lanes)
+            batch.memory.add(int(at))
             parts.append(rows[:at] * self.workers + self.number)
         return counts, np.concatenate(parts)
 
@@ -134,6 +135,7 @@ class ExpressionWorker(Worker):
             true = self.true(self._predicate, batch, side, probe, rows - store.base)
             counts[first:last] = np.bincount(probe[true] - first, minlength=len(sizes))
             found.append(rows[true] * self.workers + self.number)
+            batch.memory.add(len(found[-1]))
             first = last
         return counts, np.concatenate(found)
 

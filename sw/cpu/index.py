@@ -106,6 +106,7 @@ class IndexWorker(Worker):
                 grid.rows, grid.pool, grid.used, *self._scratch[side], grid.found, grid.whose, count, grid.out,
                 *(store.arrays[slot] for slot in used_slots(self._plan, stored)),
                 *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
+            batch.memory.add(int(state[3]))
             found.append(grid.out[:state[3]].copy())
             state[3] = 0
             if why == DONE:

@@ -72,6 +72,7 @@ class NestedWorker(Worker):
         while p < count:
             p, at = self._modules[other].find(p, start, end, store.base, counts, rows, flags, *keys, *lows, *highs,
                                               *narrow)
+            batch.memory.add(int(at))
             parts.append(rows[:at] * self.workers + self.number)
         self.looked_at(int(seen.sum()))
         return counts, np.concatenate(parts)

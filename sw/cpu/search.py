@@ -106,7 +106,8 @@ def _required_only(plan: Plan) -> Plan:
     r, s = (sorted({test.r if side == "r" else test.s for test in (plan.tests[j] for j in kept)}) for side in "rs")
     tests = tuple(replace(plan.tests[j], r=r.index(plan.tests[j].r), s=s.index(plan.tests[j].s)) for j in kept)
     tree: Tree = ("and", *range(len(tests))) if len(tests) > 1 else 0
-    return Plan(plan.predicate, tuple(plan.slots_r[i] for i in r), tuple(plan.slots_s[i] for i in s), tests, tree, plan.predicate)
+    return Plan(plan.predicate, tuple(plan.slots_r[i] for i in r), tuple(plan.slots_s[i] for i in s), tests, tree,
+                residual=plan.predicate)
 
 
 class ExpressionSearch(Search):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..lang.ir import Expr
+from ..memory import MatchMemory
 from .atoms import AtomLanes
 from .expression import ExpressionWorker
 from .expression_kernel import Kernel
@@ -46,7 +47,7 @@ def cut(batch: Batch, start: int, stop: int) -> Batch:
         stored={side: [a[part[side]] for a in batch.stored[side]] for side in ("r", "s")},
         probes={side: [a[part[side]] for a in batch.probes[side]] for side in ("r", "s")},
         windows={side: (a[part[side]], b[part[side]]) for side, (a, b) in batch.windows.items()},
-        starts=starts)
+        starts=starts, memory=batch.memory)
 
 
 class VerifiedWorker(ExpressionWorker):
@@ -83,8 +84,10 @@ class VerifiedWorker(ExpressionWorker):
             self.tests.expire(keys)
             return super().process(own)
         self.keep(own)
-        parts = [{side: self._verified(part, side, found) for side, found in candidates.items()}
-                 for part, candidates in self._candidates(self.tests, keys, own)]
+        parts = []
+        for part, candidates in self._candidates(self.tests, keys, own):
+            parts.append({side: self._verified(part, side, found) for side, found in candidates.items()})
+            batch.memory.add(sum(len(rows) for _, rows in parts[-1].values()))
         self.expire(own)
         return {side: (np.concatenate([p[side][0] for p in parts]), np.concatenate([p[side][1] for p in parts]))
                 for side in ("r", "s")}
@@ -113,7 +116,7 @@ class VerifiedWorker(ExpressionWorker):
 
         keys, own = (replace(batch, stored=part(batch.stored, first), probes=part(batch.probes, first))
                      for first in (True, False))
-        return keys, own
+        return replace(keys, memory=MatchMemory(size=0)), own
 
     def _verified(self, batch: Batch, side: str, found: Found) -> Found:
         """The matches among the candidates of the probes of stream ``side``."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ..memory import MatchMemory
 from .store import Store
 from .timeline import Windows
 
@@ -37,7 +38,7 @@ class Batch:
     ``stream``: 0 = R, 1 = S, by arrival. Per stream: the row id of its first tuple, the arrays its tuples are stored
     as, the arrays they probe with, and what they see. ``starts``: the first row that probes to come may see.
     ``both`` does what a worker has to do for the probes of either stream, a join core's left and right region, which
-    may run at the same time.
+    may run at the same time. ``memory`` counts the matches that workers find.
     """
 
     stream: npt.NDArray[np.uint8]
@@ -47,6 +48,7 @@ class Batch:
     windows: Windows
     starts: dict[str, int]
     both: Callable[[Callable[[str], Found]], dict[str, Found]] = in_turn
+    memory: MatchMemory = field(default_factory=MatchMemory)
 
 
 class Worker(ABC):

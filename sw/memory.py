@@ -1,0 +1,92 @@
+"""Memory for results: a clear error before it runs out, instead of NumPy's MemoryError or the end of the process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from threading import Lock
+
+from .errors import CapacityError
+
+__all__ = ["MatchMemory", "available_memory", "check_memory", "too_large"]
+
+#: Bytes that are asked for without looking at how many there are.
+_SMALL = 1 << 27
+#: Bytes of a match while its batch is gathered: its row id once more, and its result item.
+_MATCH = 8 + 18
+
+
+def available_memory() -> int:
+    """Bytes that this process can get without swapping; `sys.maxsize` where the system does not tell.
+
+    The least of what the system has free, and of what its control group and its limit of address space leave.
+    """
+    found = [sys.maxsize]
+    for limit in (_system, _control_group, _address_space):
+        try:
+            found.append(limit())
+        except (OSError, KeyError, ValueError, ImportError):  # not on this system, or no limit
+            continue
+    return max(0, min(found))
+
+
+def _system() -> int:
+    found = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    return 1024 * int(found["MemAvailable"].split()[0])
+
+
+def _control_group() -> int:
+    folder = Path("/sys/fs/cgroup")
+    return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+
+
+def _address_space() -> int:
+    import resource  # not on Windows
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return soft - int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_memory(pairs: int, need: int) -> None:
+    """Raise `CapacityError` unless ``need`` bytes, for a result of ``pairs`` pairs so far, can be had."""
+    if need > _SMALL:
+        free = available_memory()
+        if need > free:
+            raise too_large(pairs, f"it needs {_size(need)} more and {_size(free)} are free")
+
+
+def too_large(pairs: int, why: str = "memory ran out") -> CapacityError:
+    """The error for a result of ``pairs`` pairs so far that does not fit into memory, and why."""
+    return CapacityError(
+        f"the result must fit into memory, but at {pairs:,} pairs {why}; use a shorter window or a tighter condition, "
+        f"or take the result in parts: open the join with splitjoin.open, push smaller batches and poll after each")
+
+
+def _size(n: int) -> str:
+    return f"{n / 2**30:,.1f} GiB" if n >= 2**30 else f"{n / 2**20:,.0f} MiB"
+
+
+class MatchMemory:
+    """Counts matches that are found but not gathered yet; raises `CapacityError` before gathering them needs too much.
+
+    ``before``: pairs of the result that were found earlier. ``size``: bytes that gathering takes for each match, 0 for
+    candidates, which are dropped instead. Threads may count at the same time.
+    """
+
+    def __init__(self, before: int = 0, size: int = _MATCH):
+        self._before, self._size = before, size
+        self._matches = self._checked = 0
+        self._lock = Lock()
+
+    def add(self, matches: int) -> None:
+        """Count ``matches`` more."""
+        with self._lock:
+            self._matches += matches
+            if (self._matches - self._checked) * self._size < _SMALL:
+                return
+            self._checked = self._matches
+            found = self._matches
+        check_memory(self._before + found, found * self._size)
