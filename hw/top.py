@@ -15,7 +15,7 @@ from .layouts import STREAM_R, STREAM_S, input_layout, order_bits
 from .link.counter import Counter
 from .link.registers import RegisterBlock, bus_ports
 from .network.buffer import Buffer
-from .network.hop import hop, hops, spread
+from .network.pipeline import pipelined, register_tree, register_tree_depth
 from .network.queue import Queue
 from .network.tree import DistributionTree
 from .parts import Submodules
@@ -88,24 +88,25 @@ class SplitJoin(wiring.Component):
                 wiring.connect(m, queues[n - 1].o, queue.i)
         sequence = queues[0]
         # Behind the queues, so that their memory is no part of the combiner's choice.
-        m.submodules.turn = turn = Buffer(unsigned(1))
+        m.submodules.sequence_buffer = sequence_buffer = Buffer(unsigned(1))
         total = Signal()
         m.d.sync += total.eq(registers.settings.total)
 
         # Settings take some cycles to the cores and mergers, and to what these derive from them. Nothing comes in
         # meanwhile, so that they stand while records and results are under way.
         settling = Signal(range(_SETTLING + 1), init=_SETTLING)  # after a reset too: not all registers have one
-        open_, room = Signal(), Signal()  # records may come; there is room in the sequence: known ahead
-        level = Signal.like(sequence.level)
+        accepting = Signal()  # records may come
+        sequence_room = Signal()  # there is room in the sequence: known ahead
+        level = Signal.like(sequence.level, name="sequence_level")
         m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),
-                     level.eq(sequence.level), room.eq(~total | (level < sequence.depth - _UNDER_WAY)),
-                     open_.eq(~self.w_stb & (settling <= 1) & room)]
+                     level.eq(sequence.level), sequence_room.eq(~total | (level < sequence.depth - _UNDER_WAY)),
+                     accepting.eq(~self.w_stb & (settling <= 1) & sequence_room)]
 
         record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
         m.d.comb += [
             tree.i.payload.eq(record),
-            tree.i.valid.eq(self.i.valid & open_),
-            self.i.ready.eq(tree.i.ready & open_),
+            tree.i.valid.eq(self.i.valid & accepting),
+            self.i.ready.eq(tree.i.ready & accepting),
             left.total.eq(registers.settings.sorted), right.total.eq(registers.settings.sorted),
             combiner.total.eq(total),
             self.o.payload.eq(combiner.o.payload.as_value()),
@@ -119,11 +120,11 @@ class SplitJoin(wiring.Component):
                      sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
         wiring.connect(m, left.o, combiner.left)
         wiring.connect(m, right.o, combiner.right)
-        wiring.connect(m, queues[-1].o, turn.i)
-        wiring.connect(m, turn.o, combiner.sequence)
+        wiring.connect(m, queues[-1].o, sequence_buffer.i)
+        wiring.connect(m, sequence_buffer.o, combiner.sequence)
 
         cores = []
-        settings = spread(m, self._parts, "settings", registers.settings, k)
+        settings = register_tree(m, self._parts, "settings", registers.settings, k)
         for n in range(k):
             core = self._parts.add(m, f"core{n}", "core", core_ports(config), lambda: Core(config))
             wiring.connect(m, tree.o[n], core.i)
@@ -132,20 +133,22 @@ class SplitJoin(wiring.Component):
             m.d.comb += [core.index.eq(n), core.settings.eq(settings[n])]
             cores.append(core)
 
-        stands = Signal()  # no register holds anything from before a reset
-        m.d.sync += stands.eq(settling == 0)
-        self._count(m, registers, cores, record, stands)
+        valid_since_reset = Signal()  # no register holds anything from before a reset
+        m.d.sync += valid_since_reset.eq(settling == 0)
+        self._count(m, registers, cores, record, valid_since_reset)
         if config.region_counters:
             select = registers.select
-            counter, side = Signal(range(len(REGION_COUNTERS))), Signal()
+            counter = Signal(range(len(REGION_COUNTERS)))
+            side = Signal()
             m.d.sync += [counter.eq(select[20:]), side.eq(select[16])]
-            held = [Array(core.selected[n] for core in cores)[select[:16]] for n in (0, 1)]
+            selected = [Array(core.selected[n] for core in cores)[select[:16]] for n in (0, 1)]
             m.d.comb += [core.select.eq(counter) for core in cores]
-            m.d.sync += registers.selected.eq(Mux(side, held[1], held[0]))
+            m.d.sync += registers.selected.eq(Mux(side, selected[1], selected[0]))
         return m
 
-    def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record, stands: Signal) -> None:
-        """Counters and the sticky overflow report, which begins when ``stands`` is high."""
+    def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record,
+               valid_since_reset: Signal) -> None:
+        """Counters and the sticky overflow report, which begins when ``valid_since_reset`` is high."""
         accepted = Signal()
         m.d.comb += accepted.eq(self.i.valid & self.i.ready & (record.op == Op.TUPLE))
         steps = {
@@ -167,32 +170,33 @@ class SplitJoin(wiring.Component):
         # Once a region has overflowed, all others stop too, sooner or later, and not before they have come as far as
         # it did. So when all stand still, the first tuple in arrival order that did not fit is among those reported,
         # whatever the timing: the cores are visited in turn for it.
-        visit, second = Signal(range(max(2, len(cores)))), Signal()
+        visit = Signal(range(max(2, len(cores))))  # the core whose report is looked at
+        second = Signal()  # the second one of its two cycles
         m.d.sync += second.eq(~second)
         # Far from most cores, where there are many; and in two steps, as they lie all over the device.
-        reports = [hop(m, self._parts, f"report{n}", report) if hops(len(cores)) else report
+        reports = [pipelined(m, self._parts, f"report{n}", report) if register_tree_depth(len(cores)) else report
                    for n, report in enumerate(map(_report, cores))]
         step = Signal.like(visit, name="visit_step")
-        groups = [Signal(_REPORT, name=f"report_of_{at}", reset_less=True) for at in range(0, len(cores), _VISITED)]
-        told = Signal(_REPORT)
+        groups = [Signal(_REPORT, name=f"report_group{at}", reset_less=True) for at in range(0, len(cores), _VISITED)]
+        report = Signal(_REPORT)
         # Two cycles for each: compared in one, kept in the next, while it stands.
         with m.If(second):
             m.d.sync += [visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1)), step.eq(visit),
-                         told.eq(Array(groups)[step // _VISITED])]
+                         report.eq(Array(groups)[step // _VISITED])]
             for n, group in enumerate(groups):
                 m.d.sync += group.eq(Array(reports[n * _VISITED:(n + 1) * _VISITED])[visit % _VISITED])
         first_after = Signal(ROW_BITS)  # R tuples before the first S tuple that did not fit
         seen, row = {}, {}
         for side in "rs":
-            flag, at = told[f"overflow_{side}"], told[f"overflow_row_{side}"]
+            flag, at = report[f"overflow_{side}"], report[f"overflow_row_{side}"]
             seen[side] = Signal(name=f"overflow_seen_{side}")
             row[side] = Signal(ROW_BITS, name=f"overflow_first_{side}")
             less = Signal(name=f"overflow_less_{side}")
             m.d.sync += less.eq(at < row[side])
-            with m.If(second & flag & stands & (~seen[side] | less)):
+            with m.If(second & flag & valid_since_reset & (~seen[side] | less)):
                 m.d.sync += [seen[side].eq(1), row[side].eq(at)]
                 if side == "s":
-                    m.d.sync += first_after.eq(told.overflow_after_s)
+                    m.d.sync += first_after.eq(report.overflow_after_s)
             m.d.comb += getattr(registers, f"overflow_row_{side}").eq(row[side])
         r_first = Signal()
         m.d.sync += r_first.eq(row["r"] < first_after)

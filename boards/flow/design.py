@@ -9,9 +9,8 @@ from amaranth.lib import wiring
 from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.core import Core
 from splitjoin.hw.gather.merger import Merger
-from splitjoin.hw.network.hop import Hop
-from splitjoin.hw.network.landing import Landing
-from splitjoin.hw.network.relay import Relay
+from splitjoin.hw.network.link import BroadcastRegister, CreditFifo
+from splitjoin.hw.network.pipeline import PipelineRegister
 from splitjoin.hw.parts import Instances, Reset
 from splitjoin.hw.tech.target import Target
 from splitjoin.hw.top import SplitJoin
@@ -60,9 +59,10 @@ def _whole(config: Configuration, family: str, name: str) -> tuple[str, SplitJoi
     modules = sorted(parts.modules.items())
     # Mergers are mapped together: they are small, and their critical paths lead from one to the next. Cores are mapped
     # once each. Pipeline registers and resets must stay separate: mapping would merge equal registers.
-    kept = tuple(name for name, part in modules if isinstance(part, Core | Hop | Landing | Relay | Reset))
+    registers = BroadcastRegister | CreditFifo | PipelineRegister | Reset
+    kept = tuple(name for name, part in modules if isinstance(part, Core | registers))
     # So must the gates behind the comparisons of mergers.
-    kept += ("*.verdict*",) if any(isinstance(part, Merger) and part.inputs > 1 for _, part in modules) else ()
+    kept += ("*.compare_select*",) if any(isinstance(part, Merger) and part.inputs > 1 for _, part in modules) else ()
     return "\n".join([text, *(_convert(part, name, family) for name, part in modules)]), top, kept
 
 

@@ -28,7 +28,7 @@ class RegionCounters(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        held = []
+        counts = []
         for counter in REGION_COUNTERS:
             amount = getattr(self, counter.name)
             if counter.high:
@@ -37,6 +37,6 @@ class RegionCounters(wiring.Component):
             else:
                 value = Signal(COUNTER_BITS, name=f"{counter.name}_count")
                 m.d.sync += value.eq(value + amount)
-            held.append(value)
-        m.d.sync += self.value.eq(Array(held)[self.select])
+            counts.append(value)
+        m.d.sync += self.value.eq(Array(counts)[self.select])
         return m

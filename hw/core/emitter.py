@@ -58,7 +58,8 @@ class Emitter(wiring.Component):
         config = self._config
         m.submodules.items = items = Queue(self._item_layout(), ITEMS)
         batch = Signal(batch_layout(config), reset_less=True)  # the one that results are made of
-        start, busy = Signal(), Signal()  # it comes to be; an item is on its way out
+        start = Signal()  # the next batch becomes that one
+        busy = Signal()  # an item is on its way out
         self._walk(m, items, batch, start, busy)
         self._express(m, items, batch, start, busy)
         return m
@@ -94,47 +95,51 @@ class Emitter(wiring.Component):
         pointer = range(2 * depth)
         # With several lanes, an entry also says which probes it has hits of.
         entry = data.StructLayout({"group": groups_bits(config), "hits": probes * lanes,
-                                   **({"some": probes} if lanes > 1 else {})})
+                                   **({"hit_probes": probes} if lanes > 1 else {})})
         m.submodules.list = found_list = Ram(entry, depth)
 
-        top, begin = Signal(pointer), Signal(pointer)  # end of the list; its first entry of the batch that leaves
+        tail = Signal(pointer)  # end of the list
+        head = Signal(pointer)  # its first entry of the batch that leaves
         level = Signal(pointer)
-        m.d.sync += [level.eq(top - begin), self.room.eq(level < depth - under_way)]
+        m.d.sync += [level.eq(tail - head), self.room.eq(level < depth - under_way)]
         m.d.comb += self.list_high.eq(level)
 
         # An outcome, and then whether it is for the list.
         group = Signal(groups_bits(config))
         hits = self.found.hits
         valid, last_read = Signal(name="valid"), Signal(name="last_read")
-        some = Signal(probes)  # probes that this read found something for
-        some_next = Signal(probes)
-        so_far = Signal(probes)
+        hit_probes = Signal(probes)  # probes that this read found something for
+        hit_probes_next = Signal(probes)
+        pass_hit_probes = Signal(probes)
         write = Signal()
         m.d.sync += [
             valid.eq(self.found_valid), last_read.eq(self.found.last),
-            some.eq(some_next), found_list.w_data.hits.eq(hits),
+            hit_probes.eq(hit_probes_next), found_list.w_data.hits.eq(hits),
         ]
         if lanes > 1:
-            m.d.comb += found_list.w_data.some.eq(some)
+            m.d.comb += found_list.w_data.hit_probes.eq(hit_probes)
         m.d.comb += [
-            some_next.eq(Cat(hits[n * lanes:(n + 1) * lanes].any() for n in range(probes))),
-            found_list.w_addr.eq(top[:-1]), found_list.w_data.group.eq(group),
-            found_list.w_en.eq(write), write.eq(valid & some.any()),
+            hit_probes_next.eq(Cat(hits[n * lanes:(n + 1) * lanes].any() for n in range(probes))),
+            found_list.w_addr.eq(tail[:-1]), found_list.w_data.group.eq(group),
+            found_list.w_en.eq(write), write.eq(valid & hit_probes.any()),
         ]
         # A pass that has ended: up to where its entries go, less one, and which probes have any.
-        past = Signal(data.StructLayout({"end": top.shape(), "before": top.shape(), "some": probes}), reset_less=True)
-        past_valid = Signal()
-        leaving = Signal.like(past)  # the same for the batch that leaves
-        leaving_valid = Signal()
-        ended, starts = Signal(), Signal(init=1)  # the last read was a pass's last; so the next is one's first
-        # The end as far as one may look ahead of that, as the next pass may have begun; and less one.
-        shown, before_shown = (Signal(pointer, name=name, reset_less=True) for name in ("shown", "before_shown"))
-        m.d.sync += [ended.eq(valid & last_read), shown.eq(top), before_shown.eq(top - 1)]
+        ended_pass = Signal(data.StructLayout({"end": tail.shape(), "before": tail.shape(), "hit_probes": probes}),
+                            reset_less=True)
+        ended_pass_valid = Signal()
+        output_pass = Signal.like(ended_pass)  # the same for the batch that leaves
+        output_pass_valid = Signal()
+        pass_ended = Signal()  # the last read was a pass's last
+        first_read = Signal(init=1)  # so the next one is a pass's first
+        # The end as far as one may fetch ahead of that, as the next pass may have begun; and less one.
+        visible_end, visible_last = (Signal(pointer, name=name, reset_less=True)
+                                     for name in ("visible_end", "visible_last"))
+        m.d.sync += [pass_ended.eq(valid & last_read), visible_end.eq(tail), visible_last.eq(tail - 1)]
         with m.If(write):
-            m.d.sync += top.eq(top + 1)
+            m.d.sync += tail.eq(tail + 1)
         with m.If(valid):
-            m.d.sync += [group.eq(Mux(last_read, 0, group + 1)), starts.eq(last_read),
-                         so_far.eq(Mux(starts, 0, so_far) | some)]
+            m.d.sync += [group.eq(Mux(last_read, 0, group + 1)), first_read.eq(last_read),
+                         pass_hit_probes.eq(Mux(first_read, 0, pass_hit_probes) | hit_probes)]
 
         # The batch whose walk is next, while items of the one before are still on their way, or is under way.
         taken = Signal(batch_layout(config), reset_less=True)
@@ -143,69 +148,71 @@ class Emitter(wiring.Component):
         probe = Signal(range(max(2, probes)))
         # Whether the cursor has come to either end, by halves; of the second, and of a new place, that is known a cycle
         # late. Nor has a probe without hits a way to go.
-        at_end, at_shown, none = Signal(2, name="at_end"), Signal(2, name="at_shown"), Signal(name="none")
+        at_end, at_visible_end = Signal(2, name="at_end"), Signal(2, name="at_visible_end")
+        no_hits = Signal()
         # Whether the first end is known; and whether there is a batch, room for an item, and all known of the place.
-        known, may = Signal(name="known"), Signal(name="may")
-        finish, look, last = (Signal(name=name) for name in ("finish", "look", "last"))
+        end_known, may_advance = Signal(name="end_known"), Signal(name="may_advance")
+        finish, fetch, last = (Signal(name=name) for name in ("finish", "fetch", "last"))
         m.d.comb += [
-            finish.eq(may & known & (at_end.all() | none)),
-            look.eq(may & ~Mux(known, at_end.all() | none, at_shown.all())),
+            finish.eq(may_advance & end_known & (at_end.all() | no_hits)),
+            fetch.eq(may_advance & ~Mux(end_known, at_end.all() | no_hits, at_visible_end.all())),
             found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += [
-            may.eq(~finish & (active | start) & (items.level < ITEMS - 6)),
-            known.eq(leaving_valid & ~(finish & last)),
-            none.eq(~leaving.some[0]),
+            may_advance.eq(~finish & (active | start) & (items.level < ITEMS - 6)),
+            end_known.eq(output_pass_valid & ~(finish & last)),
+            no_hits.eq(~output_pass.hit_probes[0]),
         ]
         half = len(cursor) // 2
         for n, part in enumerate((slice(half), slice(half, None))):
             at = cursor[part]
-            m.d.sync += [at_end[n].eq(Mux(look, at == leaving.before[part], at == leaving.end[part])),
-                         at_shown[n].eq(Mux(look, at == before_shown[part], at == shown[part]))]
-        with m.If((pending | active) & ~leaving_valid):
-            m.d.sync += [leaving.eq(past), leaving_valid.eq(past_valid), past_valid.eq(0)]
-        with m.If(ended):
-            m.d.sync += [past_valid.eq(1), past.end.eq(top), past.before.eq(top - 1), past.some.eq(so_far)]
-        with m.If(look):
+            m.d.sync += [at_end[n].eq(Mux(fetch, at == output_pass.before[part], at == output_pass.end[part])),
+                         at_visible_end[n].eq(Mux(fetch, at == visible_last[part], at == visible_end[part]))]
+        with m.If((pending | active) & ~output_pass_valid):
+            m.d.sync += [output_pass.eq(ended_pass), output_pass_valid.eq(ended_pass_valid), ended_pass_valid.eq(0)]
+        with m.If(pass_ended):
+            m.d.sync += [ended_pass_valid.eq(1), ended_pass.end.eq(tail), ended_pass.before.eq(tail - 1),
+                         ended_pass.hit_probes.eq(pass_hit_probes)]
+        with m.If(fetch):
             m.d.sync += cursor.eq(cursor + 1)
         with m.If(finish):
-            m.d.sync += [cursor.eq(Mux(last, leaving.end, begin)), probe.eq(Mux(last, 0, probe + 1)),
-                         leaving.some.eq(leaving.some >> 1)]
+            m.d.sync += [cursor.eq(Mux(last, output_pass.end, head)), probe.eq(Mux(last, 0, probe + 1)),
+                         output_pass.hit_probes.eq(output_pass.hit_probes >> 1)]
             with m.If(last):
-                m.d.sync += [active.eq(0), leaving_valid.eq(0), begin.eq(leaving.end)]
+                m.d.sync += [active.eq(0), output_pass_valid.eq(0), head.eq(output_pass.end)]
         with m.If(self.batch.valid & self.batch.ready):
             m.d.sync += [taken.eq(self.batch.payload), pending.eq(1)]
         with m.If(start):
             m.d.sync += [batch.eq(taken), pending.eq(0), active.eq(1)]
         m.d.sync += last.eq(probe == taken.probes)
 
-        token = Cat(look, finish, last & taken.flush, probe)
-        looking = Signal.like(token)
-        looked = Signal.like(token)
-        m.d.sync += [looking.eq(token), looked.eq(looking)]
+        token = Cat(fetch, finish, last & taken.flush, probe)
+        fetching = Signal.like(token)
+        fetched = Signal.like(token)
+        m.d.sync += [fetching.eq(token), fetched.eq(fetching)]
         entry_read = found_list.r_data
         read, end = Signal(name="read"), Signal(name="end")  # an entry was read; a probe ends
         m.d.sync += [
-            read.eq(looked[0] & (entry_read.some if lanes > 1 else entry_read.hits).bit_select(looked[3:], 1)),
-            end.eq(looked[1]), items.i.payload.flush.eq(looked[2]),
+            read.eq(fetched[0] & (entry_read.hit_probes if lanes > 1 else entry_read.hits).bit_select(fetched[3:], 1)),
+            end.eq(fetched[1]), items.i.payload.flush.eq(fetched[2]),
             *self._read(items.i.payload, entry_read.group),
             items.i.payload.lanes.eq(Array(entry_read.hits[n * lanes:(n + 1) * lanes]
-                                           for n in range(probes))[looked[3:]]),
+                                           for n in range(probes))[fetched[3:]]),
         ]
         m.d.comb += [items.i.payload.end.eq(end), items.i.valid.eq(read | end)]
         # A walk begins when nothing of the batch before is left, as results are made from what is known of it. A batch
         # is taken when the walk before is over, so that a pass of few reads need not wait for the way from here on.
         idle = Signal()
-        m.d.sync += idle.eq(~active & ~looking[:2].any() & ~looked[:2].any() & ~read & ~end & ~items.o.valid & ~busy)
+        m.d.sync += idle.eq(~active & ~fetching[:2].any() & ~fetched[:2].any() & ~read & ~end & ~items.o.valid & ~busy)
         m.d.comb += [start.eq(pending & idle), self.batch.ready.eq(~pending & ~active)]
 
     def _express(self, m: Module, items: Queue, batch, start, busy) -> None:
         """Items into results and stars.
 
         The item at hand gives its tuples one by one, oldest first: steps. A tuple's step leaves in the cycle in which
-        it stands. Where there are inner stars it is looked at before, for one that goes before it, and so is always a
+        it stands. Where there are inner stars it is checked at before, for one that goes before it, and so is always a
         probe's end, for the star behind it. Whatever decides is in registers: what is compared with the border is
-        looked at a cycle later.
+        checked at a cycle later.
         """
         config, window = self._config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
@@ -214,101 +221,109 @@ class Emitter(wiring.Component):
         offset_bits = groups_bits(config) + lane_bits
 
         # The item at hand, its lanes in the order of their tuples' age: the batch tells in which one a read begins.
-        row_of = {} if self._concatenated else {"first_row": ROW_BITS}  # of the read's first tuple
-        hand = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config), "due": lanes,
-                                         "lone": 1, **row_of}))
-        first, nth = Signal(lanes), Signal(range(max(2, lanes)))
+        row_of = {} if self._concatenated else {"first_row": ROW_BITS}  # of the read's oldest_lane tuple
+        current = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config),
+                                            "due": lanes, "lone": 1, **row_of}))
+        oldest_lane = Signal(lanes)  # the lane of the oldest tuple, one bit each, and its number
+        oldest_number = Signal(range(max(2, lanes)))
         step = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "offset": offset_bits,
                                          "rest": lane_bits + core_bits + 1, **row_of}))
-        looked, passes, makes = (Signal(name=name) for name in ("looked", "passes", "makes"))
-        look, leave, more, load, refill = (Signal(name=name) for name in ("look", "leave", "more", "load", "refill"))
+        checked, own_item, out_valid = (Signal(name=name) for name in ("checked", "own_item", "out_valid"))
+        check, leave, inner_star, load, refill = (Signal(name=name) for name in (
+            "check", "leave", "inner_star", "load", "refill"))
         m.submodules.out = out = Buffer(result_layout())
         wiring.connect(m, out.o, wiring.flipped(self.o))
         item = items.o.payload
-        due = Cat(Array(item.lanes[(n + begin) % lanes] for begin in range(lanes))[batch.lane] for n in range(lanes))
-        rest = hand.due & ~first
+        due = Cat(Array(item.lanes[(n + lane) % lanes] for lane in range(lanes))[batch.lane] for n in range(lanes))
+        rest = current.due & ~oldest_lane
         m.d.comb += [
-            first.eq(Cat(hand.due[n] & ~hand.due[:n].any() for n in range(lanes))),
-            nth.eq(Cat(Cat(first[n] for n in range(lanes) if n >> bit & 1).any() for bit in range(lane_bits))),
-            leave.eq(passes & out.i.ready),
-            more.eq(looked & ~passes & out.i.ready),
-            load.eq(hand.valid & (~step.valid | leave)),
-            refill.eq(~hand.valid | (load & hand.lone)),
+            oldest_lane.eq(Cat(current.due[n] & ~current.due[:n].any() for n in range(lanes))),
+            oldest_number.eq(Cat(Cat(oldest_lane[n] for n in range(lanes) if n >> bit & 1).any()
+                                 for bit in range(lane_bits))),
+            leave.eq(own_item & out.i.ready),
+            inner_star.eq(checked & ~own_item & out.i.ready),
+            load.eq(current.valid & (~step.valid | leave)),
+            refill.eq(~current.valid | (load & current.lone)),
             items.o.ready.eq(refill),
         ]
         with m.If(refill):
-            m.d.sync += [hand.valid.eq(items.o.valid), hand.end.eq(item.end), hand.flush.eq(item.flush),
-                         hand.group.eq(item.group), hand.due.eq(due), hand.lone.eq(item.end | at_most_one(item.lanes))]
+            m.d.sync += [current.valid.eq(items.o.valid), current.end.eq(item.end), current.flush.eq(item.flush),
+                         current.group.eq(item.group), current.due.eq(due),
+                         current.lone.eq(item.end | at_most_one(item.lanes))]
             if not self._concatenated:
-                m.d.sync += hand.first_row.eq(batch.row + Cat(Const(0, lane_bits), item.scaled))
+                m.d.sync += current.first_row.eq(batch.row + Cat(Const(0, lane_bits), item.scaled))
         with m.Elif(load):
-            m.d.sync += [hand.due.eq(rest), hand.lone.eq(at_most_one(rest))]
+            m.d.sync += [current.due.eq(rest), current.lone.eq(at_most_one(rest))]
 
         # Row id of the probe whose results leave, and of the one before.
         probe, before = Signal(ROW_BITS, name="probe"), Signal(ROW_BITS, name="before", init=-1)
-        nth_probe, nth_next = Signal(32, init=1), Signal(32, init=2)  # of this probe, since the last star; of the next
+        nth_probe = Signal(32, init=1)  # number of this probe since the last star, and of the next one
+        nth_next = Signal(32, init=2)
         # A star is due with it, or with the next one: halves of the numbers, a cycle late. So the next one's is taken
-        # over when it comes, or the first one's.
+        # over when it comes, or the oldest_lane one's.
         due, due_next, due_first = Signal(2, name="due"), Signal(2, name="due_next"), Signal(name="due_first")
-        came, due_came = Signal(name="came"), Signal(name="due_came")
+        was_end, due_after_end = Signal(name="was_end"), Signal(name="due_after_end")
         before_end = Signal()  # the border is before the window's end
         at_border = Signal()  # it is not behind the step
-        unsure = Signal()  # these are not known yet
-        some_since = Signal()  # there were probes since
-        starred = Signal()  # the star of a flush has left
+        border_pending = Signal()  # these are not known yet
+        probes_since_star = Signal()  # there were probes since
+        flush_star_sent = Signal()  # the star of a flush has left
         border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
         slice_, slice_next, star, star_next, last = (
             Signal(name=name) for name in ("slice_", "slice_next", "star", "star_next", "last"))
         m.d.sync += [stars.eq(window.precision != 0), slices.eq(window.slice != 0),
                      *(flag[n].eq(nth[16 * n:][:16] == window.precision[16 * n:][:16])
                        for flag, nth in ((due, nth_probe), (due_next, nth_next)) for n in range(2)),
-                     due_first.eq(window.precision == 1), came.eq(leave & step.end),
-                     due_came.eq(Mux(star | step.flush, due_first, due_next.all())),
+                     due_first.eq(window.precision == 1), was_end.eq(leave & step.end),
+                     due_after_end.eq(Mux(star | step.flush, due_first, due_next.all())),
                      before_end.eq(border < batch.count), at_border.eq(step.offset >= border),
-                     unsure.eq(slices & (load | more))]
+                     border_pending.eq(slices & (load | inner_star))]
         m.d.comb += [
             slice_next.eq(slices & Mux(step.end, ~step.flush & before_end, at_border)),
-            star_next.eq(stars & ~starred & Mux(step.flush, some_since, Mux(came, due_came, due.all()))),
+            star_next.eq(stars & ~flush_star_sent & Mux(
+                step.flush, probes_since_star, Mux(was_end, due_after_end, due.all()))),
             last.eq(step.end & step.flush),
         ]
         with m.If(leave & step.end & ~step.flush):
             m.d.sync += [probe.eq(probe + 1), before.eq(probe)]
         with m.If(load):
-            m.d.sync += [step.end.eq(hand.end), step.flush.eq(hand.flush),
-                         *(step[name].eq(hand[name]) for name in row_of),
-                         step.offset.eq(Cat(nth[:lane_bits], hand.group)),
-                         step.rest.eq(times(nth[:lane_bits], config.cores) + self.index)]
-        with m.If(look):
+            m.d.sync += [step.end.eq(current.end), step.flush.eq(current.flush),
+                         *(step[name].eq(current[name]) for name in row_of),
+                         step.offset.eq(Cat(oldest_number[:lane_bits], current.group)),
+                         step.rest.eq(times(oldest_number[:lane_bits], config.cores) + self.index)]
+        with m.If(check):
             m.d.sync += [slice_.eq(slice_next), star.eq(star_next)]
-        quick, stays = ~hand.end & ~slices, ~out.i.ready
-        m.d.comb += look.eq(step.valid & ~looked & ~passes & ~unsure)
+        quick, stays = ~current.end & ~slices, ~out.i.ready
+        m.d.comb += check.eq(step.valid & ~checked & ~own_item & ~border_pending)
         m.d.sync += [
             step.valid.eq(load | (step.valid & ~leave)),
-            looked.eq(look | (looked & stays)),
-            passes.eq(Mux(load, quick, Mux(look, ~slice_next & ~(last & star_next), passes & stays))),
-            makes.eq(Mux(load, quick, Mux(look, slice_next | ~step.end | step.flush | star_next, makes & stays))),
+            checked.eq(check | (checked & stays)),
+            own_item.eq(Mux(load, quick, Mux(check, ~slice_next & ~(last & star_next), own_item & stays))),
+            out_valid.eq(Mux(load, quick, Mux(check, slice_next | ~step.end | step.flush | star_next,
+                                              out_valid & stays))),
         ]
 
-        with m.If(more & slice_):
+        with m.If(inner_star & slice_):
             m.d.sync += border.eq(border + window.slice)
         with m.If(start):
             m.d.sync += border.eq(window.slice)
-        with m.If(more & ~slice_):
-            m.d.sync += [starred.eq(1), nth_probe.eq(1), nth_next.eq(2), some_since.eq(0)]
+        with m.If(inner_star & ~slice_):
+            m.d.sync += [flush_star_sent.eq(1), nth_probe.eq(1), nth_next.eq(2), probes_since_star.eq(0)]
         with m.If(leave & step.end):
-            m.d.sync += [starred.eq(0), nth_probe.eq(Mux(star | step.flush, 1, nth_next)),
-                         nth_next.eq(Mux(star | step.flush, 2, nth_next + 1)), some_since.eq(~star & ~step.flush)]
+            m.d.sync += [flush_star_sent.eq(0), nth_probe.eq(Mux(star | step.flush, 1, nth_next)),
+                         nth_next.eq(Mux(star | step.flush, 2, nth_next + 1)),
+                         probes_since_star.eq(~star & ~step.flush)]
 
         # The row id of a tuple is that of the batch's first one, its place times the cores, and the core's number.
         row = (batch.row + Cat(self.index[:core_bits], step.offset) if self._concatenated
                else step.first_row + step.rest)
         m.d.comb += [
-            out.i.valid.eq(makes),
-            out.i.payload.kind.eq(Mux(~passes, Mux(slice_, ItemKind.SLICE, ItemKind.STAR), Mux(
+            out.i.valid.eq(out_valid),
+            out.i.payload.kind.eq(Mux(~own_item, Mux(slice_, ItemKind.SLICE, ItemKind.STAR), Mux(
                 ~step.end, ItemKind.PAIR, Mux(step.flush, ItemKind.END, ItemKind.STAR)))),
             out.i.payload.probe.eq(Mux(last, before, probe)),
             out.i.payload.stored.eq(row),
             self.matched.eq(leave & ~step.end),
             self.stall_output.eq(self.o.valid & ~self.o.ready),
-            busy.eq(hand.valid | step.valid),
+            busy.eq(current.valid | step.valid),
         ]

@@ -64,7 +64,8 @@ class Index(wiring.Component):
         step = Signal(7)
         position = Signal(position_bits(config))
         cells = Signal(cells_layout(config, self._side))
-        bucket, sweep = Signal(range(config.buckets)), Signal(range(config.buckets))
+        bucket = Signal(range(config.buckets))
+        sweep = Signal(range(config.buckets))  # the bucket to be looked at next
         clearing = Signal(init=1)
         cleared = Signal()
         hold = Signal(init=1)
@@ -81,18 +82,19 @@ class Index(wiring.Component):
         # What is read is of the ring's last tuples, or of none. Whoever needs a tuple keeps it there. How old it is
         # is known a cycle later.
         age = Signal(position_bits(config))
-        valid, there, apart, gone = Signal(), Signal(), Signal(), Signal()
+        valid, in_ring, other_bucket, stale = (Signal(name=name) for name in (
+            "valid", "in_ring", "other_bucket", "stale"))
         link = Signal(links.w_data.shape())
         m.d.sync += [age.eq(self.known - heads.r_data.position), valid.eq(heads.r_data.valid),
-                     apart.eq(sweep != bucket), gone.eq(~there & apart), link.eq(Mux(there, age, 0))]
+                     other_bucket.eq(sweep != bucket), stale.eq(~in_ring & other_bucket), link.eq(Mux(in_ring, age, 0))]
         m.d.comb += [
-            there.eq(valid & (age <= config.capacity + STORES)),
-            self.head.eq(heads.r_data.position), self.live.eq(there),
+            in_ring.eq(valid & (age <= config.capacity + STORES)),
+            self.head.eq(heads.r_data.position), self.live.eq(in_ring),
             self.granted.eq(self.look & ~blocked),
             heads.r_addr.eq(Mux(step[1], bucket, Mux(step[2], sweep, self.bucket))),
             links.w_en.eq(step[5]), links.w_addr.eq(position[:len(links.w_addr)]), links.w_data.eq(link),
             links.r_addr.eq(self.row), self.distance.eq(links.r_data),
-            heads.w_en.eq(clearing | step[4] | (step[6] & gone)),
+            heads.w_en.eq(clearing | step[4] | (step[6] & stale)),
             heads.w_addr.eq(Mux(step[4], bucket, sweep)),
             heads.w_data.valid.eq(step[4]), heads.w_data.position.eq(position),
         ]

@@ -78,85 +78,88 @@ class Prober(wiring.Component):
         m.submodules.matcher = matcher = Matcher(self._config, self._side)
         m.submodules.batches = batches = Queue(batch_layout(self._config), PASSES)
         wiring.connect(m, batches.o, wiring.flipped(self.batch))
-        ready, firsts, whole = self._lookup(m, matcher, batches, take)
-        self._follow(m, matcher, batches, take, ready, firsts, whole)
+        lookup_done, firsts, whole = self._lookup(m, matcher, batches, take)
+        self._follow(m, matcher, batches, take, lookup_done, firsts, whole)
         return m
 
     def _lookup(self, m: Module, matcher: Matcher, batches: Queue, take: Signal) -> tuple[Signal, list, Signal]:
         """The probe that waits: whether all is known of it, where its chains begin, and whether it reads everything."""
         config, task, held = self._config, self.task.payload, batches.i.payload
-        accept, step, reached, stop = (Signal(name=name) for name in ("accept", "step", "reached", "stop"))
-        none, wide, ready = (Signal(name=name) for name in ("none", "wide", "ready"))
-        end, top, youngest = (Signal(position_bits(config), name=name) for name in ("end", "top", "youngest"))
+        accept, step, reached, no_lookup = (Signal(name=name) for name in ("accept", "step", "reached", "no_lookup"))
+        finds_none, reads_all, lookup_done = (Signal(name=name) for name in ("finds_none", "reads_all", "lookup_done"))
+        end, youngest_position, youngest_offset = (Signal(position_bits(config), name=name) for name in (
+            "end", "youngest_position", "youngest_offset"))
         m.d.comb += [
             self.task.ready.eq(~self.waiting), accept.eq(self.task.valid & self.task.ready),
             # The bounds stand for a cycle, in which those of the probe before reach their comparators.
             matcher.bounds.eq(task.bounds), matcher.hold.eq(step), matcher.load.eq(reached),
         ]
-        m.d.sync += [step.eq(accept), reached.eq(step), top.eq(end - 1), youngest.eq(held.count - 1)]
+        m.d.sync += [step.eq(accept), reached.eq(step), youngest_position.eq(end - 1),
+                     youngest_offset.eq(held.count - 1)]
         with m.If(accept):
             m.d.sync += [self.waiting.eq(1), self.first.eq(task.start), end.eq(task.end),
                          held.row.eq(task.row), held.flush.eq(task.flush),
-                         held.count.eq(task.count), none.eq(task.masked | (task.count == 0))]
+                         held.count.eq(task.count), finds_none.eq(task.masked | (task.count == 0))]
         with m.If(take):
-            m.d.sync += [self.waiting.eq(0), ready.eq(0)]
-        cells, unmet, far, due = self._reach(m, accept, step)
+            m.d.sync += [self.waiting.eq(0), lookup_done.eq(0)]
+        cells, unmet, far, lookups_due = self._reach(m, accept, step)
         with m.If(step):
-            m.d.sync += [stop.eq(none | unmet | far), wide.eq(~none & ~unmet & far)]
+            m.d.sync += [no_lookup.eq(finds_none | unmet | far), reads_all.eq(~finds_none & ~unmet & far)]
 
         # One bucket after the other, when all earlier tuples are in the index.
         most = ways(config)
-        nth = Signal(range(max(2, most)))
-        looking, final, indexed = (Signal(name=name) for name in ("looking", "final", "indexed"))
+        lookup_select = Signal(range(max(2, most)))
+        lookup_busy, last_lookup, indexed = (Signal(name=name) for name in ("lookup_busy", "last_lookup", "indexed"))
         m.d.sync += indexed.eq(~(self.known - end)[-1])
         m.d.comb += [
-            nth.eq(_lowest(due)),
-            self.bucket.eq(Cat(Mux(nth[n], above, here) for n, (here, above) in enumerate(cells))),
-            self.look.eq(looking & indexed & ~stop),
-            final.eq(~(due & (due - 1)).any()),
+            lookup_select.eq(_lowest(lookups_due)),
+            self.bucket.eq(Cat(Mux(lookup_select[n], above, here) for n, (here, above) in enumerate(cells))),
+            self.look.eq(lookup_busy & indexed & ~no_lookup),
+            last_lookup.eq(~(lookups_due & (lookups_due - 1)).any()),
         ]
         with m.If(step):
-            m.d.sync += looking.eq(1)
-        with m.Elif(stop | (self.granted & final)):
-            m.d.sync += looking.eq(0)
+            m.d.sync += lookup_busy.eq(1)
+        with m.Elif(no_lookup | (self.granted & last_lookup)):
+            m.d.sync += lookup_busy.eq(0)
         with m.If(self.granted):
-            m.d.sync += due.eq(due & (due - 1))
-        with m.If(reached & stop):
-            m.d.sync += ready.eq(1)
+            m.d.sync += lookups_due.eq(lookups_due & (lookups_due - 1))
+        with m.If(reached & no_lookup):
+            m.d.sync += lookup_done.eq(1)
 
         # What is found is put where it belongs by age: before those that are older, as was found a cycle earlier.
-        token = Cat(self.granted, self.granted & final)
+        token = Cat(self.granted, self.granted & last_lookup)
         for n in range(_LOOK_LATENCY):
             last_token, token = token, Signal(2, name=f"looked_up{n}")
             m.d.sync += token.eq(last_token)
         firsts = [Signal(self._cursor, name=f"first{n}") for n in range(most)]
         found = Signal(self._cursor)
-        at, offset = Signal(position_bits(config)), Signal(position_bits(config))
+        position, offset = (Signal(position_bits(config), name=name) for name in ("head_position", "head_offset"))
         before = Signal(most)
-        m.d.sync += [at.eq(self.head), offset.eq(self.head - self.first), found.at.eq(at), found.offset.eq(offset),
+        m.d.sync += [position.eq(self.head), offset.eq(self.head - self.first),
+                     found.at.eq(position), found.offset.eq(offset),
                      found.valid.eq(last_token[0] & self.live & ~offset[-1])]
-        older = [~first.valid | (offset > first.offset) for first in firsts]
+        is_older = [~first.valid | (offset > first.offset) for first in firsts]
         with m.If(found.valid):
             m.d.sync += [first.eq(new) for first, new in zip(firsts, _inserted(found, before, firsts), strict=True)]
-            m.d.sync += before.eq(Cat(_inserted(offset > found.offset, before, older)))
+            m.d.sync += before.eq(Cat(_inserted(offset > found.offset, before, is_older)))
         with m.Else():
-            m.d.sync += before.eq(Cat(older))
+            m.d.sync += before.eq(Cat(is_older))
         with m.If(token[1]):
-            m.d.sync += ready.eq(1)
+            m.d.sync += lookup_done.eq(1)
         # A chain of all tuples begins with the last one.
         with m.If(reached):
             m.d.sync += [first.valid.eq(0) for first in firsts]
-            m.d.sync += firsts[0].valid.eq(wide)
-            with m.If(wide):
-                m.d.sync += [firsts[0].at.eq(top), firsts[0].offset.eq(youngest)]
-        return ready, firsts, wide
+            m.d.sync += firsts[0].valid.eq(reads_all)
+            with m.If(reads_all):
+                m.d.sync += [firsts[0].at.eq(youngest_position), firsts[0].offset.eq(youngest_offset)]
+        return lookup_done, firsts, reads_all
 
     def _reach(self, m: Module, accept: Signal, step: Signal) -> tuple[list, Value, Value, Signal]:
         """Of the probe just accepted: per part of a bucket's number the first that its bounds reach and the one above;
         in the cycle ``step``, whether they reach none, and more than are looked up; and then which are to be.
         """
         config, task = self._config, self.task.payload
-        due = Signal(ways(config))
+        lookups_due = Signal(ways(config))
         if config.core == "hash":
             edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
             lows = [Signal(low.shape(), name=f"low{n}") for n, (low, _) in enumerate(edges)]
@@ -166,10 +169,10 @@ class Prober(wiring.Component):
                 m.d.sync += [top.eq(high) for top, (_, high) in zip(tops, edges, strict=True)]
             place = Signal(range(config.buckets))
             with m.If(step):
-                m.d.sync += [place.eq(address(config, lows)), due.eq(1)]
+                m.d.sync += [place.eq(address(config, lows)), lookups_due.eq(1)]
             pairs = list(zip(lows, tops, strict=True))
             return ([(place, place)], Cat(low > high for low, high in pairs).any(),
-                    Cat(low != high for low, high in pairs).any(), due)
+                    Cat(low != high for low, high in pairs).any(), lookups_due)
         reach = [(task.reach[f"first{n}"], task.reach[f"span{n}"]) for n in range(len(config.index))]
         cells = [Signal(first.shape(), name=f"cell{n}") for n, (first, _) in enumerate(reach)]
         nexts = [Signal(first.shape(), name=f"above{n}") for n, (first, _) in enumerate(reach)]
@@ -179,63 +182,67 @@ class Prober(wiring.Component):
             m.d.sync += [held.eq(span) for held, (_, span) in zip(spans, reach, strict=True)]
         with m.If(step):
             m.d.sync += [above.eq(cell + 1) for above, cell in zip(nexts, cells, strict=True)]
-            m.d.sync += due.eq(Cat(Cat(Const(1), *(spans[d] == Span.TWO for d in range(len(spans)) if n >> d & 1)).all()
-                                   for n in range(len(due))))
+            m.d.sync += lookups_due.eq(Cat(
+                Cat(Const(1), *(spans[d] == Span.TWO for d in range(len(spans)) if n >> d & 1)).all()
+                for n in range(len(lookups_due))))
         return (list(zip(cells, nexts, strict=True)), Cat(span == Span.NONE for span in spans).any(),
-                Cat(span == Span.MANY for span in spans).any(), due)
+                Cat(span == Span.MANY for span in spans).any(), lookups_due)
 
-    def _follow(self, m: Module, matcher: Matcher, batches: Queue, take: Signal, ready: Signal, firsts: list,
+    def _follow(self, m: Module, matcher: Matcher, batches: Queue, take: Signal, lookup_done: Signal, firsts: list,
                 whole: Signal) -> None:
         """The probe under way."""
         config, batch = self._config, batches.i.payload
         # The youngest tuple to come is at hand; chains that go on behind it, youngest first; and the next tuple of the
         # chain that the last one at hand was of, which may be younger than they or not.
-        at_hand, older = Signal(self._cursor), Signal(self._cursor)
+        current = Signal(self._cursor)
+        chain_next = Signal(self._cursor)
         others = [Signal(self._cursor, name=f"other{n}") for n in range(len(firsts) - 1)]
-        choosing, reading, straight = (Signal(name=name) for name in ("choosing", "reading", "straight"))
-        waited, linked = Signal(name="waited"), Signal(name="linked")
+        choosing, reading, sequential = (Signal(name=name) for name in ("choosing", "reading", "sequential"))
+        link_wait, link_ready = Signal(name="link_wait"), Signal(name="link_ready")
         count = Signal(config.capacity.bit_length())
         before = Signal(max(1, len(others)))  # one that changes nothing where there is one chain only
-        some = Signal()  # there is a tuple to come
-        issue, inside, last, compared = Signal(), Signal(), Signal(), Signal()
+        has_next = Signal()  # there is a tuple to come
+        issue, inside, last, compared = (Signal(name=name) for name in ("issue", "inside", "last", "compared"))
         m.d.sync += compared.eq(issue & inside)
         m.d.comb += [
-            last.eq(choosing & ~some & self.room),
-            inside.eq(at_hand.offset < count),
+            last.eq(choosing & ~has_next & self.room),
+            inside.eq(current.offset < count),
             issue.eq(reading & self.room),
-            take.eq(ready & (~self.scanning | last) & batches.i.ready),
-            self.rows[0].eq(at_hand.at[:len(self.rows[0])]), matcher.keys[0].eq(self.keys[0]),
+            take.eq(lookup_done & (~self.scanning | last) & batches.i.ready),
+            self.rows[0].eq(current.at[:len(self.rows[0])]), matcher.keys[0].eq(self.keys[0]),
             self.compared.eq(compared), self.reads.eq(issue), self.spills.eq(take & whole),
-            self.stall_results.eq(Mux(self.scanning, (choosing | reading) & ~self.room, ready & ~take)),
+            self.stall_results.eq(Mux(self.scanning, (choosing | reading) & ~self.room, lookup_done & ~take)),
             batches.i.valid.eq(take),
         ]
         with m.If(last):
             m.d.sync += [self.scanning.eq(0), choosing.eq(0)]
-        with m.If(choosing & some):
-            best, *rest = _inserted(older, before & older.valid.replicate(len(before)), [*others, older])
-            m.d.sync += [choosing.eq(0), reading.eq(1), older.valid.eq(0), at_hand.eq(best)]
+        with m.If(choosing & has_next):
+            best, *rest = _inserted(chain_next, before & chain_next.valid.replicate(len(before)), [*others, chain_next])
+            m.d.sync += [choosing.eq(0), reading.eq(1), chain_next.valid.eq(0), current.eq(best)]
             m.d.sync += [other.eq(new) for other, new in zip(others, rest, strict=True)]
-        m.d.sync += [waited.eq(issue & ~straight), linked.eq(waited)]
+        m.d.sync += [link_wait.eq(issue & ~sequential), link_ready.eq(link_wait)]
         with m.If(issue):
-            m.d.sync += [reading.eq(straight & (at_hand.offset != 0)), some.eq(0)]
-            with m.If(straight):
-                m.d.sync += [at_hand.at.eq(at_hand.at - 1), at_hand.offset.eq(at_hand.offset - 1),
-                             choosing.eq(at_hand.offset == 0)]
-        offset, there = Signal(position_bits(config)), Signal()
-        m.d.comb += [offset.eq(at_hand.offset - self.distance), there.eq((self.distance != 0) & ~offset[-1])]
+            m.d.sync += [reading.eq(sequential & (current.offset != 0)), has_next.eq(0)]
+            with m.If(sequential):
+                m.d.sync += [current.at.eq(current.at - 1), current.offset.eq(current.offset - 1),
+                             choosing.eq(current.offset == 0)]
+        offset = Signal(position_bits(config), name="next_offset")
+        link_valid = Signal()
+        m.d.comb += [offset.eq(current.offset - self.distance), link_valid.eq((self.distance != 0) & ~offset[-1])]
         # How much younger than they the tuple at hand is tells whether so is the next one of its chain.
         younger = [Signal(position_bits(config), name=f"younger{n}") for n in range(len(others))]
-        m.d.sync += [by.eq(at_hand.offset - other.offset) for by, other in zip(younger, others, strict=True)]
-        with m.If(linked):
-            m.d.sync += [choosing.eq(1), older.at.eq(at_hand.at - self.distance), older.offset.eq(offset),
-                         older.valid.eq(there), some.eq(there | Cat(other.valid for other in others[:1]).any()),
+        m.d.sync += [by.eq(current.offset - other.offset) for by, other in zip(younger, others, strict=True)]
+        with m.If(link_ready):
+            m.d.sync += [choosing.eq(1), chain_next.at.eq(current.at - self.distance), chain_next.offset.eq(offset),
+                         chain_next.valid.eq(link_valid),
+                         has_next.eq(link_valid | Cat(other.valid for other in others[:1]).any()),
                          before.eq(Cat(~other.valid | (by > self.distance)
                                        for by, other in zip(younger, others, strict=True)))]
         with m.If(take):
-            m.d.sync += [self.scanning.eq(1), self.position.eq(self.first), straight.eq(whole), count.eq(batch.count),
-                         choosing.eq(1), older.eq(firsts[0]), some.eq(firsts[0].valid), before.eq(-1)]
+            m.d.sync += [self.scanning.eq(1), self.position.eq(self.first), sequential.eq(whole), count.eq(batch.count),
+                         choosing.eq(1), chain_next.eq(firsts[0]), has_next.eq(firsts[0].valid), before.eq(-1)]
             m.d.sync += [other.eq(first) for other, first in zip(others, firsts[1:], strict=True)]
-        self._compare(m, matcher, take, issue & inside, last, at_hand.offset)
+        self._compare(m, matcher, take, issue & inside, last, current.offset)
 
     def _compare(self, m: Module, matcher: Matcher, take: Signal, valid: Value, last: Value, group: Value) -> None:
         """From reads to their outcomes."""

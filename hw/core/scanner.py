@@ -75,110 +75,114 @@ class Scanner(wiring.Component):
         # A task waits here, its bounds in the matcher, so that what takes it does not wait for what makes room for it.
         task = Signal(data.StructLayout({name: field.shape for name, field in task_layout(config, self._side)
                                          if name not in ("bounds", "reach")}), reset_less=True)
-        held, empty = Signal(name="held"), Signal(init=1, name="empty")  # one waits; the opposite, for many registers
+        # One waits; the opposite, for many registers.
+        task_valid, task_ready = Signal(name="task_valid"), Signal(init=1, name="task_ready")
         accept = Signal()
-        m.d.comb += [self.task.ready.eq(empty), matcher.bounds.eq(self.task.payload.bounds), matcher.hold.eq(~empty)]
-        m.d.sync += [held.eq(Mux(held, ~accept, self.task.valid)), empty.eq(Mux(held, accept, ~self.task.valid))]
-        with m.If(empty):
+        m.d.comb += [self.task.ready.eq(task_ready), matcher.bounds.eq(self.task.payload.bounds),
+                     matcher.hold.eq(~task_ready)]
+        m.d.sync += [task_valid.eq(Mux(task_valid, ~accept, self.task.valid)),
+                     task_ready.eq(Mux(task_valid, accept, ~self.task.valid))]
+        with m.If(task_ready):
             m.d.sync += [task[name].eq(self.task.payload[name]) for name, _ in task.shape()]
 
         # The batch being collected.
-        number = Signal(range(probes + 1))  # probes in it
+        batch_size = Signal(range(probes + 1))  # probes in it
         flush = Signal()
         row = Signal(ROW_BITS, reset_less=True)
         reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
         take = Signal()  # it becomes the batch under way
         taken = Signal()  # it became so in the last cycle
-        turns = Signal()  # it becomes so now, or with the last read before it
-        opens = Signal()  # the task is the first of its batch, which it then becomes at once
-        closes, closed = Signal(), Signal()  # the batch takes no more than the task; than it has
+        pass_due = Signal()  # it becomes so now, or with the last read before it
+        begins_batch = Signal()  # the task is the first of its batch, which it then becomes at once
+        fills_batch = Signal()  # the batch takes no more probes than the task
+        batch_closed = Signal()  # it takes no more than it has
         # That is so, or tables of probes in it are being written, whose bounds must stand meanwhile.
-        shut = Signal(name="shut") if config.tables else closed
-        most = Signal.like(number)  # probes of a batch
-        m.d.sync += most.eq(Mux(self.single, 1, probes))
+        batch_locked = Signal(name="batch_locked") if config.tables else batch_closed
+        batch_limit = Signal.like(batch_size)  # probes of a batch
+        m.d.sync += batch_limit.eq(Mux(self.single, 1, probes))
         begin, start, end = (Signal(position_bits(config), name=name) for name in ("begin", "start", "end"))
         m.d.comb += [
             # Not in the two cycles from taking a batch on, for the bounds collected so far to reach their comparators,
             # which lag behind by `_READ_LATENCY` cycles.
-            opens.eq(held & ~self.waiting & ~taken),
-            accept.eq(held & ~taken & (~self.waiting | (~shut & ~turns))),
+            begins_batch.eq(task_valid & ~self.waiting & ~taken),
+            accept.eq(task_valid & ~taken & (~self.waiting | (~batch_locked & ~pass_due))),
             begin.eq(Mux(self.waiting, self.first, task.start)),
-            closes.eq(task.flush | ((number + 1) == most)),
+            fills_batch.eq(task.flush | ((batch_size + 1) == batch_limit)),
             start.eq(task.start - begin),
             end.eq(task.end - begin),
-            self.claiming.eq(held & ~self.waiting),
+            self.claiming.eq(task_valid & ~self.waiting),
         ]
         counts, count = Signal(name="counts"), Signal.like(task.count, name="count", reset_less=True)
         m.d.sync += [counts.eq(accept & ~task.masked), count.eq(task.count), self.compared.eq(Mux(counts, count, 0))]
         loads = Signal(probes)  # the probe of the batch that the last task became
         # No Mux: synthesis would make a reset of it, which is slower.
-        m.d.sync += loads.eq(Cat(accept & (number == n) for n in range(probes)))
+        m.d.sync += loads.eq(Cat(accept & (batch_size == n) for n in range(probes)))
         m.d.comb += matcher.load.eq(loads)
         with m.If(accept):
-            m.d.sync += [number.eq(number + 1), flush.eq(task.flush), self.waiting.eq(1),
-                         closed.eq(closes)]
+            m.d.sync += [batch_size.eq(batch_size + 1), flush.eq(task.flush), self.waiting.eq(1),
+                         batch_closed.eq(fills_batch)]
             with m.If(~self.waiting | ~task.flush):
                 m.d.sync += reach.eq(end)
-        with m.If(opens):
+        with m.If(begins_batch):
             m.d.sync += [self.first.eq(task.start), row.eq(task.row)]
         with m.If(take):
-            m.d.sync += [number.eq(0), flush.eq(0), self.waiting.eq(0), closed.eq(0)]
+            m.d.sync += [batch_size.eq(0), flush.eq(0), self.waiting.eq(0), batch_closed.eq(0)]
         m.d.sync += taken.eq(take)
-        due: Value = (held & ~taken) | self.waiting
+        due: Value = (task_valid & ~taken) | self.waiting
         if config.tables:
-            near = Signal(name="near")
-            with m.If(self.waiting & near & ~take):
-                m.d.sync += closed.eq(1)
-            due = written = self._write(m, matcher, accept, number, closed, shut)
-            with m.If(accept & closes):
-                m.d.sync += shut.eq(1)
-            with m.If(self.waiting & near):
-                m.d.sync += shut.eq(1)
+            pass_ends_soon = Signal(name="pass_ends_soon")
+            with m.If(self.waiting & pass_ends_soon & ~take):
+                m.d.sync += batch_closed.eq(1)
+            due = written = self._write(m, matcher, accept, batch_size, batch_closed, batch_locked)
+            with m.If(accept & fills_batch):
+                m.d.sync += batch_locked.eq(1)
+            with m.If(self.waiting & pass_ends_soon):
+                m.d.sync += batch_locked.eq(1)
             with m.If(take):
-                m.d.sync += [shut.eq(0), written.eq(0)]
+                m.d.sync += [batch_locked.eq(0), written.eq(0)]
 
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
         upper, lower = (Signal(range(ring_rows(config)), name=name) for name in ("upper", "lower"))
-        issue, onward = Signal(name="issue"), Signal(name="onward")  # one is read; that, or a pass begins
+        issue, advance = Signal(name="issue"), Signal(name="advance")  # one is read; that, or a pass begins
         last, next_last = Signal(name="last"), Signal(name="next_last")  # no more than a read is left; than two
-        ends = Signal(init=1)  # that is so, or there is no pass
-        vacant = Signal(init=1)  # of the batch's register, like `batch.valid`, which is asked for elsewhere
+        last_or_idle = Signal(init=1)  # that is so, or there is no pass
+        batch_free = Signal(init=1)  # of the batch's register, like `batch.valid`, which is asked for elsewhere
         m.d.comb += [
             # All that a probe may see was written before it came.
             issue.eq(self.scanning & self.room),
-            take.eq(turns & (~self.scanning | self.room)),
-            onward.eq(Mux(self.scanning, self.room, turns)),
+            take.eq(pass_due & (~self.scanning | self.room)),
+            advance.eq(Mux(self.scanning, self.room, pass_due)),
             self.reads.eq(issue),
             self.stall_results.eq(Mux(self.scanning, ~self.room, self.waiting & ~take)),
         ]
         # There is a batch to take, no read before it but a last one, and its register is free.
-        m.d.sync += turns.eq(~take & due & (vacant | self.batch.ready)
-                             & (ends | (issue & next_last)))
+        m.d.sync += pass_due.eq(~take & due & (batch_free | self.batch.ready)
+                             & (last_or_idle | (issue & next_last)))
         with m.If(self.batch.ready):
-            m.d.sync += [self.batch.valid.eq(0), vacant.eq(1)]
+            m.d.sync += [self.batch.valid.eq(0), batch_free.eq(1)]
         with m.If(take):
-            m.d.sync += [self.batch.valid.eq(1), vacant.eq(0)]
-        with m.If(vacant):
+            m.d.sync += [self.batch.valid.eq(1), batch_free.eq(0)]
+        with m.If(batch_free):
             m.d.sync += [
                 self.batch.payload.row.eq(row), self.batch.payload.flush.eq(flush),
-                self.batch.payload.lane.eq(self.first[:lane_bits]), self.batch.payload.probes.eq(number - 1),
+                self.batch.payload.lane.eq(self.first[:lane_bits]), self.batch.payload.probes.eq(batch_size - 1),
                 self.batch.payload.count.eq(reach),
             ]
-        # Where a read is issued in the cycle of `turns`, `take` is too: so `turns`, which comes earlier, may choose.
-        with m.If(onward):
+        # Where a read is issued in the cycle of `pass_due`, `take` is too: so `pass_due`, which comes earlier, selects.
+        with m.If(advance):
             m.d.sync += [
-                self.scanning.eq(turns | ~ends),
-                left.eq(Mux(turns, reach, left - lanes)),
-                last.eq(Mux(turns, reach <= lanes, next_last)),
-                next_last.eq(Mux(turns, reach <= 2 * lanes, left <= 3 * lanes)),
-                ends.eq(Mux(turns, reach <= lanes, ends | next_last)),
-                self.position.eq(Mux(turns, self.first, self.position + lanes)),
-                lower.eq(Mux(turns, self.first[lane_bits:], upper)),
-                upper.eq(Mux(turns, self.first[lane_bits:], upper) + 1),
+                self.scanning.eq(pass_due | ~last_or_idle),
+                left.eq(Mux(pass_due, reach, left - lanes)),
+                last.eq(Mux(pass_due, reach <= lanes, next_last)),
+                next_last.eq(Mux(pass_due, reach <= 2 * lanes, left <= 3 * lanes)),
+                last_or_idle.eq(Mux(pass_due, reach <= lanes, last_or_idle | next_last)),
+                self.position.eq(Mux(pass_due, self.first, self.position + lanes)),
+                lower.eq(Mux(pass_due, self.first[lane_bits:], upper)),
+                upper.eq(Mux(pass_due, self.first[lane_bits:], upper) + 1),
             ]
         if config.tables:  # that the next pass's are to be written, so that they are in time
-            m.d.sync += near.eq(ends | (left <= WRITING * lanes))
+            m.d.sync += pass_ends_soon.eq(last_or_idle | (left <= WRITING * lanes))
         # A read may begin in any lane: those before it are one row further.
         for lane in range(lanes - 1):
             m.d.comb += self.rows[lane].eq(Mux(self.position[:lane_bits] > lane, upper, lower))
@@ -210,29 +214,31 @@ class Scanner(wiring.Component):
                      self.found.hits.eq(matcher.match & mask)]
         return m
 
-    def _write(self, m: Module, matcher: Matcher, accept: Signal, number: Signal, closed: Signal,
-               shut: Signal) -> Signal:
+    def _write(self, m: Module, matcher: Matcher, accept: Signal, batch_size: Signal, batch_closed: Signal,
+               batch_locked: Signal) -> Signal:
         """The tables of a group of probes are written when it is complete, or the batch takes no more; until its bounds
-        may go the batch is ``shut``. Returned is whether all of a batch that takes no more are written.
+        may go the batch is ``batch_locked``. Returned is whether all of a batch that takes no more are written.
         """
         # There are probes whose tables are not written; which group they are; and no more are to come.
-        some, whole, which = Signal(name="unwritten"), Signal(name="whole"), Signal(len(matcher.fill), name="which")
-        fills, done = Signal(name="fills"), Signal(name="written")
-        m.d.comb += [fills.eq(some & (whole | closed)), matcher.fill.eq(which & fills.replicate(len(which)))]
-        since = [fills]  # it began so many cycles ago
+        some, group_complete = Signal(name="unwritten"), Signal(name="group_complete")
+        group_select = Signal(len(matcher.fill))
+        write_start, done = Signal(name="write_start"), Signal(name="written")
+        m.d.comb += [write_start.eq(some & (group_complete | batch_closed)),
+                     matcher.fill.eq(group_select & write_start.replicate(len(group_select)))]
+        since = [write_start]  # it began so many cycles ago
         for n in range(1, WRITING - 1):
-            since.append(Signal(name=f"fills{n}"))
+            since.append(Signal(name=f"write_start{n}"))
             m.d.sync += since[n].eq(since[n - 1])
-        with m.If(since[-1] & ~closed):
-            m.d.sync += shut.eq(0)
-        with m.If(fills):
-            m.d.sync += [some.eq(0), whole.eq(0)]
+        with m.If(since[-1] & ~batch_closed):
+            m.d.sync += batch_locked.eq(0)
+        with m.If(write_start):
+            m.d.sync += [some.eq(0), group_complete.eq(0)]
         with m.If(accept):
-            last = (number + 1) % GROUP == 0
-            m.d.sync += [some.eq(1), whole.eq(last), shut.eq(last),
-                         *(which[n].eq(number // GROUP == n) for n in range(len(which)))]
+            last = (batch_size + 1) % GROUP == 0
+            m.d.sync += [some.eq(1), group_complete.eq(last), batch_locked.eq(last),
+                         *(group_select[n].eq(batch_size // GROUP == n) for n in range(len(group_select)))]
         # Before the last of it is written: what it decides takes as long to come to the tables.
-        m.d.sync += done.eq(closed & ~some & ~Cat(since[:WRITING - _READ_LATENCY - 2]).any())
+        m.d.sync += done.eq(batch_closed & ~some & ~Cat(since[:WRITING - _READ_LATENCY - 2]).any())
         return done
 
     def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:
@@ -250,14 +256,15 @@ class Scanner(wiring.Component):
             m.d.sync += group.eq(Mux(last, 0, group + 1))
         part = Signal()
         m.d.sync += part.eq(~task.masked)
-        ends: list[tuple[str, Signal, Signal]] = []
+        edges_by_name: list[tuple[str, Signal, Signal]] = []
         for name, edge in (("start", start), ("end", end)):
             # Lane l is the (l − lane0) mod lanes-th tuple of a read, if the batch's reads begin in lane0.
-            known = Signal(position_bits(config), name=f"{name}_known", reset_less=True)
+            held_edge = Signal(position_bits(config), name=f"{name}_held", reset_less=True)
             lane0 = self.first[:lane_bits]
-            m.d.sync += known.eq(edge)
-            ends.append((name, known, Cat((lane - lane0)[:lane_bits] >= known[:lane_bits] for lane in range(lanes))
-                         if lanes > 1 else Const(1)))
+            m.d.sync += held_edge.eq(edge)
+            edge_lanes = (Cat((lane - lane0)[:lane_bits] >= held_edge[:lane_bits] for lane in range(lanes))
+                          if lanes > 1 else Const(1))
+            edges_by_name.append((name, held_edge, edge_lanes))
         # The lanes' part follows a cycle behind that of the reads' numbers.
         swapped = Signal()
         m.d.sync += swapped.eq(swap)
@@ -269,20 +276,21 @@ class Scanner(wiring.Component):
             with m.If(loads[probe]):
                 m.d.sync += members[0].eq(part)
             since = []  # per edge, the lanes that lie behind it
-            for name, edge, edge_lanes in ends:
+            for name, edge, edge_lanes in edges_by_name:
                 at = [Signal(groups_bits(config), name=f"{name}{probe}_{n}", reset_less=True) for n in range(2)]
                 edges = [Signal(lanes, name=f"{name}_lanes{probe}_{n}", reset_less=True) for n in range(2)]
-                before, passed, here = (Signal(name=f"{name}_{kind}{probe}") for kind in ("before", "passed", "here"))
+                reached, was_reached, at_edge = (Signal(name=f"{name}_{kind}{probe}")
+                                                 for kind in ("reached", "was_reached", "at_edge"))
                 with m.If(loads[probe]):
                     m.d.sync += [at[0].eq(edge[lane_bits:]), edges[0].eq(edge_lanes)]
                 with m.If(swap):
                     m.d.sync += at[1].eq(at[0])
                 with m.If(swapped):
                     m.d.sync += edges[1].eq(edges[0])
-                m.d.sync += [here.eq(at[1] == group), passed.eq(before)]
+                m.d.sync += [at_edge.eq(at[1] == group), was_reached.eq(reached)]
                 with m.If(valid):
-                    m.d.sync += before.eq(~last & (before | (at[1] == group)))
-                since.append([passed | (here & edges[1][lane]) for lane in range(lanes)])
+                    m.d.sync += reached.eq(~last & (reached | (at[1] == group)))
+                since.append([was_reached | (at_edge & edges[1][lane]) for lane in range(lanes)])
             for lane in range(lanes):
                 # Beyond its window's end only the last batch member could be, in the rest of the last read.
                 m.d.comb += mask[probe * lanes + lane].eq(members[1] & since[0][lane] & ~since[1][lane])

@@ -29,49 +29,56 @@ class StackEmitter(Emitter):
         pointer = range(2 * depth)
         m.submodules.list = found_list = Ram(groups_bits(config), depth)
 
-        top, begin = Signal(pointer), Signal(pointer)  # end of the list; the first entry of the probe that leaves
+        tail = Signal(pointer)  # end of the list
+        head = Signal(pointer)  # the first entry of the probe that leaves
         level = Signal(pointer)
-        write, some = Signal(), Signal()  # the pass under way found something; it did so before
+        write = Signal()  # the pass under way found something
+        pass_hit = Signal()  # it did so before
         m.d.comb += [
             self.list_high.eq(level), write.eq(self.found_valid & self.found.hits[0]),
-            found_list.w_addr.eq(top[:-1]), found_list.w_data.eq(self.found.group), found_list.w_en.eq(write),
+            found_list.w_addr.eq(tail[:-1]), found_list.w_data.eq(self.found.group), found_list.w_en.eq(write),
         ]
-        m.d.sync += [level.eq(top - begin), self.room.eq(level < depth - under_way), top.eq(top + write)]
+        m.d.sync += [level.eq(tail - head), self.room.eq(level < depth - under_way), tail.eq(tail + write)]
 
         # Passes that have ended: up to where their entries go, and whether they have any.
-        m.submodules.ends = ends = Queue(data.StructLayout({"end": top.shape(), "some": 1}), PASSES)
+        m.submodules.ends = ends = Queue(data.StructLayout({"end": tail.shape(), "pass_hit": 1}), PASSES)
         end = ends.i.payload
-        m.d.sync += [ends.i.valid.eq(self.found_valid & self.found.last), end.end.eq(top + write),
-                     end.some.eq(some | write)]
+        m.d.sync += [ends.i.valid.eq(self.found_valid & self.found.last), end.end.eq(tail + write),
+                     end.pass_hit.eq(pass_hit | write)]
         with m.If(self.found_valid):
-            m.d.sync += some.eq(~self.found.last & (some | write))
+            m.d.sync += pass_hit.eq(~self.found.last & (pass_hit | write))
 
-        leaving, done = Signal(), Signal()  # a probe's results leave; all of them have been looked at
-        cursor, border = Signal(pointer), Signal(pointer)  # the next one to be, and the first one of the next probe
-        room, finish, look = Signal(), Signal(), Signal()
+        active = Signal()  # a probe's results leave
+        done = Signal()  # all of them have been read
+        cursor = Signal(pointer)  # the entry to be read next
+        next_head = Signal(pointer)  # the first entry of the next probe
+        may_advance = Signal()  # there is room for an item
+        finish = Signal()
+        fetch = Signal()
         m.d.comb += [
-            finish.eq(leaving & room & done), look.eq(leaving & room & ~done),
+            finish.eq(active & may_advance & done), fetch.eq(active & may_advance & ~done),
             found_list.r_addr.eq(cursor[:-1]), ends.o.ready.eq(start),
         ]
-        m.d.sync += room.eq(items.level < ITEMS - 4)
-        with m.If(look):
-            m.d.sync += [cursor.eq(cursor - 1), done.eq(cursor == begin)]
+        m.d.sync += may_advance.eq(items.level < ITEMS - 4)
+        with m.If(fetch):
+            m.d.sync += [cursor.eq(cursor - 1), done.eq(cursor == head)]
         with m.If(finish):
-            m.d.sync += [leaving.eq(0), begin.eq(border)]
+            m.d.sync += [active.eq(0), head.eq(next_head)]
         with m.If(start):
-            m.d.sync += [batch.eq(self.batch.payload), leaving.eq(1), done.eq(~ends.o.payload.some),
-                         border.eq(ends.o.payload.end), cursor.eq(ends.o.payload.end - 1)]
+            m.d.sync += [batch.eq(self.batch.payload), active.eq(1), done.eq(~ends.o.payload.pass_hit),
+                         next_head.eq(ends.o.payload.end), cursor.eq(ends.o.payload.end - 1)]
 
-        token = Cat(look, finish, batch.flush)
-        looking, looked = Signal.like(token), Signal.like(token)
-        m.d.sync += [looking.eq(token), looked.eq(looking)]
+        token = Cat(fetch, finish, batch.flush)
+        fetching = Signal.like(token)
+        fetched = Signal.like(token)
+        m.d.sync += [fetching.eq(token), fetched.eq(fetching)]
         m.d.comb += [
-            items.i.payload.end.eq(looked[1]), items.i.payload.flush.eq(looked[2]),
+            items.i.payload.end.eq(fetched[1]), items.i.payload.flush.eq(fetched[2]),
             *self._read(items.i.payload, found_list.r_data), items.i.payload.lanes.eq(1),
-            items.i.valid.eq(looked[0] | looked[1]),
+            items.i.valid.eq(fetched[0] | fetched[1]),
         ]
         # A batch follows when nothing of the one before is left, as results are made from what is known of it.
         idle = Signal()
-        m.d.sync += idle.eq(~leaving & ~looking[:2].any() & ~looked[:2].any() & ~items.o.valid & ~busy)
-        m.d.comb += [self.batch.ready.eq(idle & ~leaving & ends.o.valid),
+        m.d.sync += idle.eq(~active & ~fetching[:2].any() & ~fetched[:2].any() & ~items.o.valid & ~busy)
+        m.d.comb += [self.batch.ready.eq(idle & ~active & ends.o.valid),
                      start.eq(self.batch.valid & self.batch.ready)]

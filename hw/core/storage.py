@@ -77,9 +77,10 @@ class Storage(wiring.Component):
         own = STREAM_R if self._side == "r" else STREAM_S
 
         live = Signal(range(depth + 1))  # tuples in the sub-window
-        some = Signal()  # live != 0
-        brim = Signal()  # live == depth
-        single, almost = Signal(name="single"), Signal(name="almost")  # live was 1, or one less than depth, a cycle ago
+        not_empty = Signal()  # live != 0
+        full = Signal()  # live == depth
+        was_one = Signal()  # live was 1 a cycle ago
+        was_almost_full = Signal()  # live was one less than depth a cycle ago
         head = Signal(position_bits(config))  # position of the oldest one
         tail = self.written  # position for the next one
         head_row = Signal(ROW_BITS)  # row id of the oldest one, less index
@@ -87,36 +88,39 @@ class Storage(wiring.Component):
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
 
         # First cycle: what the operation is.
-        seen, go = Signal(name="seen"), Signal(name="go")  # it was looked at; it takes effect
+        decoded = Signal()
+        commit = Signal()  # it takes effect
         # An own tuple that another core stores; that this one stores; and for which not all slots are live; with which
         # the oldest one leaves.
-        passed, kept, fits, expels = (Signal(name=name) for name in ("passed", "kept", "fits", "expels"))
-        probe, flush, handed = (Signal(name=name) for name in ("probe", "flush", "handed"))  # the last: either of these
-        simple = Signal(name="simple")  # it needs nothing: neither a slot nor the processing side
-        timed = Signal(name="timed")  # tuples expire before it
+        stored_elsewhere, stored_here, fits, evicts = (Signal(name=name) for name in (
+            "stored_elsewhere", "stored_here", "fits", "evicts"))
+        probe, flush = Signal(name="probe"), Signal(name="flush")
+        makes_task = Signal()  # either of these
+        immediate = Signal(name="immediate")  # it needs nothing: neither a slot nor the processing side
+        expiry_applies = Signal(name="expiry_applies")  # tuples expire before it
         # Seen, and there is no tuple that could be too old for it; seen, and it is known whether the oldest one is.
-        exempt, judged = Signal(name="exempt"), Signal(name="judged")
-        masks, addressed = Signal(name="masks"), Signal(name="addressed")
+        nothing_to_expire, expiry_known = Signal(name="nothing_to_expire"), Signal(name="expiry_known")
+        is_mask, addressed = Signal(name="is_mask"), Signal(name="addressed")
         free_next = Signal()  # a slot is not live, or will not be with the next store
-        spent_next = Signal()  # the window has no row left for the next own tuple
+        window_full_next = Signal()  # the window has no row left for the next own tuple
         is_tuple, mine = op.op == Op.TUPLE, turn == self.index
         expires = self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)
         m.d.sync += [
-            seen.eq(self.i.valid & ~go),
-            passed.eq(is_tuple & (op.stream == own) & ~mine),
-            kept.eq(is_tuple & (op.stream == own) & mine),
+            decoded.eq(self.i.valid & ~commit),
+            stored_elsewhere.eq(is_tuple & (op.stream == own) & ~mine),
+            stored_here.eq(is_tuple & (op.stream == own) & mine),
             fits.eq(is_tuple & (op.stream == own) & mine & free_next),
-            expels.eq(is_tuple & (op.stream == own) & spent_next),
+            evicts.eq(is_tuple & (op.stream == own) & window_full_next),
             probe.eq(is_tuple & (op.stream != own)),
             flush.eq(op.op == Op.FLUSH),
-            handed.eq((is_tuple & (op.stream != own)) | (op.op == Op.FLUSH)),
-            simple.eq((op.op == Op.TICK) | (op.op == Op.MASK) | (is_tuple & (op.stream == own) & ~mine)),
-            timed.eq(expires),
-            masks.eq(op.op == Op.MASK),
+            makes_task.eq((is_tuple & (op.stream != own)) | (op.op == Op.FLUSH)),
+            immediate.eq((op.op == Op.TICK) | (op.op == Op.MASK) | (is_tuple & (op.stream == own) & ~mine)),
+            expiry_applies.eq(expires),
+            is_mask.eq(op.op == Op.MASK),
             addressed.eq(op.body[:len(self.index)] == self.index),
         ]
         masked = Signal()
-        with m.If(seen & masks & addressed):
+        with m.If(decoded & is_mask & addressed):
             m.d.sync += masked.eq(op.stream)
 
         # Second cycle: an own tuple takes effect, and it is stored; the oldest one leaves.
@@ -126,39 +130,40 @@ class Storage(wiring.Component):
         m.d.sync += [was_counted.eq(counted), was_stored.eq(stored), advanced.eq(advance)]
 
         # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
-        m.d.comb += spent_next.eq(self._count(m, was_counted, advanced))
-        some_next = Signal()
+        m.d.comb += window_full_next.eq(self._count(m, was_counted, advanced))
+        not_empty_next = Signal()
         if config.time_bits:
-            late, known_next = self._age(m, stored & ~some, advance, stored, head)
-            by_time, settled = judged & ~exempt & late, exempt | (judged & ~late)
-            m.d.sync += [exempt.eq(self.i.valid & ~go & ~(some_next & expires)),
-                         judged.eq(self.i.valid & ~go & ~by_time & known_next)]
+            head_expired, known_next = self._age(m, stored & ~not_empty, advance, stored, head)
+            head_expires = expiry_known & ~nothing_to_expire & head_expired
+            expiry_done = nothing_to_expire | (expiry_known & ~head_expired)
+            m.d.sync += [nothing_to_expire.eq(self.i.valid & ~commit & ~(not_empty_next & expires)),
+                         expiry_known.eq(self.i.valid & ~commit & ~head_expires & known_next)]
         else:
-            by_time, settled = Const(0), seen
-        brim_next = Signal()
-        space = self._space(m, stored)
+            head_expires, expiry_done = Const(0), decoded
+        full_next = Signal()
+        slot_free = self._space(m, stored)
         m.d.comb += [
-            stored.eq(settled & fits & space),
-            counted.eq(settled & (passed | (fits & space))),
-            advance.eq(by_time | (settled & expels & (passed | space))),
-            go.eq(settled & (simple | (handed & self.task.ready) | (fits & space))),
-            self.i.ready.eq(go),
+            stored.eq(expiry_done & fits & slot_free),
+            counted.eq(expiry_done & (stored_elsewhere | (fits & slot_free))),
+            advance.eq(head_expires | (expiry_done & evicts & (stored_elsewhere | slot_free))),
+            commit.eq(expiry_done & (immediate | (makes_task & self.task.ready) | (fits & slot_free))),
+            self.i.ready.eq(commit),
             self.stall_probe.eq(self.task.valid & ~self.task.ready),
-            self.stall_store.eq(settled & fits & ~space),
-            self.stall_expiry.eq(seen & ~settled),
+            self.stall_store.eq(expiry_done & fits & ~slot_free),
+            self.stall_expiry.eq(decoded & ~expiry_done),
         ]
         # Nothing looks at these before they are right again: not before a tuple that leaves by time is followed by the
         # next one's time, and a store by another operation.
         m.d.comb += [
-            brim_next.eq(Mux(was_stored, Mux(advanced, brim, almost), brim & ~advanced)),
-            free_next.eq(~brim_next | spent_next),
-            some_next.eq(was_stored | (some & ~(advanced & single))),
+            full_next.eq(Mux(was_stored, Mux(advanced, full, was_almost_full), full & ~advanced)),
+            free_next.eq(~full_next | window_full_next),
+            not_empty_next.eq(was_stored | (not_empty & ~(advanced & was_one))),
         ]
         m.d.sync += [
             live.eq(live + was_stored - advanced),
-            single.eq(live == 1), almost.eq(live == depth - 1),
-            some.eq(some_next),
-            brim.eq(brim_next),
+            was_one.eq(live == 1), was_almost_full.eq(live == depth - 1),
+            not_empty.eq(not_empty_next),
+            full.eq(full_next),
         ]
         with m.If(stored):
             m.d.sync += tail.eq(tail + 1)
@@ -168,7 +173,7 @@ class Storage(wiring.Component):
             m.d.sync += head_row.eq(head_row + config.cores)
         with m.If(counted):
             m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
-        with m.If(settled & kept & ~fits):
+        with m.If(expiry_done & stored_here & ~fits):
             m.d.sync += self.overflow.eq(1)
         m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
         m.d.comb += self.overflow_after.eq(probes)
@@ -178,7 +183,7 @@ class Storage(wiring.Component):
         bounds = op.body[bounds_at:reach_at]
         task = self.task.payload
         m.d.comb += [
-            self.task.valid.eq(settled & handed),
+            self.task.valid.eq(expiry_done & makes_task),
             task.start.eq(head),
             task.end.eq(Mux(flush, head, tail)),
             task.count.eq(Mux(flush, 0, live)),
@@ -192,20 +197,21 @@ class Storage(wiring.Component):
             reach = op.body[reach_at:reach_at + config.reach(other(self._side)).width]
             m.d.comb += Cat(task.reach).eq(reach)
         probed = Signal()
-        m.d.sync += probed.eq(go & probe)
+        m.d.sync += probed.eq(commit & probe)
         with m.If(probed):
             m.d.sync += probes.eq(probes + 1)
 
         body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
         lane_bits = config.lanes.bit_length() - 1
         # Written a cycle later, from registers next to the banks: no probe can come to read it before.
-        row, keys = Signal.like(tail[lane_bits:], name="row"), Signal(struct(config.keys(self._side)), reset_less=True)
+        row = Signal.like(tail[lane_bits:], name="write_row")
+        keys = Signal(struct(config.keys(self._side)), name="write_keys", reset_less=True)
         m.d.sync += [row.eq(tail[lane_bits:]),
                      *(keys[name].eq(body[name]) for name, _ in config.keys(self._side).fields)]
         for lane in range(config.lanes):
             writes = Signal(name=f"writes{lane}")
             # A slot with space around it may be written before it is known whether the tuple is stored.
-            m.d.sync += writes.eq(seen & kept & space & (tail[:lane_bits] == lane))
+            m.d.sync += writes.eq(decoded & stored_here & slot_free & (tail[:lane_bits] == lane))
             m.submodules[f"bank{lane}"] = bank = Ram(struct(config.keys(self._side)), ring_rows(config))
             m.d.comb += [
                 bank.r_addr.eq(self.rows[lane]),
@@ -227,7 +233,7 @@ class Storage(wiring.Component):
         whole, left, base = (Signal(signed(bits + 2), name=name, init=1) for name in ("whole", "left", "base"))
         started = Signal()  # the settings stand by the first store
         # It is never less than −1, which says that there is nothing left; 0 a cycle ago says that it will be.
-        spent, spent_next = Signal(name="spent"), Signal(name="is_spent")
+        window_full, window_full_next = Signal(name="window_full"), Signal(name="window_is_full")
         zero = Signal(2)  # by halves
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
@@ -235,13 +241,15 @@ class Storage(wiring.Component):
             long.eq(self.window.rows[bits:].any()),
             rows.eq(self.window.rows[:bits]),
             whole.eq((rows | long.replicate(bits)) + self.index - 1),
-            left.eq(base + change), *(zero[n].eq(~base[n::2].any()) for n in range(2)), spent.eq(spent_next),
+            left.eq(base + change), *(zero[n].eq(~base[n::2].any()) for n in range(2)),
+            window_full.eq(window_full_next),
         ]
         m.d.comb += [
             base.eq(Mux(started, left, whole)),
-            spent_next.eq(Mux(advanced, spent & counted if config.cores == 1 else 0, Mux(counted, zero.all(), spent))),
+            window_full_next.eq(Mux(advanced, window_full & counted if config.cores == 1 else 0,
+                                    Mux(counted, zero.all(), window_full))),
         ]
-        return spent_next
+        return window_full_next
 
     def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Value, Value]:
         """Whether the oldest tuple is too old for the operation; and whether that is known in the next cycle, unless it
@@ -249,7 +257,7 @@ class Storage(wiring.Component):
         """
         config, op = self._config, self.i.payload
         m.submodules.times = times = Ram(config.time_bits, config.capacity)
-        late = Signal()
+        head_expired = Signal()
         # From a new head to its time there are the memory's cycles, and one for the comparison.
         pending = Signal(Ram.latency + 1)
         # The time up to which the operation's tuple stays, if it is stored.
@@ -260,10 +268,10 @@ class Storage(wiring.Component):
         ]
         m.d.sync += [
             last.eq(op.ts + self.window.range),
-            late.eq((times.r_data - op.ts)[config.time_bits - 1]),
+            head_expired.eq((times.r_data - op.ts)[config.time_bits - 1]),
             pending.eq(Mux(first | advance, -1, pending >> 1)),
         ]
-        return late, ~pending[1]
+        return head_expired, ~pending[1]
 
     def _space(self, m: Module, stored: Signal) -> Signal:
         """Whether the slot at the tail has been read by all who have to. Known a cycle late, which is no matter: two
@@ -271,16 +279,18 @@ class Storage(wiring.Component):
         """
         bits, reach = position_bits(self._config), self._config.capacity + STORES
         border = Signal(bits, init=-reach % 2**bits)  # what must be read before the next store: the tail less reach
-        space = Signal()
+        slot_free = Signal()
         with m.If(stored):
             m.d.sync += border.eq(border + 1)
         behind = [(border - at)[bits - 1] for at in (self.position, self.first)]
-        m.d.sync += space.eq(~(self.scanning & ~behind[0]) & ~(self.waiting & ~behind[1]) & ~self.claiming & ~self.hold)
+        m.d.sync += slot_free.eq(~(self.scanning & ~behind[0]) & ~(self.waiting & ~behind[1])
+                                 & ~self.claiming & ~self.hold)
 
-        unread, ahead = Signal(bits), Signal(signed(bits))
+        unread = Signal(bits)
+        ahead = Signal(signed(bits))
         m.d.comb += [
             unread.eq(Mux(self.scanning, self.position, Mux(self.waiting, self.first, self.written))),
             ahead.eq(self.written - self._config.capacity - unread),
             self.stores_high.eq(Mux(ahead > 0, ahead, 0)),
         ]
-        return space
+        return slot_free

@@ -12,8 +12,8 @@ from splitjoin.circuit.wire import Configuration, Op
 from ..layouts import input_layout
 from ..network.tree import levels, split
 from ..parts import Submodules
-from .inlet import Inlet
 from .merger import ReadyMerger, ready_merger_ports
+from .source import SourceInput
 
 __all__ = ["ScaleGate"]
 
@@ -76,15 +76,15 @@ class ScaleGate(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         flushed = Signal()  # a source was closed by a FLUSH in this round
-        ending = Signal()  # the FLUSH is on offer; until it is taken, no record of the next round comes in
-        again = Signal()
-        inlets = []
+        flush_offer = Signal()  # the FLUSH is on offer; until it is taken, no record of the next round comes in
+        reopen = Signal()
+        entries = []
         for n, source in enumerate(self.i):
-            inlet = Inlet(self._config)
-            m.submodules[f"inlet{n}"] = inlet
-            wiring.connect(m, wiring.flipped(source), inlet.i)
-            m.d.comb += [inlet.active.eq(self.active[n]), inlet.hold.eq(ending), inlet.again.eq(again)]
-            inlets.append(inlet)
+            entry = SourceInput(self._config)
+            m.submodules[f"source{n}"] = entry
+            wiring.connect(m, wiring.flipped(source), entry.i)
+            m.d.comb += [entry.active.eq(self.active[n]), entry.hold.eq(flush_offer), entry.reopen.eq(reopen)]
+            entries.append(entry)
 
         mergers: list[Any] = []
 
@@ -100,7 +100,7 @@ class ScaleGate(wiring.Component):
 
         def grow(first: int, count: int, name: str) -> tuple[Any, Any]:
             if count == 1:
-                return inlets[first].o, inlets[first].open
+                return entries[first].o, entries[first].open
             left, right = split(count, 2)
             return node(name, [grow(first, left, f"{name}_0"), grow(first + left, right, f"{name}_1")])
 
@@ -108,23 +108,24 @@ class ScaleGate(wiring.Component):
         merged, _ = grow(0, self._sources, "node") if self._sources > 1 else node("node", [grow(0, 1, "")])
 
         # `o_open` of each node: at the root alone it would rise some cycles after a source has opened.
-        quiet = Signal()
+        drained = Signal()
         m.d.comb += [
-            quiet.eq(~Cat(*(inlet.open | inlet.o.valid for inlet in inlets), *(n.o_open for n in mergers)).any()),
-            self.o.valid.eq(merged.valid | ending),
+            drained.eq(~Cat(*(entry.open | entry.o.valid for entry in entries), *(n.o_open for n in mergers)).any()),
+            self.o.valid.eq(merged.valid | flush_offer),
             self.o.payload.eq(merged.payload),
-            merged.ready.eq(self.o.ready & ~ending),
-            again.eq(ending & self.o.ready),
+            merged.ready.eq(self.o.ready & ~flush_offer),
+            reopen.eq(flush_offer & self.o.ready),
         ]
-        with m.If(ending):
+        with m.If(flush_offer):
             m.d.comb += [Value.cast(self.o.payload).eq(0), self.o.payload.op.eq(Op.FLUSH)]
         m.d.sync += [
-            ending.eq(Mux(ending, ~self.o.ready, flushed & quiet)),
-            flushed.eq((flushed & ~again) | Cat(inlet.flushed for inlet in inlets).any()),
+            flush_offer.eq(Mux(flush_offer, ~self.o.ready, flushed & drained)),
+            flushed.eq((flushed & ~reopen) | Cat(entry.flushed for entry in entries).any()),
         ]
 
-        pulses = Signal(2 * len(mergers))
-        m.d.sync += [pulses.eq(Cat(node.refused for node in mergers)), self.refused.eq(self.refused + _sum(pulses))]
+        refused_pulses = Signal(2 * len(mergers))
+        m.d.sync += [refused_pulses.eq(Cat(node.refused for node in mergers)),
+                     self.refused.eq(self.refused + _sum(refused_pulses))]
         return m
 
 

@@ -52,34 +52,34 @@ class ReadyMerger(wiring.Component):
 
         last = Signal(top + 1)  # key of the record that was handed on last
         last_input = Signal()
-        known = Signal()  # whether there was one
+        last_valid = Signal()  # there was one
         late = Signal(2)
-        here = Signal(2)
-        first = Signal()  # input 0's record precedes input 1's
-        take = Signal(2)
-        gone = Signal(2)  # nothing more will come from this input
+        on_time = Signal(2)
+        precedes = Signal()  # input 0's record precedes input 1's
+        grant = Signal(2)
+        exhausted = Signal(2)  # nothing more will come from this input
         m.d.comb += [
-            late[0].eq(known & (keys[0] - last - last_input)[top]),
-            late[1].eq(known & (keys[1] - last)[top]),
-            first.eq(~(keys[1] - keys[0])[top]),
-            take[0].eq(here[0] & Mux(here[1], first, gone[1])),
-            take[1].eq(here[1] & Mux(here[0], ~first, gone[0])),
-            buffer.i.valid.eq(take.any()),
-            buffer.i.payload.eq(Mux(take[0], self.i[0].payload.as_value(), self.i[1].payload.as_value())),
+            late[0].eq(last_valid & (keys[0] - last - last_input)[top]),
+            late[1].eq(last_valid & (keys[1] - last)[top]),
+            precedes.eq(~(keys[1] - keys[0])[top]),
+            grant[0].eq(on_time[0] & Mux(on_time[1], precedes, exhausted[1])),
+            grant[1].eq(on_time[1] & Mux(on_time[0], ~precedes, exhausted[0])),
+            buffer.i.valid.eq(grant.any()),
+            buffer.i.payload.eq(Mux(grant[0], self.i[0].payload.as_value(), self.i[1].payload.as_value())),
         ]
         for n, i in enumerate(self.i):
             m.d.comb += [
-                here[n].eq(i.valid & ~late[n]),
-                gone[n].eq(~i.valid & ~self.i_open[n]),
-                i.ready.eq(late[n] | (take[n] & buffer.i.ready)),
+                on_time[n].eq(i.valid & ~late[n]),
+                exhausted[n].eq(~i.valid & ~self.i_open[n]),
+                i.ready.eq(late[n] | (grant[n] & buffer.i.ready)),
                 self.refused[n].eq(i.valid & late[n] & (i.payload.op == Op.TUPLE)),
             ]
         busy = Signal()
         m.d.comb += busy.eq(self.i_open.any() | self.i[0].valid | self.i[1].valid | buffer.o.valid)
         # A cycle late: when it rises, no record that comes with it is at `o` before; when it falls, all have left.
         m.d.sync += self.o_open.eq(busy)
-        with m.If(take.any() & buffer.i.ready):
-            m.d.sync += [last.eq(Mux(take[0], keys[0], keys[1])), last_input.eq(~take[0]), known.eq(1)]
+        with m.If(grant.any() & buffer.i.ready):
+            m.d.sync += [last.eq(Mux(grant[0], keys[0], keys[1])), last_input.eq(~grant[0]), last_valid.eq(1)]
         with m.Elif(~busy):
-            m.d.sync += known.eq(0)
+            m.d.sync += last_valid.eq(0)
         return m

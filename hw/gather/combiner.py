@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import ItemKind, item_record
 
 from ..layouts import STREAM_R, STREAM_S, result_layout, struct
-from .lookahead import Lookahead, offered
+from .lookahead import LookaheadFifo, offer_of
 
 __all__ = ["Combiner"]
 
@@ -36,41 +36,42 @@ class Combiner(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        queues = {STREAM_R: Lookahead(0), STREAM_S: Lookahead(0)}
+        queues = {STREAM_R: LookaheadFifo(0), STREAM_S: LookaheadFifo(0)}
         for (name, port), queue in zip((("left", self.left), ("right", self.right)), queues.values(), strict=True):
             m.submodules[name] = queue
             wiring.connect(m, wiring.flipped(port), queue.i)
-            m.d.comb += [queue.comes[field].eq(value) for field, value in offered(queue.i).items()]
+            m.d.comb += [queue.i_offer[field].eq(value) for field, value in offer_of(queue.i).items()]
         left, right = queues.values()
 
-        ready = Cat(queue.ready for queue in queues.values())  # something other than END
+        not_end = Cat(queue.not_end for queue in queues.values())
         star = Cat(queue.star for queue in queues.values())
-        turn = Signal()  # with both sides ready it is the right one's
-        may = Signal(2)  # whose turn it may be; with `total` one side's, or none's before `sequence` tells
-        chosen = Signal(2)
-        passed = Signal()  # the star that ends its turn passes
+        turn = Signal()  # if both sides show something other than END it is the right one's turn
+        allowed = Signal(2)  # sides that may send; with `total` the one named by `sequence`, or none before that
+        grant = Signal(2)
+        turn_over = Signal()  # the star that ends a side's turn leaves
         end = Signal()
-        in_order = Signal()  # `total` a cycle ago: ``may`` starts with nothing
+        was_total = Signal()  # `total` a cycle ago: ``allowed`` starts with nothing
         item, due = self.o.payload, self.sequence
-        can = may & ready
+        able = allowed & not_end
         m.d.comb += [
-            chosen[STREAM_R].eq(can[STREAM_R] & ~(can[STREAM_S] & turn)),
-            chosen[STREAM_S].eq(can[STREAM_S] & ~(can[STREAM_R] & ~turn)),
-            # Stars of all that came before it have left, and what has its turn then comes behind it.
+            grant[STREAM_R].eq(able[STREAM_R] & ~(able[STREAM_S] & turn)),
+            grant[STREAM_S].eq(able[STREAM_S] & ~(able[STREAM_R] & ~turn)),
+            # Stars of all earlier probes have left, and the probe whose turn it is follows behind the END.
             end.eq(left.end & right.end),
-            left.goes.eq(self.o.ready & (end | chosen[STREAM_R])),
-            right.goes.eq(self.o.ready & (end | chosen[STREAM_S])),
-            self.o.valid.eq(can.any() | end),
-            passed.eq(self.o.ready & (may & star).any()),
-            due.ready.eq(in_order & (~may.any() | passed)),
+            left.pop.eq(self.o.ready & (end | grant[STREAM_R])),
+            right.pop.eq(self.o.ready & (end | grant[STREAM_S])),
+            self.o.valid.eq(able.any() | end),
+            turn_over.eq(self.o.ready & (allowed & star).any()),
+            due.ready.eq(was_total & (~allowed.any() | turn_over)),
         ]
-        told = due.valid.replicate(2) & Cat(~due.payload, due.payload)
-        m.d.sync += [in_order.eq(self.total),
-                     may.eq(Mux(in_order, Mux(due.ready, told, may), (~self.total).replicate(2)))]
-        with m.If(can.any()):
-            # Until it is taken it stays on offer, whatever comes on the other side.
-            m.d.sync += turn.eq(chosen[STREAM_S] ^ self.o.ready)
-        kind, side = Signal(ItemKind), chosen[STREAM_S]
+        next_side = due.valid.replicate(2) & Cat(~due.payload, due.payload)
+        m.d.sync += [was_total.eq(self.total),
+                     allowed.eq(Mux(was_total, Mux(due.ready, next_side, allowed), (~self.total).replicate(2)))]
+        with m.If(able.any()):
+            # An offer stays until it is taken, whatever arrives on the other side.
+            m.d.sync += turn.eq(grant[STREAM_S] ^ self.o.ready)
+        kind = Signal(ItemKind)
+        side = grant[STREAM_S]
         m.d.comb += [
             kind.eq(Mux(side, right.kind, left.kind)),
             item.kind.eq(Mux(kind == ItemKind.SLICE, ItemKind.STAR, kind)), item.side.eq(side),

@@ -1,4 +1,4 @@
-"""The queue before each input of a merger: shows two results at once."""
+"""The FIFO at each input of a merger: it shows its first two results."""
 
 from __future__ import annotations
 
@@ -9,35 +9,39 @@ from splitjoin.circuit.wire import ROW_BITS, ItemKind
 
 from ..layouts import result_layout
 
-__all__ = ["OFFER", "Lookahead", "offered"]
+__all__ = ["OFFER", "LookaheadFifo", "offer_of"]
 
 #: Results that it holds: at full rate one is on offer, the one behind it is compared, and ``i.ready`` is a register.
-_PLACES = 4
-#: What is on offer at a result stream: a pair, or a barrier, and then of which kind. Nothing: all are 0.
-OFFER = data.StructLayout({"pair": 1, "bar": 1, "part": 1, "star": 1, "end": 1})
+_DEPTH = 4
+#: The kind of result that a stream offers: a pair, or a barrier, which is a star between slices, another star or an
+#: END. All fields are 0 while the stream offers nothing.
+OFFER = data.StructLayout({"pair": 1, "barrier": 1, "slice": 1, "star": 1, "end": 1})
 
 
-def offered(results) -> dict[str, Value]:
-    """The fields of `OFFER`, of a stream of results."""
+def offer_of(results) -> dict[str, Value]:
+    """The fields of `OFFER` for a stream of results."""
     kind, valid = results.payload.kind, results.valid
-    return {"pair": valid & (kind == ItemKind.PAIR), "bar": valid & (kind != ItemKind.PAIR),
-            "part": valid & (kind == ItemKind.SLICE), "star": valid & (kind == ItemKind.STAR),
+    return {"pair": valid & (kind == ItemKind.PAIR), "barrier": valid & (kind != ItemKind.PAIR),
+            "slice": valid & (kind == ItemKind.SLICE), "star": valid & (kind == ItemKind.STAR),
             "end": valid & (kind == ItemKind.END)}
 
 
-class Lookahead(wiring.Component):
-    """Holds up to four results, of which the first two can be compared with those of other queues.
+class LookaheadFifo(wiring.Component):
+    """A FIFO of four results. The first two can be compared with those of other FIFOs.
 
-    Ports: ``i``: results. ``comes``: what is `offered` there, which whoever offers it may know sooner than the stream
-    says it. ``valid``: whether there is a first one; ``kind`` and ``item`` tell of it, and ``pair``, ``bar``, ``part``,
-    ``star``, ``end`` and ``ready`` whether it is there and a pair, anything but a pair, a star between slices, another
-    star, END, or anything but END. It leaves with ``goes``, which needs ``valid``. ``clear``: no pair of another queue
-    need wait for this one, as its first result is a ``bar``, or as there is none and the queue is not ``awaited``; a
-    setting. ``ages``: the lowest ``bits`` bits of the row ids of the stored tuples of the first two, as far as they are
-    ``here``. ``bits``: 0 to 32; with 0, ``ages`` say nothing and cost nothing.
+    Ports:
+        ``i``: results. ``i_offer``: their kind, as `offer_of` says; the sender may know it sooner than ``i`` is valid.
+        ``valid``: there is a first result. ``kind``, ``item``: that result. ``pair``, ``barrier``, ``slice``, ``star``,
+        ``end``, ``not_end``: there is one, and it is a pair, no pair, a star between slices, another star, an END, or
+        no END. ``pop`` removes it, and needs ``valid``.
+        ``wait_if_empty``: a setting; pairs of other FIFOs wait while this one is empty. ``lets_pass``: no pair of
+        another FIFO has to wait for this one: its first result is a barrier, or it is empty without ``wait_if_empty``.
+        ``present``: bit n is 1 if there is an n-th result. ``row_ids``: the lowest ``bits`` bits, 0 to 32, of the row
+        ids of the stored tuples of the first two results. With 0 bits they cost nothing.
 
-    Latency 1 cycle, 1 result a cycle. All but ``item``, which is read from LUT RAM, are registers: what is compared
-    stands twice, as a comparison behind a read of LUT RAM would take a fifth of the clock.
+    Latency 1 cycle, 1 result a cycle. All outputs but ``item``, which is read from LUT RAM, are registers. The row ids
+    that are compared are kept in registers besides: a comparison behind a read of LUT RAM would take a fifth of the
+    clock.
     """
 
     def __init__(self, bits: int = ROW_BITS):
@@ -46,48 +50,48 @@ class Lookahead(wiring.Component):
         self._bits = bits
         super().__init__({
             "i": In(stream.Signature(result_layout())),
-            "comes": In(OFFER),
-            "goes": In(1),
-            "awaited": In(1),
+            "i_offer": In(OFFER),
+            "pop": In(1),
+            "wait_if_empty": In(1),
             "valid": Out(1),
             "kind": Out(ItemKind),
             "pair": Out(1),
-            "bar": Out(1),
-            "clear": Out(1),
-            "part": Out(1),
+            "barrier": Out(1),
+            "lets_pass": Out(1),
+            "slice": Out(1),
             "star": Out(1),
             "end": Out(1),
-            "ready": Out(1),
+            "not_end": Out(1),
             "item": Out(data.StructLayout({"probe": ROW_BITS, "stored": ROW_BITS})),
-            "here": Out(2),
-            "ages": Out(bits).array(2),
+            "present": Out(2),
+            "row_ids": Out(bits).array(2),
         })
 
     @property
     def bits(self) -> int:
-        """Bits of each of ``ages``."""
+        """Bits of each of ``row_ids``."""
         return self._bits
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        probes, stored, kinds = (memory.Memory(shape=bits, depth=_PLACES, init=[]) for bits in (ROW_BITS, ROW_BITS, 2))
+        probes, stored, kinds = (memory.Memory(shape=bits, depth=_DEPTH, init=[]) for bits in (ROW_BITS, ROW_BITS, 2))
         m.submodules.probes, m.submodules.stored, m.submodules.kinds = probes, stored, kinds
-        heads = [Signal(range(_PLACES), name=f"head{n}", attrs={"keep": 1}) for n in range(2)]  # one a memory
-        behind = Signal(range(_PLACES), init=1)  # the head
-        third = Signal(range(_PLACES), init=2)
-        tail = Signal(range(_PLACES))
-        has = Signal(_PLACES)  # bit n: more than n results
-        room = Signal(init=1)  # fewer than four: the other way round it would be a register that synthesis merges
-        came = Signal()
+        heads = [Signal(range(_DEPTH), name=f"head{n}", attrs={"keep": 1}) for n in range(2)]  # one a memory
+        second = Signal(range(_DEPTH), init=1)  # addresses of the second and third result
+        third = Signal(range(_DEPTH), init=2)
+        tail = Signal(range(_DEPTH))
+        occupied = Signal(_DEPTH)  # bit n: more than n results
+        not_full = Signal(init=1)  # the other way round it would be a register that synthesis merges
+        push = Signal()
         arriving = self.i.payload
         m.d.comb += [
-            self.i.ready.eq(room), self.valid.eq(has[0]), self.here.eq(has[:2]),
-            came.eq((self.comes.pair | self.comes.bar) & room),
+            self.i.ready.eq(not_full), self.valid.eq(occupied[0]), self.present.eq(occupied[:2]),
+            push.eq((self.i_offer.pair | self.i_offer.barrier) & not_full),
         ]
         for rows, value in ((probes, arriving.probe), (stored, arriving.stored), (kinds, arriving.kind)):
             write = rows.write_port()
             # Nobody reads the place at the tail before a result is there, so it may be written in any cycle.
-            m.d.comb += [write.en.eq(~has[-1]), write.addr.eq(tail), write.data.eq(value)]
+            m.d.comb += [write.en.eq(~occupied[-1]), write.addr.eq(tail), write.data.eq(value)]
 
         def read(rows: memory.Memory, place: Signal) -> Value:
             port = rows.read_port(domain="comb")
@@ -96,35 +100,37 @@ class Lookahead(wiring.Component):
 
         m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(read(stored, heads[1]))]
 
-        # What arrives, from another merger's choice, and ``goes`` come late, so they pass few gates here.
+        # ``i_offer``, from another merger's choice, and ``pop`` come late in a cycle, so they pass few gates here.
         if self._bits:
-            behinds = (self.ages[1], read(stored, third)[:self._bits])
-            for place, (shown, next_) in enumerate(zip(self.ages, behinds, strict=True)):
-                age = Signal(self._bits, name=f"age{place}", reset_less=True)
-                m.d.comb += shown.eq(age)
-                with m.If(self.goes | ~has[place]):
-                    m.d.sync += age.eq(Mux(has[place + 1], next_, arriving.stored[:self._bits]))
+            following = (self.row_ids[1], read(stored, third)[:self._bits])
+            for place, (shown, next_) in enumerate(zip(self.row_ids, following, strict=True)):
+                row_id = Signal(self._bits, name=f"row_id{place}", reset_less=True)
+                m.d.comb += shown.eq(row_id)
+                with m.If(self.pop | ~occupied[place]):
+                    m.d.sync += row_id.eq(Mux(occupied[place + 1], next_, arriving.stored[:self._bits]))
 
-        def follows(second: Value, comes: Value) -> Value:
-            """What is known of the first result when that changes: what is of the second one, or of what arrives."""
-            return (has[1].replicate(len(second)) & second) | ((~has[1]).replicate(len(second)) & comes)
+        def first_next(of_second: Value, of_arriving: Value) -> Value:
+            """A property of the next first result: that of the second one, or of the arriving one if there is none."""
+            return ((occupied[1].replicate(len(of_second)) & of_second)
+                    | ((~occupied[1]).replicate(len(of_second)) & of_arriving))
 
-        kind, comes = read(kinds, behind), self.comes
-        with m.If(self.goes | ~has[0]):
-            m.d.sync += self.kind.eq(follows(kind, Value.cast(arriving.kind)))
-        for flag, test, now in (
-                (self.pair, kind == ItemKind.PAIR, comes.pair), (self.bar, kind != ItemKind.PAIR, comes.bar),
-                (self.clear, kind != ItemKind.PAIR, comes.bar | ~(comes.pair | self.awaited)),
-                (self.part, kind == ItemKind.SLICE, comes.part), (self.star, kind == ItemKind.STAR, comes.star),
-                (self.end, kind == ItemKind.END, comes.end),
-                (self.ready, kind != ItemKind.END, comes.pair | (comes.bar & ~comes.end))):
-            with m.If(self.goes | ~has[0]):
-                m.d.sync += flag.eq(follows(test, now))
-        with m.If(self.goes ^ came):
-            m.d.sync += [has.eq(Mux(self.goes, has[1:], Cat(1, has[:-1]))), room.eq(self.goes | ~has[-2])]
+        kind, offer = read(kinds, second), self.i_offer
+        with m.If(self.pop | ~occupied[0]):
+            m.d.sync += self.kind.eq(first_next(kind, Value.cast(arriving.kind)))
+        for flag, of_second, of_arriving in (
+                (self.pair, kind == ItemKind.PAIR, offer.pair), (self.barrier, kind != ItemKind.PAIR, offer.barrier),
+                (self.lets_pass, kind != ItemKind.PAIR, offer.barrier | ~(offer.pair | self.wait_if_empty)),
+                (self.slice, kind == ItemKind.SLICE, offer.slice), (self.star, kind == ItemKind.STAR, offer.star),
+                (self.end, kind == ItemKind.END, offer.end),
+                (self.not_end, kind != ItemKind.END, offer.pair | (offer.barrier & ~offer.end))):
+            with m.If(self.pop | ~occupied[0]):
+                m.d.sync += flag.eq(first_next(of_second, of_arriving))
+        with m.If(self.pop ^ push):
+            m.d.sync += [occupied.eq(Mux(self.pop, occupied[1:], Cat(1, occupied[:-1]))),
+                         not_full.eq(self.pop | ~occupied[-2])]
         m.d.sync += [
-            tail.eq(tail + came),
-            behind.eq(behind + self.goes), third.eq(third + self.goes),
-            *(head.eq(head + self.goes) for head in heads),
+            tail.eq(tail + push),
+            second.eq(second + self.pop), third.eq(third + self.pop),
+            *(head.eq(head + self.pop) for head in heads),
         ]
         return m

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import ROW_BITS
 
 from ..layouts import result_layout
-from ..network.hop import hop
+from ..network.pipeline import pipelined
 from ..network.tree import levels, split
 from ..parts import Submodules
 from .merger import Merger, merger_ports
@@ -49,22 +49,24 @@ class GatherTree(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        def grow(sink, comes, total, first: int, count: int, name: str) -> None:
-            """The subtree that offers at ``sink``; it tells ``comes`` of that, unless that is None."""
+        def grow(sink, offer, total, first: int, count: int, name: str) -> None:
+            """The subtree that offers at ``sink``; ``offer``, unless None, gets the kind of result on offer."""
             if count == 1:
                 wiring.connect(m, wiring.flipped(self.i[first]), sink)
                 return
             groups = split(count, self._fanin)
-            inputs, told = len(groups), min(groups) > 1
-            node = self._parts.add(m, name, f"merger{inputs}{'_told' if told else ''}", merger_ports(inputs, told),
-                                   lambda: Merger(inputs, self._bits, told=told))
-            here = hop(m, self._parts, f"{name}_total", total)
+            inputs, has_offer_input = len(groups), min(groups) > 1
+            kind = f"merger{inputs}{'_offer_input' if has_offer_input else ''}"
+            node = self._parts.add(m, name, kind, merger_ports(inputs, has_offer_input),
+                                   lambda: Merger(inputs, self._bits, has_offer_input=has_offer_input))
+            here = pipelined(m, self._parts, f"{name}_total", total)
             m.d.comb += node.total.eq(here)
             wiring.connect(m, node.o, sink)
-            if comes is not None:
-                m.d.comb += comes.eq(node.offer)
+            if offer is not None:
+                m.d.comb += offer.eq(node.o_offer)
             for n, size in enumerate(groups):
-                grow(node.i[n], node.comes[n] if told else None, here, first + sum(groups[:n]), size, f"{name}_{n}")
+                grow(node.i[n], node.i_offer[n] if has_offer_input else None, here, first + sum(groups[:n]), size,
+                     f"{name}_{n}")
 
         grow(wiring.flipped(self.o), None, self.total, 0, self._leaves, "node")
         return m

@@ -26,8 +26,9 @@ class Counter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        sum_ = Signal(_HALF + 1)  # the low half, and what it carries
-        low, high = Signal(_HALF), Signal(_HALF)
+        sum_ = Signal(_HALF + 1, name="sum")  # the low half, and what it carries
+        low = Signal(_HALF)
+        high = Signal(_HALF)
         m.d.sync += [sum_.eq(sum_[:_HALF] + self.step), low.eq(sum_[:_HALF]), high.eq(high + sum_[-1])]
         m.d.comb += self.value.eq(Cat(low, high))
         return m

@@ -61,10 +61,11 @@ class RegisterBlock(wiring.Component):
         # The bus is looked at by all registers, so it gets a stage of its own, where which word of a group it names is
         # decoded too; a second one reads that word of each group, and the third chooses the group. Words come from all
         # over the device: an AND and an OR are all that stands before the second stage.
-        addr, w_stb, w_data = Signal.like(self.addr), Signal(), Signal(32)
-        named = Signal(_GROUP)
+        addr, w_stb = Signal.like(self.addr, name="addr_held"), Signal(name="w_stb_held")
+        w_data = Signal(32, name="w_data_held")
+        word_select = Signal(_GROUP)
         m.d.sync += [addr.eq(self.addr), w_stb.eq(self.w_stb), w_data.eq(self.w_data),
-                     named.eq(Cat(self.addr[:_LOW] == at for at in range(_GROUP)))]
+                     word_select.eq(Cat(self.addr[:_LOW] == at for at in range(_GROUP)))]
         words = {reg.address + n: values[reg.name][32 * n:32 * n + 32] for reg in REGISTERS
                  for n in range(reg.bits // 32)}
         # The high word of what is 64 bits wide, by the address of its low word.
@@ -75,7 +76,7 @@ class RegisterBlock(wiring.Component):
         for read, of in ((word, words), (high, highs)):
             for n in groups:
                 m.d.sync += read[n].eq(reduce(or_, (
-                    named[at % _GROUP].replicate(32) & value for at, value in of.items() if at // _GROUP == n),
+                    word_select[at % _GROUP].replicate(32) & value for at, value in of.items() if at // _GROUP == n),
                     Const(0, 32)))
         # The address is that of the low word of 64 bits, or of the high one.
         is_low, is_high = Signal(name="is_low"), Signal(name="is_high")
@@ -89,14 +90,16 @@ class RegisterBlock(wiring.Component):
                      is_high.eq(Cat(addr == at + 1 for at in highs).any())]
         # When the address changes, the old one's word is read twice more: the high word that counts is that of the low
         # word read before these.
-        kept = [Signal(32, name=f"kept{n}", reset_less=True) for n in range(_EXTRA + 1)]
-        m.d.sync += self.r_data.eq(Mux(is_high, kept[-1], word[group]))
+        high_held = [Signal(32, name=f"high_held{n}", reset_less=True) for n in range(_EXTRA + 1)]
+        m.d.sync += self.r_data.eq(Mux(is_high, high_held[-1], word[group]))
         with m.If(is_low):
-            m.d.sync += [kept[0].eq(high[group]), *(new.eq(old) for new, old in zip(kept[1:], kept, strict=False))]
+            m.d.sync += [high_held[0].eq(high[group]),
+                         *(new.eq(old) for new, old in zip(high_held[1:], high_held, strict=False))]
 
         m.d.comb += self.select.eq(values["select"])
         # Registers, as settings are looked at all over the device; and others before what is told from wide ones.
-        order, upper = Signal(2), Signal()
+        order = Signal(2)
+        upper = Signal()
         m.d.sync += [order.eq(values["order"]), upper.eq(values["order"][2:].any()),
                      self.settings.total.eq(~upper & (order == OrderMode.TOTAL)),
                      self.settings.sorted.eq(~upper & ((order == OrderMode.TOTAL) | (order == OrderMode.INNER)))]

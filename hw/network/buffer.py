@@ -32,12 +32,12 @@ class Buffer(wiring.Component):
         m = Module()
         width = Shape.cast(self._shape).width
         slots = [Signal(width, name=f"slot{n}", reset_less=True) for n in range(2)]
-        some = Signal()
+        not_empty = Signal()
         full = Signal()
-        m.d.comb += [self.o.valid.eq(some), self.i.ready.eq(~full)]
+        m.d.comb += [self.o.valid.eq(not_empty), self.i.ready.eq(~full)]
         m.d.sync += [
-            some.eq(self.i.valid | full | (some & ~self.o.ready)),
-            full.eq(~self.o.ready & (full | (some & self.i.valid))),
+            not_empty.eq(self.i.valid | full | (not_empty & ~self.o.ready)),
+            full.eq(~self.o.ready & (full | (not_empty & self.i.valid))),
         ]
         # Which slot is offered: a register for each share of the payload, as equal ones would be merged otherwise.
         heads = [Signal(name=f"head{n}", attrs={"keep": 1}) for n in range(max(1, -(-width // _SHARE)))]
@@ -51,6 +51,6 @@ class Buffer(wiring.Component):
         # A slot that holds nothing takes in whatever is at the input: that depends on registers alone, and it is only
         # when the offer is taken that the slot counts.
         for n, slot in enumerate(slots):
-            with m.If(~(full | (some & (heads[0] == n)))):
+            with m.If(~(full | (not_empty & (heads[0] == n)))):
                 m.d.sync += slot.eq(Cat(self.i.payload))
         return m

@@ -45,16 +45,16 @@ class Distributor(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = Buffer(self._shape)
         wiring.connect(m, wiring.flipped(self.i), buffer.i)
-        waits = Signal(self._children)  # children that do not have the head item yet; none without one
+        pending = Signal(self._children)  # children that have not taken the head item yet; none without one
         ready = Cat(child.ready for child in self.o)
-        free = Signal()  # the next item may become the head
-        comes = Signal()  # and there is one: a second in the buffer, or at the input
+        advance = Signal()  # the next item may become the head
+        next_valid = Signal()  # there is a next item: a second one in the buffer, or one at the input
         for n, child in enumerate(self.o):
-            m.d.comb += [child.payload.eq(buffer.o.payload), child.valid.eq(waits[n])]
+            m.d.comb += [child.payload.eq(buffer.o.payload), child.valid.eq(pending[n])]
         m.d.comb += [
-            free.eq((~waits | ready).all()),
-            comes.eq(~buffer.i.ready | self.i.valid),
-            buffer.o.ready.eq(free),
+            advance.eq((~pending | ready).all()),
+            next_valid.eq(~buffer.i.ready | self.i.valid),
+            buffer.o.ready.eq(advance),
         ]
-        m.d.sync += waits.eq((waits & ~ready) | (free & comes).replicate(self._children))
+        m.d.sync += pending.eq((pending & ~ready) | (advance & next_valid).replicate(self._children))
         return m

@@ -1,20 +1,130 @@
-"""What a stream becomes on a long way: nothing waits on it, as whoever sends knows that there is room at its end."""
+"""Links: streams through pipeline registers, on which nothing waits, as the sender knows that there is room at the end.
+
+The receiver grants credit while its FIFO has room for all that may still be under way (credit-based flow control).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Shape, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["LinkSignature"]
+from .queue import Queue
+
+__all__ = ["BroadcastRegister", "CreditFifo", "LinkSignature", "broadcast_ports", "credit_fifo_depth",
+           "credit_fifo_ports"]
+
+#: Words of LUT RAM: the smallest depth.
+_ROW = 16
 
 
 class LinkSignature(wiring.Signature):
-    """``comes``: there is an item of ``shape``, ``payload``, which must be taken. ``room``: items may be sent.
+    """``valid``: there is an item of ``shape``, ``payload``, which must be taken. ``credit``: items may be sent.
 
-    Both ways go through the same number of registers, so that some more come after ``room`` has fallen.
+    Both directions go through the same number of registers, so that some more items come after ``credit`` has fallen.
     """
 
     def __init__(self, shape: Any):
-        super().__init__({"payload": Out(shape), "comes": Out(1), "room": In(1)})
+        super().__init__({"payload": Out(shape), "valid": Out(1), "credit": In(1)})
+
+
+def broadcast_ports(shape: Any, children: int) -> dict[str, wiring.Member]:
+    """The ports of a `BroadcastRegister`."""
+    return {"i": In(LinkSignature(shape)), "o": Out(LinkSignature(shape)).array(children)}
+
+
+class BroadcastRegister(wiring.Component):
+    """Pipeline register of a link with ``children`` outputs: one node of the distribution tree.
+
+    It hands each item to all children a cycle later, and, in the other direction, the AND of their credit (SplitJoin,
+    section 4, Algorithm 1; there a node waits for its children instead).
+    """
+
+    def __init__(self, shape: Any, children: int):
+        if not (isinstance(children, int) and children >= 1):
+            raise ValueError(f"Children must be a positive integer, not {children!r}")
+        self._shape, self._children = shape, children
+        super().__init__(broadcast_ports(shape, children))
+
+    @property
+    def shape(self) -> Any:
+        """Shape of the payload."""
+        return self._shape
+
+    @property
+    def children(self) -> int:
+        """Number of outputs."""
+        return self._children
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        valid = Signal()
+        credit = Signal(init=1)
+        item = Signal(Shape.cast(self._shape).width, reset_less=True)
+        m.d.sync += [valid.eq(self.i.valid), Cat(item).eq(Cat(self.i.payload)),
+                     credit.eq(Cat(child.credit for child in self.o).all())]
+        m.d.comb += self.i.credit.eq(credit)
+        for child in self.o:
+            m.d.comb += [child.valid.eq(valid), Cat(child.payload).eq(item)]
+        return m
+
+
+def credit_fifo_ports(shape: Any) -> dict[str, wiring.Member]:
+    """The ports of a `CreditFifo`."""
+    return {"i": In(LinkSignature(shape)), "o": Out(stream.Signature(shape))}
+
+
+def credit_fifo_depth(stages: int) -> int:
+    """Items that the FIFO of a `CreditFifo` holds, a power of two.
+
+    From the cycle in which it grants credit again to the next item, 2·``stages`` + 3 cycles pass. It does not run dry
+    meanwhile: a core takes an item in two cycles.
+    """
+    least = _in_flight(stages) + stages + 2
+    return max(_ROW, 1 << (least - 1).bit_length())
+
+
+def _in_flight(stages: int) -> int:
+    # Items that are sent before the sender sees that there is no credit, that are under way then, and that the level, a
+    # register behind, does not count yet.
+    return 2 * stages + 2
+
+
+class CreditFifo(wiring.Component):
+    """The FIFO at the end of a link through ``stages`` registers, and one that holds ``credit`` where it begins.
+
+    An item is offered in the cycle after it came, 1 item a cycle. ``credit`` falls while there still is room for the
+    2·``stages`` + 2 items that may come until then.
+    """
+
+    def __init__(self, shape: Any, stages: int):
+        if not (isinstance(stages, int) and stages >= 0):
+            raise ValueError(f"Stages must be an integer of at least 0, not {stages!r}")
+        self._shape, self._stages = shape, stages
+        super().__init__(credit_fifo_ports(shape))
+
+    @property
+    def shape(self) -> Any:
+        """Shape of the payload."""
+        return self._shape
+
+    @property
+    def stages(self) -> int:
+        """Registers of the link."""
+        return self._stages
+
+    @property
+    def depth(self) -> int:
+        """Items that the FIFO holds."""
+        return credit_fifo_depth(self._stages)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.queue = queue = Queue(self._shape, self.depth)
+        credit = Signal(init=1)
+        m.d.sync += credit.eq(queue.level < self.depth - _in_flight(self._stages))
+        m.d.comb += [queue.i.valid.eq(self.i.valid), queue.i.payload.eq(self.i.payload), self.i.credit.eq(credit)]
+        wiring.connect(m, queue.o, wiring.flipped(self.o))
+        return m

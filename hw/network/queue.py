@@ -41,30 +41,31 @@ class Queue(wiring.Component):
         depth, level = self._depth, self.level
         m.submodules.rows = items = memory.Memory(shape=Shape.cast(self._shape).width, depth=depth, init=[])
         write, read = items.write_port(), items.read_port(domain="comb")
-        some = Signal()
+        not_empty = Signal()
         full = Signal()
         head = Signal(range(depth))
         tail = Signal(range(depth))
-        push, pop = Signal(), Signal()
-        # What comes behind these, so that nothing need be added before it is compared.
-        after = [Signal(range(depth), name=f"after_{name}", init=1) for name in ("tail", "head")]
+        push = Signal()
+        pop = Signal()
+        # The addresses behind head and tail, so that nothing need be added before it is compared.
+        tail_next, head_next = (Signal(range(depth), name=f"{name}_next", init=1) for name in ("tail", "head"))
         m.d.comb += [
-            self.i.ready.eq(~full), self.o.valid.eq(some),
-            push.eq(self.i.valid & ~full), pop.eq(self.o.ready & some),
+            self.i.ready.eq(~full), self.o.valid.eq(not_empty),
+            push.eq(self.i.valid & ~full), pop.eq(self.o.ready & not_empty),
             # Nobody reads the place at the tail before an item is there, so it may be written in any cycle.
             write.en.eq(~full), write.addr.eq(tail), write.data.eq(Cat(self.i.payload)),
             read.addr.eq(head), Cat(self.o.payload).eq(read.data),
         ]
         m.d.sync += [
-            some.eq(push | (some & ~(pop & (after[1] == tail)))),
-            full.eq(~pop & (full | (push & (after[0] == head)))),
+            not_empty.eq(push | (not_empty & ~(pop & (head_next == tail)))),
+            full.eq(~pop & (full | (push & (tail_next == head)))),
         ]
-        for go, place, then in ((push, tail, after[0]), (pop, head, after[1])):
-            with m.If(go):
-                m.d.sync += [place.eq(then),
-                             then.eq(then + 1 if depth.bit_count() == 1 else Mux(then == depth - 1, 0, then + 1))]
-        # Nothing here waits for the level, which would have to wait for what comes and goes.
-        ahead = Signal(range(depth))
-        m.d.comb += [ahead.eq(tail - head + (0 if depth.bit_count() == 1 else Mux(tail < head, depth, 0))),
-                     level.eq(Mux(full, depth, ahead))]
+        for enable, pointer, next_ in ((push, tail, tail_next), (pop, head, head_next)):
+            with m.If(enable):
+                m.d.sync += [pointer.eq(next_),
+                             next_.eq(next_ + 1 if depth.bit_count() == 1 else Mux(next_ == depth - 1, 0, next_ + 1))]
+        # Nothing here waits for the level, which would have to wait for push and pop.
+        distance = Signal(range(depth))
+        m.d.comb += [distance.eq(tail - head + (0 if depth.bit_count() == 1 else Mux(tail < head, depth, 0))),
+                     level.eq(Mux(full, depth, distance))]
         return m

@@ -7,15 +7,14 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..parts import Submodules
-from .landing import Landing, landing_ports
-from .link import LinkSignature
-from .relay import Relay, relay_ports
+from .link import BroadcastRegister, CreditFifo, LinkSignature, broadcast_ports, credit_fifo_ports
 
 __all__ = ["DistributionTree", "levels", "split"]
 
 
 class DistributionTree(wiring.Component):
-    """A tree of `Relay` nodes with at most ``fanout`` children each, and a `Landing` at each of ``leaves`` outputs.
+    """A tree of `BroadcastRegister` nodes with at most ``fanout`` children each, and a `CreditFifo` at each of
+    ``leaves`` outputs.
 
     ``latency`` = ⌈log_fanout leaves⌉ cycles; 1 item a cycle while there is room at all leaves. One leaf needs no node.
     """
@@ -51,32 +50,33 @@ class DistributionTree(wiring.Component):
         m = Module()
         shape = self._shape
 
-        def grow(source, first: int, count: int, hops: int, name: str) -> None:
-            """From ``source``, behind ``hops`` registers, to ``count`` leaves."""
+        def grow(source, first: int, count: int, stages: int, name: str) -> None:
+            """From ``source``, behind ``stages`` registers, to ``count`` leaves."""
             if count == 1:
-                end = self._parts.add(m, name, f"landing{hops}", landing_ports(shape), lambda: Landing(shape, hops))
-                wiring.connect(m, source, end.i)
-                wiring.connect(m, end.o, wiring.flipped(self.o[first]))
+                fifo = self._parts.add(m, name, f"credit_fifo{stages}", credit_fifo_ports(shape),
+                                       lambda: CreditFifo(shape, stages))
+                wiring.connect(m, source, fifo.i)
+                wiring.connect(m, fifo.o, wiring.flipped(self.o[first]))
                 return
             groups = split(count, self._fanout)
             children = len(groups)
-            node = self._parts.add(m, name, f"relay{children}", relay_ports(shape, children),
-                                   lambda: Relay(shape, children))
+            node = self._parts.add(m, name, f"broadcast{children}", broadcast_ports(shape, children),
+                                   lambda: BroadcastRegister(shape, children))
             wiring.connect(m, source, node.i)
             for n, size in enumerate(groups):
-                grow(node.o[n], first + sum(groups[:n]), size, hops + 1, f"{name}_{n}")
+                grow(node.o[n], first + sum(groups[:n]), size, stages + 1, f"{name}_{n}")
 
         if self._leaves == 1:
             wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o[0]))
             return m
         groups = split(self._leaves, self._fanout)
-        ways = [LinkSignature(shape).create(path=(f"way{n}",)) for n in range(len(groups))]
-        room = Signal(init=1)  # in all leaves
-        m.d.sync += room.eq(Cat(way.room for way in ways).all())
-        m.d.comb += self.i.ready.eq(room)
-        for n, (way, size) in enumerate(zip(ways, groups, strict=True)):
-            m.d.comb += [way.payload.eq(self.i.payload), way.comes.eq(self.i.valid & room)]
-            grow(way, sum(groups[:n]), size, 0, f"node_{n}")
+        links = [LinkSignature(shape).create(path=(f"link{n}",)) for n in range(len(groups))]
+        credit = Signal(init=1)  # of all leaves
+        m.d.sync += credit.eq(Cat(link.credit for link in links).all())
+        m.d.comb += self.i.ready.eq(credit)
+        for n, (link, size) in enumerate(zip(links, groups, strict=True)):
+            m.d.comb += [link.payload.eq(self.i.payload), link.valid.eq(self.i.valid & credit)]
+            grow(link, sum(groups[:n]), size, 0, f"node_{n}")
         return m
 
 

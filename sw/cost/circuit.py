@@ -90,14 +90,15 @@ def trees(config: Configuration, family: Family) -> dict[str, Part]:
 @lru_cache(maxsize=4096)
 def _trees(config: Configuration, family: Family) -> dict[str, Part]:
     parts = {}
-    relays, landings = _ways(config.cores, config.fanout)
+    broadcasts, fifos = _links(config.cores, config.fanout)
     width = config.input_record.width
-    for children, count in sorted(relays.items()):
+    for children, count in sorted(broadcasts.items()):
         # What comes, that it comes, and that all children have room.
-        parts[f"relay to {children}"] = Part(count, Cells(lut=gate(family, children), ff=width + 2))
-    for hops, count in sorted(landings.items()):
-        parts[f"landing {hops} registers away"] = Part(count, fifo(family, width, _places(hops)) + Cells(lut=2, ff=1))
-    if far := _spread(config.cores):
+        parts[f"broadcast register to {children}"] = Part(count, Cells(lut=gate(family, children), ff=width + 2))
+    for stages, count in sorted(fifos.items()):
+        parts[f"credit FIFO {stages} registers away"] = Part(
+            count, fifo(family, width, _credit_fifo_depth(stages)) + Cells(lut=2, ff=1))
+    if far := _register_tree(config.cores):
         # Settings on their way, and what each core says of tuples that did not fit.
         parts["settings on their way"] = Part(far, Cells(ff=_settings(config)))
         parts["reports on their way"] = Part(config.cores, Cells(ff=2 + 3 * ROW_BITS))
@@ -124,35 +125,37 @@ def _nodes(leaves: int, fan: int) -> dict[int, int]:
 
 
 @cache
-def _ways(leaves: int, fanout: int) -> tuple[dict[int, int], dict[int, int]]:
-    """Of a `splitjoin.hw.network.tree.DistributionTree`: children → relays; registers on the way → landings."""
-    relays: dict[int, int] = {}
-    landings: dict[int, int] = {}
+def _links(leaves: int, fanout: int) -> tuple[dict[int, int], dict[int, int]]:
+    """Counts for a `splitjoin.hw.network.tree.DistributionTree`: of broadcast registers by number of children, and
+    of credit FIFOs by the number of registers before them.
+    """
+    broadcasts: dict[int, int] = {}
+    fifos: dict[int, int] = {}
 
-    def grow(count: int, hops: int) -> None:
+    def grow(count: int, stages: int) -> None:
         groups = min(fanout, count)
-        if hops >= 0 and count > 1:
-            relays[groups] = relays.get(groups, 0) + 1
-        elif hops >= 0:
-            landings[hops] = landings.get(hops, 0) + 1
+        if stages >= 0 and count > 1:
+            broadcasts[groups] = broadcasts.get(groups, 0) + 1
+        elif stages >= 0:
+            fifos[stages] = fifos.get(stages, 0) + 1
             return
         for n in range(groups):
-            grow(count // groups + (n < count % groups), hops + 1)
+            grow(count // groups + (n < count % groups), stages + 1)
 
     if leaves > 1:
         grow(leaves, -1)
-    return relays, landings
+    return broadcasts, fifos
 
 
-def _places(hops: int) -> int:
-    """`splitjoin.hw.network.landing.landing_places`."""
-    return max(16, 1 << (3 * hops + 3).bit_length())
+def _credit_fifo_depth(stages: int) -> int:
+    """`splitjoin.hw.network.link.credit_fifo_depth`."""
+    return max(16, 1 << (3 * stages + 3).bit_length())
 
 
 @cache
-def _spread(places: int) -> int:
-    """Registers of `splitjoin.hw.network.hop.spread`."""
-    return 0 if places <= 4 else sum(1 + _spread(places // 4 + (n < places % 4)) for n in range(4))
+def _register_tree(places: int) -> int:
+    """Registers of `splitjoin.hw.network.pipeline.register_tree`."""
+    return 0 if places <= 4 else sum(1 + _register_tree(places // 4 + (n < places % 4)) for n in range(4))
 
 
 def _settings(config: Configuration) -> int:

@@ -86,7 +86,7 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
     rows = Mux(h.dut.window.rows > most, most, h.dut.window.rows)
     moved = h.past(h.inner(f"{path}was_counted") | h.inner(f"{path}advanced"), "counts_moved")
     left, whole, started, window_rows, was_counted, advanced, seen = (h.inner(f"{path}{name}") for name in (
-        "left", "whole", "started", "window_rows", "was_counted", "advanced", "seen"))
+        "left", "whole", "started", "window_rows", "was_counted", "advanced", "decoded"))
     wanted, comes = Signal(signed(ROW_BITS)), Signal(signed(ROW_BITS))
     h.m.d.comb += [
         wanted.eq(rows + h.dut.index - span - 1),
@@ -96,7 +96,7 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
             & ((cycles < 2) | (whole == rows + h.dut.index - 1))
             & ((cycles < 3) | ((comes == wanted) & (started | (left == whole))))
             & (started | was_counted | ((span == 0) & ~advanced))
-            & (h.inner(f"{path}spent") == (started & (left == -1))) & (left >= -1)
+            & (h.inner(f"{path}window_full") == (started & (left == -1))) & (left >= -1)
             & (moved | ((cycles < 3) & ~was_counted)
                | (h.inner(f"{path}zero").all() == (Mux(started, left, whole) == 0)))
             & (~was_counted | advanced | ~started | (left >= 0))
@@ -113,9 +113,9 @@ def storage(cores: int, time_bits: int) -> Harness:
     assume_offers_stand(h, "i", dut.i)
     _settings(h, config)
     live, some, brim, head, turn, head_row, seen, counted, stored, was_counted, was_stored, advanced = (
-        h.inner(name) for name in ("live", "some", "brim", "head", "turn", "head_row", "seen", "counted", "stored",
-                                   "was_counted", "was_stored", "advanced"))
-    spent = h.inner("spent")
+        h.inner(name) for name in ("live", "not_empty", "full", "head", "turn", "head_row", "decoded", "counted",
+                                   "stored", "was_counted", "was_stored", "advanced"))
+    spent = h.inner("window_full")
     full = brim & ~spent
     tail = dut.written
     op, task = dut.i.payload, dut.task.payload
@@ -132,25 +132,27 @@ def storage(cores: int, time_bits: int) -> Harness:
     moved = h.past(was_stored | advanced, "moved")  # `live` changed
     h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity))
             & ~(moved & (was_stored | advanced))
-            & (moved | ((h.inner("single") == (live == 1)) & (h.inner("almost") == (live == config.capacity - 1)))))
+            & (moved | ((h.inner("was_one") == (live == 1))
+                        & (h.inner("was_almost_full") == (live == config.capacity - 1)))))
     h.prove("what is known of an operation is true", (~seen | (
-        dut.i.valid & (h.inner("passed") == (own & (turn != dut.index)))
-        & (h.inner("kept") == (own & (turn == dut.index)))
-        & (h.inner("fits") == (h.inner("kept") & ~full)) & (h.inner("expels") == (own & spent))
+        dut.i.valid & (h.inner("stored_elsewhere") == (own & (turn != dut.index)))
+        & (h.inner("stored_here") == (own & (turn == dut.index)))
+        & (h.inner("fits") == (h.inner("stored_here") & ~full)) & (h.inner("evicts") == (own & spent))
         & (h.inner("probe") == ((op.op == Op.TUPLE) & ~own))
-        & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("handed") == (h.inner("probe") | h.inner("flush")))
-        & (h.inner("simple") == (h.inner("passed") | (op.op == Op.TICK) | (op.op == Op.MASK)))
-        & (h.inner("timed") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)) if time_bits else 1)))
-            & ((h.inner("exempt") == (seen & ~(some & h.inner("timed"))))
-               & (h.inner("judged") == (seen & ~h.inner("pending")[0])) if time_bits else 1))
+        & (h.inner("flush") == (op.op == Op.FLUSH)) & (h.inner("makes_task") == (h.inner("probe") | h.inner("flush")))
+        & (h.inner("immediate") == (h.inner("stored_elsewhere") | (op.op == Op.TICK) | (op.op == Op.MASK)))
+        & (h.inner("expiry_applies") == (dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK))
+           if time_bits else 1)))
+            & ((h.inner("nothing_to_expire") == (seen & ~(some & h.inner("expiry_applies"))))
+               & (h.inner("expiry_known") == (seen & ~h.inner("pending")[0])) if time_bits else 1))
     late_news = was_counted | advanced
     h.prove("counters are right when they are looked at",
             ~(was_stored & ~was_counted) & (~seen | ~late_news | (
-                h.inner("pending").all() & h.inner("timed") & ~was_counted & some if time_bits else 0)))
+                h.inner("pending").all() & h.inner("expiry_applies") & ~was_counted & some if time_bits else 0)))
     h.prove("own tuples are counted once each", counted == taken)
     stands = seen & own & (turn == dut.index) & full
     if time_bits:
-        stands &= ~(concerned & (h.inner("pending")[0] | h.inner("late")))
+        stands &= ~(concerned & (h.inner("pending")[0] | h.inner("head_expired")))
     h.prove("after an overflow nothing is taken, and it stands", ~dut.overflow | (stands & ~dut.i.ready))
     # The next tuple of this core has the row id `next_row` + index.
     next_row = row_now + config.cores * live_now
@@ -184,7 +186,7 @@ def storage(cores: int, time_bits: int) -> Harness:
         age, until = (op.ts - ts)[:time_bits], (ts + dut.window.range)[:time_bits]
         h.assume("event times lie within half the counter's range",
                  ~dut.window.range[top] & (~inside | ~(age - dut.window.range)[top] | ~age[top]))
-        pending, late = h.inner("pending"), h.inner("late")
+        pending, late = h.inner("pending"), h.inner("head_expired")
         oldest = inside & (ahead == 0)
         h.prove("each tuple's last time is kept", (~inside | (h.look("times", place[:2]) == until))
                 & (~seen | (h.inner("last") == (op.ts + dut.window.range)[:time_bits])))
@@ -216,18 +218,18 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     assume_offers_stand(h, "i", dut.i)
     _settings(h, config)
     live, was_stored, advanced, head, seen, kept, space, border = (h.inner(f"storage.{name}") for name in (
-        "live", "was_stored", "advanced", "head", "seen", "kept", "space", "border"))
+        "live", "was_stored", "advanced", "head", "decoded", "stored_here", "slot_free", "border"))
     tail = h.inner("storage.written")
-    first, number, reach = (h.inner(f"scanner.{name}") for name in ("first", "number", "reach"))
+    first, number, reach = (h.inner(f"scanner.{name}") for name in ("first", "batch_size", "reach"))
     position, scanning, left, last = (h.inner(f"scanner.{name}") for name in ("position", "scanning", "left", "last"))
     lower, upper = h.inner("scanner.lower"), h.inner("scanner.upper")
-    issue, held, waiting = (h.inner(f"scanner.{name}") for name in ("reads", "held", "waiting"))
-    limit = h.inner("scanner.most")
+    issue, held, waiting = (h.inner(f"scanner.{name}") for name in ("reads", "task_valid", "waiting"))
+    limit = h.inner("scanner.batch_limit")
     task = h.inner("scanner.task")
     start, end = task[:bits], task[bits:2 * bits]
     # What is written in a cycle was at the tail in the one before.
     write, written = h.past(seen & kept & space, "write"), h.past(tail, "written")
-    spent = h.inner("storage.spent")
+    spent = h.inner("storage.window_full")
     moved = h.past(was_stored | advanced, "moved")
 
     def to(a: Any, b: Any) -> Any:
@@ -238,29 +240,29 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     live_now = Signal(bits)
     h.m.d.comb += live_now.eq(live + was_stored - advanced)
     h.prove("the ring holds what lies between its ends", (live_now <= config.capacity) & (to(head, tail) == live_now)
-            & (h.inner("storage.some") == (live != 0)) & (h.inner("storage.brim") == (live == config.capacity))
+            & (h.inner("storage.not_empty") == (live != 0)) & (h.inner("storage.full") == (live == config.capacity))
             & (~seen | ~(was_stored | advanced)) & (h.inner("storage.was_counted") == was_stored)
-            & (~seen | (~h.inner("storage.passed") & (h.inner("storage.expels") == (kept & spent))
-                        & (h.inner("storage.fits") == (kept & ~(h.inner("storage.brim") & ~spent)))))
+            & (~seen | (~h.inner("storage.stored_elsewhere") & (h.inner("storage.evicts") == (kept & spent))
+                        & (h.inner("storage.fits") == (kept & ~(h.inner("storage.full") & ~spent)))))
             & (h.inner("storage.turn") == 0)
             & ((border + most - tail)[:bits] == 0)
-            & (moved | ((h.inner("storage.single") == (live == 1))
-                        & (h.inner("storage.almost") == (live == config.capacity - 1)))))
+            & (moved | ((h.inner("storage.was_one") == (live == 1))
+                        & (h.inner("storage.was_almost_full") == (live == config.capacity - 1)))))
     h.prove("stores that are left are counted", _stores_left(h, config, "storage.", live_now))
     h.prove("a task that waits will find its tuples", ~held | (
         (to(start, tail) <= most) & (to(start, head) <= to(start, tail)) & (to(start, end) <= to(start, written))
         & (~waiting | (to(first, start) <= to(first, tail)))))
     h.prove("a batch that waits will find its tuples", ((number != 0) == waiting) & (~waiting | (
         (to(first, tail) <= most) & (to(first, head) <= to(first, tail)) & (reach <= to(first, written))
-        & (h.inner("scanner.closed") | (number < limit))))
+        & (h.inner("scanner.batch_closed") | (number < limit))))
         & (~h.started() | (limit == Mux(dut.window.slice != 0, 1, probes))) & (h.started() | ~held))
     h.prove("a pass finds its tuples", ~scanning | ((to(position, tail) <= most) & (left <= to(position, written))))
     h.prove("tuples are written a cycle after they are stored", to(written, tail) == was_stored)
-    ends, held_empty, vacant = (h.inner(f"scanner.{name}") for name in ("ends", "empty", "vacant"))
+    ends, held_empty, vacant = (h.inner(f"scanner.{name}") for name in ("last_or_idle", "task_ready", "batch_free"))
     h.prove("the last read of a pass is known",
             (~scanning | ((last == (left <= lanes)) & (h.inner("scanner.next_last") == (left <= 2 * lanes))))
             & (ends == (~scanning | last)))
-    h.prove("what waits for its turn is known", (h.inner("scanner.turns") == (waiting & ends & ~dut.o.valid))
+    h.prove("what waits for its turn is known", (h.inner("scanner.pass_due") == (waiting & ends & ~dut.o.valid))
             & (vacant == ~dut.o.valid) & (held_empty == ~held))
     h.prove("nothing is written before there is space", ~(seen & space) | (
         (~scanning | (to(position, tail) < most)) & (~waiting | (to(first, tail) < most))
@@ -289,18 +291,20 @@ _LIVE = Fault("the ring holds what lies between its ends", Storage, "live.eq(liv
 
 _STORAGE_FAULTS = (
     _LIVE,
-    Fault("offers at task stand", Storage, "self.task.valid.eq(settled & handed)",
-          "self.task.valid.eq(settled & handed & ~self.scanning)"),
-    Fault("counters are right when they are looked at", Storage, "seen.eq(self.i.valid & ~go)",
-          "seen.eq(self.i.valid)"),
+    Fault("offers at task stand", Storage, "self.task.valid.eq(expiry_done & makes_task)",
+          "self.task.valid.eq(expiry_done & makes_task & ~self.scanning)"),
+    Fault("counters are right when they are looked at", Storage, "decoded.eq(self.i.valid & ~commit)",
+          "decoded.eq(self.i.valid)"),
     Fault("row ids are counted with the turns", Storage, "turn == config.cores - 1", "turn == self.index"),
     Fault("each tuple's row id follows from its place", Storage, "head_row + config.cores)", "head_row + 1)"),
 )
 
 _ONLY_FAULTS = (
-    Fault("empty and full are known", Storage, "almost.eq(live == depth - 1)", "almost.eq(live == depth - 2)"),
-    Fault("what is known of an operation is true", Storage, "seen.eq(self.i.valid & ~go)", "seen.eq(self.i.valid)"),
-    Fault("own tuples are counted once each", Storage, "self.task.ready) | (fits & space)",
+    Fault("empty and full are known", Storage, "was_almost_full.eq(live == depth - 1)",
+          "was_almost_full.eq(live == depth - 2)"),
+    Fault("what is known of an operation is true", Storage, "decoded.eq(self.i.valid & ~commit)",
+          "decoded.eq(self.i.valid)"),
+    Fault("own tuples are counted once each", Storage, "self.task.ready) | (fits & slot_free)",
           "self.task.ready) | fits"),
     Fault("after an overflow nothing is taken, and it stands", Storage,
           "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), fits.eq(1)]"),
@@ -322,13 +326,13 @@ _TIME_FAULTS = (
 
 _RING_FAULTS = (
     _LIVE,
-    Fault("offers at batch stand", Scanner, "with m.If(vacant):", "with m.If(1):"),
+    Fault("offers at batch stand", Scanner, "with m.If(batch_free):", "with m.If(1):"),
     Fault("a task that waits will find its tuples", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
     Fault("a batch that waits will find its tuples", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
-    Fault("a pass finds its tuples", Scanner, "Mux(turns, reach, left", "Mux(turns, reach + 1, left"),
+    Fault("a pass finds its tuples", Scanner, "Mux(pass_due, reach, left", "Mux(pass_due, reach + 1, left"),
     Fault("tuples are written a cycle after they are stored", Storage, "tail.eq(tail + 1)",
           "tail.eq(tail + 2)"),
-    Fault("what waits for its turn is known", Scanner, "(ends | (issue & next_last))", "ends"),
+    Fault("what waits for its turn is known", Scanner, "(last_or_idle | (issue & next_last))", "last_or_idle"),
     Fault("the last read of a pass is known", Scanner, "reach <= 2 * lanes", "reach <= lanes"),
     Fault("nothing is written before there is space", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
     Fault("reads address the slots of their positions", Scanner, "upper) + 1)", "upper))"),

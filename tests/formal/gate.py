@@ -1,4 +1,4 @@
-"""Proofs of the gate: its inlets, its mergers, and the whole with two sources."""
+"""Proofs of the gate: its source inputs, its mergers, and the whole with two sources."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.gate.gate import ScaleGate
-from splitjoin.hw.gate.inlet import Inlet
 from splitjoin.hw.gate.merger import ReadyMerger
+from splitjoin.hw.gate.source import SourceInput
 from splitjoin.hw.network.buffer import Buffer
 
 from .harness import Harness
@@ -31,11 +31,11 @@ def _key(payload: Any) -> Value:
     return Cat(payload.stream, payload.ts)
 
 
-def inlet() -> Harness:
-    dut = Inlet(_CONFIG)
+def source_input() -> Harness:
+    dut = SourceInput(_CONFIG)
     h = Harness(dut)
     flush = dut.i.payload.op == Op.FLUSH
-    h.assume("a new round begins while nothing is taken", ~dut.again | dut.hold)
+    h.assume("a new round begins while nothing is taken", ~dut.reopen | dut.hold)
     offers_stand(h, "o", dut.o)
     level, holds, sound = buffered(h, "buffer")
     h.prove("its buffer is never full and empty, and its shares agree", sound)
@@ -48,7 +48,7 @@ def inlet() -> Harness:
     h.prove("only what is open brings something", ~_taken(dut.i) | dut.open)
     h.prove("a FLUSH closes", ~was_flushed | ~dut.open)
     h.prove("what is closed stays so until a new round, or until it was removed",
-            ~h.started() | was_open | ~h.past(dut.active & ~dut.again, "stays") | ~dut.open)
+            ~h.started() | was_open | ~h.past(dut.active & ~dut.reopen, "stays") | ~dut.open)
     h.prove("what is removed is not open", dut.active | ~dut.open)
     return h
 
@@ -62,7 +62,7 @@ def merger() -> Harness:
     offers_stand(h, "o", dut.o)
     level, holds, sound = buffered(h, "buffer")
     h.prove("its buffer is never full and empty, and its shares agree", sound)
-    last, last_input, known = h.inner("last"), h.inner("last_input"), h.inner("known")
+    last, last_input, known = h.inner("last"), h.inner("last_input"), h.inner("last_valid")
     keys = [_key(i.payload) for i in dut.i]
 
     # All times under way lie in half the counter's range, from some time on that only moves forward.
@@ -158,53 +158,57 @@ def whole(sources: int) -> Harness:
     return h
 
 
-_INLET_FAULTS = (
+_SOURCE_FAULTS = (
     *BUFFER_FAULTS,
-    Fault("what is inside is counted, and offered", Inlet, "buffer.i.valid.eq(self.i.valid & taking & ~flush)",
-          "buffer.i.valid.eq(self.i.valid & ~flush)"),
-    Fault("no FLUSH passes", Inlet, "buffer.i.payload.eq(self.i.payload)",
+    Fault("what is inside is counted, and offered", SourceInput,
+          "buffer.i.valid.eq(self.i.valid & accepting & ~is_flush)",
+          "buffer.i.valid.eq(self.i.valid & ~is_flush)"),
+    Fault("no FLUSH passes", SourceInput, "buffer.i.payload.eq(self.i.payload)",
           "buffer.i.payload.eq(self.i.payload.as_value() | 2)"),
-    Fault("only what is open brings something", Inlet, "self.i.ready.eq(taking & buffer.i.ready)",
+    Fault("only what is open brings something", SourceInput, "self.i.ready.eq(accepting & buffer.i.ready)",
           "self.i.ready.eq(buffer.i.ready)"),
-    Fault("a FLUSH closes", Inlet, "(closed | self.flushed)", "(closed | (self.flushed & ~self.o.valid))"),
-    Fault("what is closed stays so until a new round, or until it was removed", Inlet, "(closed | self.flushed)",
+    Fault("a FLUSH closes", SourceInput, "(closed | self.flushed)", "(closed | (self.flushed & ~self.o.valid))"),
+    Fault("what is closed stays so until a new round, or until it was removed", SourceInput, "(closed | self.flushed)",
           "self.flushed"),
-    Fault("what is removed is not open", Inlet, "self.open.eq(self.active & ~closed)", "self.open.eq(~closed)"),
+    Fault("what is removed is not open", SourceInput, "self.open.eq(self.active & ~closed)", "self.open.eq(~closed)"),
 )
 
 _MERGER_FAULTS = (
     *BUFFER_FAULTS,
-    Fault("what is inside is counted, and offered", ReadyMerger, "buffer.i.valid.eq(take.any())",
-          "buffer.i.valid.eq(here.any())"),
-    Fault("one record at most is handed on in a cycle", ReadyMerger, "Mux(here[0], ~first, gone[0])",
-          "Mux(here[0], 1, gone[0])"),
+    Fault("what is inside is counted, and offered", ReadyMerger, "buffer.i.valid.eq(grant.any())",
+          "buffer.i.valid.eq(on_time.any())"),
+    Fault("one record at most is handed on in a cycle", ReadyMerger, "Mux(on_time[0], ~precedes, exhausted[0])",
+          "Mux(on_time[0], 1, exhausted[0])"),
     Fault("a record is handed on when none that precedes it can come", ReadyMerger,
-          "gone[n].eq(~i.valid & ~self.i_open[n])", "gone[n].eq(~i.valid)"),
-    Fault("a record that is ready does not wait", ReadyMerger, "gone[n].eq(~i.valid & ~self.i_open[n])",
-          "gone[n].eq(0)"),
+          "exhausted[n].eq(~i.valid & ~self.i_open[n])", "exhausted[n].eq(~i.valid)"),
+    Fault("a record that is ready does not wait", ReadyMerger, "exhausted[n].eq(~i.valid & ~self.i_open[n])",
+          "exhausted[n].eq(0)"),
     Fault("what comes too late is refused at once, and nothing else is", ReadyMerger,
-          "late[0].eq(known & (keys[0] - last - last_input)[top])", "late[0].eq(known & (keys[0] - last)[top])"),
+          "late[0].eq(last_valid & (keys[0] - last - last_input)[top])",
+          "late[0].eq(last_valid & (keys[0] - last)[top])"),
     Fault("tuples that are refused are counted", ReadyMerger, " & (i.payload.op == Op.TUPLE)", ""),
-    Fault("the last record is remembered while anything is open", ReadyMerger, "Mux(take[0], keys[0], keys[1])",
-          "Mux(take[1], keys[0], keys[1])"),
-    Fault("records are handed on in order", ReadyMerger, "late[1].eq(known & (keys[1] - last)[top])", "late[1].eq(0)"),
+    Fault("the last record is remembered while anything is open", ReadyMerger, "Mux(grant[0], keys[0], keys[1])",
+          "Mux(grant[1], keys[0], keys[1])"),
+    Fault("records are handed on in order", ReadyMerger, "late[1].eq(last_valid & (keys[1] - last)[top])",
+          "late[1].eq(0)"),
     Fault("a record inside is announced before it shows", ReadyMerger, " | buffer.o.valid", ""),
     Fault("what is open below is open a cycle later", ReadyMerger, "self.i_open.any() | ", ""),
 )
 
 _WHOLE_FAULTS = (
-    Fault("offers at o stand", Buffer, "full | (some & (heads[0] == n))", "full"),
+    Fault("offers at o stand", Buffer, "full | (not_empty & (heads[0] == n))", "full"),
     Fault("records leave in order", Buffer, "heads[0] == n",
           "heads[0] != n"),  # a node refuses what would break the order
-    Fault("what leaves, nothing precedes that can still come", ReadyMerger, "gone[n].eq(~i.valid & ~self.i_open[n])",
-          "gone[n].eq(~i.valid)"),
-    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
-    Fault("a FLUSH leaves when all have closed and all has left", ScaleGate, "flushed & quiet", "flushed"),
-    Fault("nothing is refused", ReadyMerger, "first.eq(~(keys[1] - keys[0])[top])", "first.eq(1)"),
+    Fault("what leaves, nothing precedes that can still come", ReadyMerger,
+          "exhausted[n].eq(~i.valid & ~self.i_open[n])",
+          "exhausted[n].eq(~i.valid)"),
+    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
+    Fault("a FLUSH leaves when all have closed and all has left", ScaleGate, "flushed & drained", "flushed"),
+    Fault("nothing is refused", ReadyMerger, "precedes.eq(~(keys[1] - keys[0])[top])", "precedes.eq(1)"),
 )
 
 PROOFS = (
-    Proof("gate inlet", inlet, 2, faults=_INLET_FAULTS, search=8),
+    Proof("gate source input", source_input, 2, faults=_SOURCE_FAULTS, search=8),
     Proof("gate merger", merger, 2, faults=_MERGER_FAULTS, search=8),
     Proof("gate of 2 sources", lambda: whole(2), 7, inductive=False, faults=_WHOLE_FAULTS, search=7, quick=False),
 )

@@ -1,4 +1,4 @@
-"""Proofs of the queue that looks ahead, the merger, the gather tree and the combiner."""
+"""Proofs of the lookahead FIFO, the merger, the gather tree and the combiner."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
 from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.combiner import Combiner
-from splitjoin.hw.gather.lookahead import Lookahead, offered
-from splitjoin.hw.gather.merger import Merger
+from splitjoin.hw.gather.lookahead import LookaheadFifo, offer_of
+from splitjoin.hw.gather.merger import ComparisonSelect, Merger
 from splitjoin.hw.gather.tree import GatherTree
-from splitjoin.hw.gather.verdict import Verdict
 from splitjoin.hw.layouts import result_layout
 
 from .harness import Harness
@@ -45,25 +44,25 @@ def _narrow() -> Iterator[None]:
 
 
 class _Queue:
-    """The `Lookahead` at ``path``: what it holds. ``bits``: of its ages. ``absent``: if empty, whether it is clear."""
+    """The contents of the `LookaheadFifo` at ``path``. ``bits``: of row ids. ``absent``: ``lets_pass`` while empty."""
 
     def __init__(self, h: Harness, path: str, bits: int, absent: Value):
         at = f"{path}." if path else ""
-        self.leaves, has, self._head, copy, behind, third, tail, kind = (h.inner(f"{at}{name}") for name in (
-            "goes", "has", "head0", "head1", "behind", "third", "tail", "kind"))
-        self._h, self._at, self.level = h, at, sum(has)
-        self.some, self.first = has[0], data.View(result_layout(), self.at(0))
+        self.leaves, occupied, self._head, copy, second, third, tail, kind = (h.inner(f"{at}{name}") for name in (
+            "pop", "occupied", "head0", "head1", "second", "third", "tail", "kind"))
+        self._h, self._at, self.level = h, at, sum(occupied)
+        self.some, self.first = occupied[0], data.View(result_layout(), self.at(0))
         flags = ((name, test) for name, test in (
-            ("pair", kind == ItemKind.PAIR), ("bar", kind != ItemKind.PAIR), ("part", kind == ItemKind.SLICE),
-            ("star", kind == ItemKind.STAR), ("end", kind == ItemKind.END), ("ready", kind != ItemKind.END)))
-        ages = ((h.inner(f"{at}age{n}"), has[n], data.View(result_layout(), self.at(n)).stored[:bits])
+            ("pair", kind == ItemKind.PAIR), ("barrier", kind != ItemKind.PAIR), ("slice", kind == ItemKind.SLICE),
+            ("star", kind == ItemKind.STAR), ("end", kind == ItemKind.END), ("not_end", kind != ItemKind.END)))
+        row_ids = ((h.inner(f"{at}row_id{n}"), occupied[n], data.View(result_layout(), self.at(n)).stored[:bits])
                 for n in range(2 if bits else 0))
-        self.sound = (((has & (has + 1)) == 0) & ((self._head + self.level - tail)[:len(tail)] == 0)
-                      & ((self._head + 1 - behind)[:len(behind)] == 0) & (self._head == copy)
+        self.sound = (((occupied & (occupied + 1)) == 0) & ((self._head + self.level - tail)[:len(tail)] == 0)
+                      & ((self._head + 1 - second)[:len(second)] == 0) & (self._head == copy)
                       & ((self._head + 2 - third)[:len(third)] == 0)
-                      & Cat(~here | (age == stored) for age, here, stored in ages).all()
-                      & (h.inner(f"{at}clear") == Mux(self.some, kind != ItemKind.PAIR, absent))
-                      & (h.inner(f"{at}room") == ~has[-1])
+                      & Cat(~present | (row_id == stored) for row_id, present, stored in row_ids).all()
+                      & (h.inner(f"{at}lets_pass") == Mux(self.some, kind != ItemKind.PAIR, absent))
+                      & (h.inner(f"{at}not_full") == ~occupied[-1])
                       & (~self.some | (kind == self.first.kind))
                       & Cat(h.inner(f"{at}{name}") == (self.some & test) for name, test in flags).all())
         self.kind = kind
@@ -75,21 +74,21 @@ class _Queue:
         return Cat(*(self._h.look(f"{self._at}{rows}", place) for rows in ("kinds", "probes", "stored")))
 
 
-def _tells(comes: Any, results: Any) -> Value:
-    """Whether what comes is what results are on offer."""
-    return Cat(comes[name] == value for name, value in offered(results).items()).all()
+def _tells(offer: Any, results: Any) -> Value:
+    """True if ``offer`` is the kind of result that is on offer."""
+    return Cat(offer[name] == value for name, value in offer_of(results).items()).all()
 
 
 @_narrow()
 def lookahead(bits: int) -> Harness:
-    dut = Lookahead(bits)
+    dut = LookaheadFifo(bits)
     h = Harness(dut)
-    h.assume("what comes is told", _tells(dut.comes, dut.i))
-    h.assume("what goes is there", ~dut.goes | dut.valid)
-    queue = _Queue(h, "", bits, h.started() & ~h.past(dut.awaited, "was_awaited"))
+    h.assume("what comes is told", _tells(dut.i_offer, dut.i))
+    h.assume("what goes is there", ~dut.pop | dut.valid)
+    queue = _Queue(h, "", bits, h.started() & ~h.past(dut.wait_if_empty, "waited_if_empty"))
     item = Signal(len(queue.at(0)), name="item")
     h.m.d.comb += item.eq(Cat(dut.kind, dut.item))
-    h.output = out = SimpleNamespace(valid=dut.valid, ready=dut.goes, payload=item)
+    h.output = out = SimpleNamespace(valid=dut.valid, ready=dut.pop, payload=item)
     offers_stand(h, "o", out)
     f = Follower(h, "item", entered=_taken(dut.i), entering=dut.i.payload, port=out, capacity=4)
     follow(h, f)
@@ -97,8 +96,8 @@ def lookahead(bits: int) -> Harness:
     h.prove("what is inside is counted", (f.inside == queue.level) & (dut.i.ready == (queue.level != 4)))
     h.prove("the item picked is in its place", ~f.picked | (queue.at(f.ahead) == f.token))
     h.prove("the first two are shown", Cat(
-        (dut.here[n] == (queue.level > n)) & (~dut.here[n] | (
-            dut.ages[n] == data.View(result_layout(), queue.at(n)).stored[:bits])) for n in (0, 1)).all())
+        (dut.present[n] == (queue.level > n)) & (~dut.present[n] | (
+            dut.row_ids[n] == data.View(result_layout(), queue.at(n)).stored[:bits])) for n in (0, 1)).all())
     return h
 
 
@@ -127,9 +126,9 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
                 & (out.payload.stored == first.stored) & Mux(
                     slices.any(), (~out.ready | (leaving == slices)) & (out.payload.kind == ItemKind.SLICE),
                     (~out.ready | leaving.all()) & (out.payload.kind == first.kind))))
-    h.prove("it tells what is on offer", _tells(h.dut.offer, out))
-    if h.dut.told:
-        h.assume("what comes is told", Cat(_tells(*of) for of in zip(h.dut.comes, h.dut.i, strict=True)).all())
+    h.prove("it tells what is on offer", _tells(h.dut.o_offer, out))
+    if h.dut.has_offer_input:
+        h.assume("what comes is told", Cat(_tells(*of) for of in zip(h.dut.i_offer, h.dut.i, strict=True)).all())
     h.prove("with total, a pair is on offer when all inputs show something",
             ~h.dut.total | ~out.valid | (out.payload.kind != ItemKind.PAIR) | Cat(q.some for q in queues).all())
     total = h.constant("total_order", 1)
@@ -137,7 +136,7 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
     h.assume("and for a cycle before the first result", h.started() | ~Cat(i.valid for i in h.dut.i).any())
     known, turns = [], {}
     for j, k in combinations(range(inputs), 2):
-        before, behind = h.inner(f"first{j}_{k}").any(), h.inner(f"first{k}_{j}").any()
+        before, behind = h.inner(f"precedes{j}_{k}").any(), h.inner(f"precedes{k}_{j}").any()
         turn = turns[j, k] = h.inner(f"turn{j}_{k}")
         both = queues[j].some & queues[k].some
         younger = (queues[k].first.stored[:bits] - queues[j].first.stored[:bits])[bits - 1]
@@ -151,8 +150,8 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
 
 
 @_narrow()
-def merger(inputs: int, *, told: bool = False) -> Harness:
-    dut = Merger(inputs, _BITS, told=told)
+def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
+    dut = Merger(inputs, _BITS, has_offer_input=has_offer_input)
     h = Harness(dut)
     queues = _queues(h, inputs)
     offers_stand(h, "o", dut.o)
@@ -304,8 +303,8 @@ def combiner() -> Harness:
             | (told & (goes[0] == ~whose) & (goes[1] == whose)))
     h.prove("a turn ends with its star, and only then", ~_taken(turn) | (dut.total & (~told | stars)))
     h.prove("whose turn it may be is what was told", ~h.started() | (
-        h.inner("may") == Mux(total, Cat(told & ~whose, told & whose), 0b11)))
-    h.prove("and nothing is before that", (h.started() | ~told) & (h.inner("in_order") == (total & h.started())))
+        h.inner("allowed") == Mux(total, Cat(told & ~whose, told & whose), 0b11)))
+    h.prove("and nothing is before that", (h.started() | ~told) & (h.inner("was_total") == (total & h.started())))
     return h
 
 
@@ -315,86 +314,92 @@ def _waiting(queues: Sequence[_Queue], ends: Sequence[Value]) -> Value:
 
 
 _LOOKAHEAD_FAULTS = (
-    Fault("offers at o stand", Lookahead, "read(probes, heads[0])", "read(probes, behind)"),
-    Fault("nothing leaves that did not enter", Lookahead, "self.valid.eq(has[0])", "self.valid.eq(1)"),
-    Fault("items leave whole and in order", Lookahead, "write.addr.eq(tail)", "write.addr.eq(behind)"),
-    Fault("what is picked is inside", Lookahead, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
-    Fault("its places and flags agree", Lookahead, "(self.part, kind == ItemKind.SLICE, comes.part)",
-          "(self.part, kind == ItemKind.SLICE, comes.star)"),
-    Fault("what is inside is counted", Lookahead, "room.eq(self.goes | ~has[-2])", "room.eq(self.goes | ~has[-1])"),
-    Fault("the item picked is in its place", Lookahead, "write.en.eq(~has[-1])", "write.en.eq(self.goes)"),
-    Fault("the first two are shown", Lookahead, "read(stored, third)", "read(stored, behind)"),
+    Fault("offers at o stand", LookaheadFifo, "read(probes, heads[0])", "read(probes, second)"),
+    Fault("nothing leaves that did not enter", LookaheadFifo, "self.valid.eq(occupied[0])", "self.valid.eq(1)"),
+    Fault("items leave whole and in order", LookaheadFifo, "write.addr.eq(tail)", "write.addr.eq(second)"),
+    Fault("what is picked is inside", LookaheadFifo, "self.i.ready.eq(not_full)", "self.i.ready.eq(1)"),
+    Fault("its places and flags agree", LookaheadFifo, "(self.slice, kind == ItemKind.SLICE, offer.slice)",
+          "(self.slice, kind == ItemKind.SLICE, offer.star)"),
+    Fault("what is inside is counted", LookaheadFifo, "not_full.eq(self.pop | ~occupied[-2])",
+          "not_full.eq(self.pop | ~occupied[-1])"),
+    Fault("the item picked is in its place", LookaheadFifo, "write.en.eq(~occupied[-1])", "write.en.eq(self.pop)"),
+    Fault("the first two are shown", LookaheadFifo, "read(stored, third)", "read(stored, second)"),
 )
 
 _QUEUES_FAULTS = (
-    Fault("places and flags of its queues agree", Lookahead, "(self.part, kind == ItemKind.SLICE, comes.part)",
-          "(self.part, kind == ItemKind.SLICE, comes.star)"),
+    Fault("places and flags of its queues agree", LookaheadFifo, "(self.slice, kind == ItemKind.SLICE, offer.slice)",
+          "(self.slice, kind == ItemKind.SLICE, offer.star)"),
 )
 
 _MERGER_FAULTS = (
-    Fault("offers at o stand", Merger, "Mux(chosen[j], ~self.o.ready, Mux(chosen[k], self.o.ready, turn))",
+    Fault("offers at o stand", Merger, "Mux(grant[j], ~self.o.ready, Mux(grant[k], self.o.ready, turn))",
           "turn ^ self.o.ready"),
     *_QUEUES_FAULTS,
-    Fault("only what is there leaves, with what is taken", Merger, "barrier | chosen.any()",
-          "chosen.any()"),
-    Fault("a pair leaves alone and as it came", Merger, "~(pair[k] & first[k, j])", "~(pair[k] & first[j, k])"),
+    Fault("only what is there leaves, with what is taken", Merger, "barrier_offer | grant.any()",
+          "grant.any()"),
+    Fault("a pair leaves alone and as it came", Merger, "~(pair[k] & precedes[k, j])", "~(pair[k] & precedes[j, k])"),
     Fault("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
-          Merger, "part[j] | ~part.any()", "1"),
-    Fault("it tells what is on offer", Merger, "offer.part.eq(barrier & part.any())", "offer.part.eq(part.all())"),
+          Merger, "slices[j] | ~slices.any()", "1"),
+    Fault("it tells what is on offer", Merger, "offer.slice.eq(barrier_offer & slices.any())",
+          "offer.slice.eq(slices.all())"),
     Fault("with total, a pair is on offer when all inputs show something", Merger,
-          "queue.awaited.eq(total)", "queue.awaited.eq(0)"),
-    Fault("what is known of the order of two inputs is true", Merger, "queues[k].ages[b] - queues[j].ages[a]",
-          "queues[k].ages[b] - queues[j].ages[0]"),
-    Fault("the turns of all inputs are an order", Merger, "chosen[j], ~self.o.ready",
-          "chosen[j], ~self.o.ready & (k > 1)"),
+          "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
+    Fault("what is known of the order of two inputs is true", Merger, "queues[k].row_ids[b] - queues[j].row_ids[a]",
+          "queues[k].row_ids[b] - queues[j].row_ids[0]"),
+    Fault("the turns of all inputs are an order", Merger, "grant[j], ~self.o.ready",
+          "grant[j], ~self.o.ready & (k > 1)"),
     Fault("without total, pairs do not wait for other inputs", Merger,
-          "queue.awaited.eq(total)", "queue.awaited.eq(1)"),
-    Fault("a barrier that all have come to does not wait", Merger, "barrier.eq(bar.all())",
-          "barrier.eq(part.all())"),
-    Fault("with total, the oldest stored tuple goes first", Verdict, "~self.later if", "self.later if"),
-    Fault("with total, row ids that all show are compared in a cycle", Merger, "(queues[j].goes == a)",
-          "queues[j].goes & (a == 1)"),
+          "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(1)"),
+    Fault("a barrier that all have come to does not wait", Merger, "barrier_offer.eq(barrier.all())",
+          "barrier_offer.eq(slices.all())"),
+    Fault("with total, the oldest stored tuple goes first", ComparisonSelect, "~self.other_older if",
+          "self.other_older if"),
+    Fault("with total, row ids that all show are compared in a cycle", Merger, "(queues[j].pop == a)",
+          "queues[j].pop & (a == 1)"),
 )
 
 _SORTED_FAULTS = (
-    Fault("a group leaves in the order of stored tuples", Verdict, "~self.later if self._older else self.later",
-          "self.later if self._older else ~self.later"),
-    Fault("no input brings anything older", Merger, "queue.awaited.eq(total)", "queue.awaited.eq(0)"),
-    Fault("what leaves is the oldest", Verdict, "~self.later if", "self.later if"),
+    Fault("a group leaves in the order of stored tuples", ComparisonSelect,
+          "~self.other_older if self._older else self.other_older",
+          "self.other_older if self._older else ~self.other_older"),
+    Fault("no input brings anything older", Merger, "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
+    Fault("what leaves is the oldest", ComparisonSelect, "~self.other_older if", "self.other_older if"),
 )
 
 _TREE_FAULTS = (
-    Fault("offers at o stand", Lookahead, "read(probes, heads[0])", "read(probes, behind)"),
-    Fault("each pair leaves in its group", Merger, "barrier.eq(bar.all())", "barrier.eq(bar.any() & ~pair.any())"),
-    Fault("a group is whole when its barrier leaves", Lookahead, "self.goes ^ came", "self.goes"),
-    Fault("a pair leaves once, and only if it came", Lookahead, "head + self.goes", "head"),
+    Fault("offers at o stand", LookaheadFifo, "read(probes, heads[0])", "read(probes, second)"),
+    Fault("each pair leaves in its group", Merger, "barrier_offer.eq(barrier.all())",
+          "barrier_offer.eq(barrier.any() & ~pair.any())"),
+    Fault("a group is whole when its barrier leaves", LookaheadFifo, "self.pop ^ push", "self.pop"),
+    Fault("a pair leaves once, and only if it came", LookaheadFifo, "head + self.pop", "head"),
 )
 
 _COMBINER_FAULTS = (
-    Fault("offers at o stand", Combiner, "turn.eq(chosen[STREAM_S] ^ self.o.ready)", "turn.eq(~chosen[STREAM_S])"),
+    Fault("offers at o stand", Combiner, "turn.eq(grant[STREAM_S] ^ self.o.ready)", "turn.eq(~grant[STREAM_S])"),
     *_QUEUES_FAULTS,
-    Fault("only what is there leaves, with what is taken", Combiner, "self.o.valid.eq(can.any() | end)",
-          "self.o.valid.eq(can.any())"),
+    Fault("only what is there leaves, with what is taken", Combiner, "self.o.valid.eq(able.any() | end)",
+          "self.o.valid.eq(able.any())"),
     Fault("an END is on offer when both sides have come to theirs, and leaves both", Combiner, "left.end & right.end",
           "left.end | right.end"),
     Fault("all else leaves one side, as it came", Combiner, "item.r.eq(Mux(side, right.item.stored, left.item.probe))",
           "item.r.eq(Mux(side, right.item.probe, left.item.probe))"),
-    Fault("without total, nothing waits", Combiner, "self.o.valid.eq(can.any() | end)", "self.o.valid.eq(can.any())"),
-    Fault("in total order the side is the one whose turn it is", Combiner, "may & ready", "ready"),
+    Fault("without total, nothing waits", Combiner, "self.o.valid.eq(able.any() | end)", "self.o.valid.eq(able.any())"),
+    Fault("in total order the side is the one whose turn it is", Combiner, "allowed & not_end", "not_end"),
     Fault("whose turn it may be is what was told", Combiner, "due.valid.replicate(2) & ", ""),
-    Fault("and nothing is before that", Combiner, "in_order.eq(self.total)", "in_order.eq(1)"),
-    Fault("a turn ends with its star, and only then", Combiner, "(may & star).any()",
-          "(may & ready).any()"),
+    Fault("and nothing is before that", Combiner, "was_total.eq(self.total)", "was_total.eq(1)"),
+    Fault("a turn ends with its star, and only then", Combiner, "(allowed & star).any()",
+          "(allowed & not_end).any()"),
 )
 
 PROOFS = (
-    *(Proof(f"lookahead that shows {n} bits", lambda n=n: lookahead(n), 2, faults=_LOOKAHEAD_FAULTS if n == 4 else ())
+    *(Proof(f"lookahead FIFO that shows {n} bits", lambda n=n: lookahead(n), 2,
+            faults=_LOOKAHEAD_FAULTS if n == 4 else ())
       for n in (4, 5)),
     *(Proof(f"merger of {n}", lambda n=n: merger(n), 2, faults=_MERGER_FAULTS if n == 3 else (), search=8, quick=n == 2)
       for n in (2, 3)),
     *(Proof(f"merger of {n} in total order", lambda n=n: sorted_merger(n), 2, faults=_SORTED_FAULTS if n == 3 else (),
             search=8, quick=n == 2) for n in (2, 3)),
-    *(Proof(f"merger of {n} that is told what comes", lambda n=n: merger(n, told=True), 2, quick=n == 2)
+    *(Proof(f"merger of {n} with offer inputs", lambda n=n: merger(n, has_offer_input=True), 2, quick=n == 2)
       for n in (2, 3)),
     Proof("gather tree, 3 leaves, fan-in 2", lambda: tree(3, 2), 9, inductive=False, faults=_TREE_FAULTS, search=9,
           quick=False),

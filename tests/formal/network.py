@@ -21,21 +21,21 @@ __all__ = ["BUFFER_FAULTS", "PROOFS", "buffered", "sound_queue"]
 def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
     """Of the `Buffer` at ``path``: its level, what it holds at a position, and whether its invariant holds."""
     at = f"{path}." if path else ""
-    some, full = h.inner(f"{at}some"), h.inner(f"{at}full")
+    not_empty, full = h.inner(f"{at}not_empty"), h.inner(f"{at}full")
     slots = Array([h.inner(f"{at}slot0"), h.inner(f"{at}slot1")])
     head, *others = (h.inner(f"{at}head{n}") for n in range(-(-len(slots[0]) // network.buffer._SHARE)))
-    sound = (some | ~full) & Cat(other == head for other in others).all()
-    return some + full, lambda position: slots[(head + position)[0]], sound
+    sound = (not_empty | ~full) & Cat(other == head for other in others).all()
+    return not_empty + full, lambda position: slots[(head + position)[0]], sound
 
 
 def sound_queue(h: Harness, path: str, depth: int) -> Value:
     """The invariant of the `Queue` at ``path``, whose depth is a power of two."""
-    head, tail, full, some, after_head, after_tail, level = (h.inner(f"{path}.{name}") for name in (
-        "head", "tail", "full", "some", "after_head", "after_tail", "level"))
+    head, tail, full, not_empty, head_next, tail_next, level = (h.inner(f"{path}.{name}") for name in (
+        "head", "tail", "full", "not_empty", "head_next", "tail_next", "level"))
     bits = len(head)
-    return ((some == (level != 0)) & (full == (level == depth)) & (level <= depth)
+    return ((not_empty == (level != 0)) & (full == (level == depth)) & (level <= depth)
             & (level[:bits] == (tail - head)[:bits])
-            & (after_head == (head + 1)[:bits]) & (after_tail == (tail + 1)[:bits]))
+            & (head_next == (head + 1)[:bits]) & (tail_next == (tail + 1)[:bits]))
 
 
 def buffer() -> Harness:
@@ -70,7 +70,7 @@ def queue(depth: int) -> Harness:
             & (dut.i.ready == (f.inside != depth)))
     h.prove("the ends are a level apart", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
     h.prove("what comes behind the ends is known",
-            (h.inner("after_head") == after(head, 1)) & (h.inner("after_tail") == after(tail, 1)))
+            (h.inner("head_next") == after(head, 1)) & (h.inner("tail_next") == after(tail, 1)))
     h.prove("the item picked is in its place", ~f.picked | (h.look("rows", after(head, f.ahead)) == f.token))
     return h
 
@@ -79,15 +79,15 @@ def distributor(children: int) -> Harness:
     dut = Distributor(2, children)
     h = Harness(dut)
     level, holds, sound = buffered(h, "buffer")
-    waits = h.inner("waits")
+    pending = h.inner("pending")
     # While there is a head somebody waits for it, and nobody else.
-    h.prove("who has the head is known, and the buffer is sound", sound & (waits.any() == (level != 0)))
+    h.prove("who has the head is known, and the buffer is sound", sound & (pending.any() == (level != 0)))
     followers, counted, placed = [], [], []
     for n, child in enumerate(dut.o):
         f = Follower(h, f"item{n}", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=child, capacity=2)
         followers.append(f)
-        has = (level != 0) & ~waits[n]  # the head already
-        counted.append((f.inside == level - has) & (child.valid == waits[n]))
+        has = (level != 0) & ~pending[n]  # the head already
+        counted.append((f.inside == level - has) & (child.valid == pending[n]))
         placed.append(~f.picked | (holds(f.ahead + has) == f.token))
     offers_stand(h, "o", *dut.o)
     follow(h, *followers)
@@ -97,10 +97,10 @@ def distributor(children: int) -> Harness:
 
 
 BUFFER_FAULTS = (
-    Fault("offers at o stand", Buffer, "full | (some & (heads[0] == n))", "full"),
+    Fault("offers at o stand", Buffer, "full | (not_empty & (heads[0] == n))", "full"),
     Fault("its buffer is never full and empty, and its shares agree", Buffer,
-          "self.i.valid | full | (some & ~self.o.ready)", "self.i.valid"),
-    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
+          "self.i.valid | full | (not_empty & ~self.o.ready)", "self.i.valid"),
+    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
     Fault("items leave whole and in order", Buffer, "head ^ self.o.ready", "head"),
     Fault("what is picked is inside", Buffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
     Fault("what is inside is counted, and offered", Buffer, "self.i.valid | full |", "self.i.valid |"),
@@ -108,28 +108,28 @@ BUFFER_FAULTS = (
 )
 
 _QUEUE_FAULTS = (
-    Fault("offers at o stand", Queue, "self.o.valid.eq(some)", "self.o.valid.eq(some & self.i.valid)"),
-    Fault("nothing leaves that did not enter", Queue, "self.o.valid.eq(some)", "self.o.valid.eq(1)"),
+    Fault("offers at o stand", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & self.i.valid)"),
+    Fault("nothing leaves that did not enter", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
     Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
     Fault("what is picked is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
-    Fault("the level is that of what is inside, and offered", Queue, "push & (after[0] == head)", "push"),
-    Fault("the ends are a level apart", Queue, "Mux(then == depth - 1, 0, then + 1)", "then + 1"),
+    Fault("the level is that of what is inside, and offered", Queue, "push & (tail_next == head)", "push"),
+    Fault("the ends are a level apart", Queue, "Mux(next_ == depth - 1, 0, next_ + 1)", "next_ + 1"),
     Fault("what comes behind the ends is known", Queue, "init=1", "init=0"),
     Fault("the item picked is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )
 
 _DISTRIBUTOR_FAULTS = (
-    Fault("offers at o stand", Distributor, "child.valid.eq(waits[n])",
-          "child.valid.eq(waits[n] & ~self.o[n - 1].ready)"),
-    Fault("nothing leaves that did not enter", Distributor, "child.valid.eq(waits[n])",
+    Fault("offers at o stand", Distributor, "child.valid.eq(pending[n])",
+          "child.valid.eq(pending[n] & ~self.o[n - 1].ready)"),
+    Fault("nothing leaves that did not enter", Distributor, "child.valid.eq(pending[n])",
           "child.valid.eq(buffer.o.valid)"),
-    Fault("items leave whole and in order", Distributor, "(~waits | ready).all()", "(~waits | ready).any()"),
-    Fault("what is picked is inside", Distributor, "(waits & ~ready)", "waits"),
+    Fault("items leave whole and in order", Distributor, "(~pending | ready).all()", "(~pending | ready).any()"),
+    Fault("what is picked is inside", Distributor, "(pending & ~ready)", "pending"),
     Fault("what each child lacks is counted, and offered", Distributor, "~buffer.i.ready | self.i.valid",
           "~buffer.i.ready"),
-    Fault("the item picked is in its slot", Distributor, "(~waits | ready).all()", "(~waits | ready).any()"),
-    Fault("who has the head is known, and the buffer is sound", Distributor, "buffer.o.ready.eq(free)",
-          "buffer.o.ready.eq(free & self.i.valid)"),
+    Fault("the item picked is in its slot", Distributor, "(~pending | ready).all()", "(~pending | ready).any()"),
+    Fault("who has the head is known, and the buffer is sound", Distributor, "buffer.o.ready.eq(advance)",
+          "buffer.o.ready.eq(advance & self.i.valid)"),
 )
 
 PROOFS = (

@@ -74,9 +74,9 @@ def scanner(*, tables: bool = False) -> Harness:
     ahead = Signal(signed(5), name="ahead")  # batches taken less passes ended
     h.m.d.sync += ahead.eq(ahead + taken - (dut.found_valid & dut.found.last))
     under_way = _outcomes(h, [Cat(token[0], token.all()) for token in stages])
-    h.prove("what waits for its turn is known", (h.inner("vacant") == ~dut.batch.valid)
-            & (h.inner("ends") == (~dut.scanning | h.inner("last")))
-            & (~h.inner("turns") | (h.inner("vacant") & h.inner("ends"))))
+    h.prove("what waits for its turn is known", (h.inner("batch_free") == ~dut.batch.valid)
+            & (h.inner("last_or_idle") == (~dut.scanning | h.inner("last")))
+            & (~h.inner("pass_due") | (h.inner("batch_free") & h.inner("last_or_idle"))))
     h.prove("passes that ended are counted", ahead == under_way - dut.batch.valid)
     h.prove("a pass has outcomes when the batch before it was taken", ~dut.found_valid | (ahead >= 0))
     if tables:
@@ -107,14 +107,15 @@ def _written(h: Harness, probes: int) -> None:
             ((loaded & filled) == 0) & (~loaded.any() | ((pending & ~loaded) == 0)))
     # The steps of it, from a batch's first probe to its pass.
     some, whole, which, shut, done, number, most, closed, taken, turns = (h.inner(name) for name in (
-        "unwritten", "whole", "which", "shut", "written", "number", "most", "closed", "taken", "turns"))
-    steps = [h.inner(f"fills{n}") for n in range(1, WRITING - 1)]
+        "unwritten", "group_complete", "group_select", "batch_locked", "written", "batch_size",
+        "batch_limit", "batch_closed", "taken", "pass_due"))
+    steps = [h.inner(f"write_start{n}") for n in range(1, WRITING - 1)]
     waiting = h.dut.waiting
     begun = Cat(number > first for first in range(0, probes, _GROUP))
     last = Cat((number > first) & (number <= first + _GROUP) for first in range(0, probes, _GROUP))
     h.prove("what is written is at one of its steps", Cat(
         waiting == (number != 0), ~closed | waiting, ~waiting | closed | (number < most), number <= probes,
-        h.inner("held") == ~h.inner("empty"), h.started() | ~h.inner("held"),
+        h.inner("task_valid") == ~h.inner("task_ready"), h.started() | ~h.inner("task_valid"),
         ~h.started() | (most == Mux(h.dut.single, 1, probes)),
         taken + swap + waiting <= 1, ~done | (closed & ~some), ~turns | done,
         some == (pending | loaded).any(), ~some | (waiting & (which == last) & ((pending & ~which) == 0)),
@@ -141,10 +142,10 @@ def prober(core: str) -> Harness:
     h.m.d.sync += passes.eq(passes + ended - taken)
     under_way = _outcomes(h, [token[:2] for token in tokens])
     choosing, reading, waited, linked, ready = (
-        h.inner(name) for name in ("choosing", "reading", "waited", "linked", "ready"))
+        h.inner(name) for name in ("choosing", "reading", "link_wait", "link_ready", "lookup_done"))
     h.prove("a pass is at one of its steps", sum((choosing, reading, waited, linked)) == dut.scanning)
     h.assume("buckets are granted that are asked for", ~dut.granted | dut.look)
-    looking, reached, stop = (h.inner(name) for name in ("looking", "reached", "stop"))
+    looking, reached, stop = (h.inner(name) for name in ("lookup_busy", "reached", "no_lookup"))
     h.prove("a probe that waits is at one of its steps", (
         dut.waiting == sum((h.inner("step"), looking, ready, *(h.inner(f"looked_up{n}")[1] for n in range(4)))))
             & Mux(reached, looking, ~(looking & stop)))
@@ -173,46 +174,49 @@ def _config(*, capacity: int = 2, **options: Any) -> Configuration:
 
 
 _SCANNER_FAULTS = (
-    Fault("offers at batch stand", Scanner, "with m.If(vacant):", "with m.If(1):"),
+    Fault("offers at batch stand", Scanner, "with m.If(batch_free):", "with m.If(1):"),
     Fault("an outcome comes of a read for which there was room", Scanner, "issue.eq(self.scanning & self.room)",
           "issue.eq(self.scanning)"),
     Fault("a pass ends with its last outcome", Scanner, "self.found.last.eq(token[1])", "self.found.last.eq(0)"),
-    Fault("what waits for its turn is known", Scanner, "(vacant | self.batch.ready)", "1"),
+    Fault("what waits for its turn is known", Scanner, "(batch_free | self.batch.ready)", "1"),
     Fault("passes that ended are counted", Scanner, "self.found.last.eq(token[1])", "self.found.last.eq(1)"),
-    Fault("a pass has outcomes when the batch before it was taken", Scanner, "(vacant | self.batch.ready)", "1"),
+    Fault("a pass has outcomes when the batch before it was taken", Scanner, "(batch_free | self.batch.ready)", "1"),
 )
 _TABLES_FAULTS = (
     Fault("a group's tables are written once for a batch, one group's at a time", Scanner,
-          "[some.eq(0), whole.eq(0)]", "whole.eq(0)", "_write"),
-    Fault("a group's tables are written when those of the one before are", Scanner, "shut.eq(last)",
-          "shut.eq(0)", "_write"),
+          "[some.eq(0), group_complete.eq(0)]", "group_complete.eq(0)", "_write"),
+    Fault("a group's tables are written when those of the one before are", Scanner, "batch_locked.eq(last)",
+          "batch_locked.eq(0)", "_write"),
     Fault("a batch is looked up when its tables are written", Scanner, "WRITING - _READ_LATENCY - 2",
           "WRITING - _READ_LATENCY - 3", "_write"),
-    Fault("no bounds are loaded into what is written", Scanner, "since[-1] & ~closed", "since[-2] & ~closed",
+    Fault("no bounds are loaded into what is written", Scanner, "since[-1] & ~batch_closed",
+          "since[-2] & ~batch_closed",
           "_write"),
     Fault("bounds are loaded for one group at a time, and before its tables are written", Scanner,
-          "(number + 1) % GROUP == 0", "number % GROUP == 0", "_write"),
-    Fault("what is written is at one of its steps", Scanner, "[shut.eq(0), written.eq(0)]", "shut.eq(0)"),
+          "(batch_size + 1) % GROUP == 0", "batch_size % GROUP == 0", "_write"),
+    Fault("what is written is at one of its steps", Scanner, "[batch_locked.eq(0), written.eq(0)]",
+          "batch_locked.eq(0)"),
 )
 _PROBER_FAULTS = (
     Fault("offers at batch stand", Queue, "read.addr.eq(head)", "read.addr.eq(tail)"),
-    Fault("its queue is sound", Queue, "push & (after[0] == head)", "push & (tail == head)"),
-    Fault("an outcome comes of a read for which there was room", Prober, "choosing & ~some & self.room",
-          "choosing & ~some", "_follow"),
+    Fault("its queue is sound", Queue, "push & (tail_next == head)", "push & (tail == head)"),
+    Fault("an outcome comes of a read for which there was room", Prober, "choosing & ~has_next & self.room",
+          "choosing & ~has_next", "_follow"),
     Fault("a pass ends with its last outcome", Prober, "token = Cat(valid, last, group)",
           "token = Cat(valid, last & valid, group)", "_compare"),
     Fault("a pass is at one of its steps", Prober, "self.scanning.eq(0), choosing.eq(0)", "self.scanning.eq(0)",
           "_follow"),
-    Fault("a probe that waits is at one of its steps", Prober, "stop | (self.granted & final)", "self.granted & final",
+    Fault("a probe that waits is at one of its steps", Prober, "no_lookup | (self.granted & last_lookup)",
+          "self.granted & last_lookup",
           "_lookup"),
     Fault("passes that ended are counted", Prober, "(~self.scanning | last) & batches", "batches", "_follow"),
     Fault("no more passes have ended whose batches were not taken", Prober, "last) & batches.i.ready", "last)",
           "_follow"),
-    Fault("nothing leaves that did not enter", Prober, "batches.i.valid.eq(take)", "batches.i.valid.eq(ready)",
+    Fault("nothing leaves that did not enter", Prober, "batches.i.valid.eq(take)", "batches.i.valid.eq(lookup_done)",
           "_follow"),
     Fault("items leave whole and in order", Prober, "held.flush.eq(task.flush)", "held.flush.eq(task.masked)",
           "_lookup"),
-    Fault("what is picked is inside", Prober, "batches.i.valid.eq(take)", "batches.i.valid.eq(ready)", "_follow"),
+    Fault("what is picked is inside", Prober, "batches.i.valid.eq(take)", "batches.i.valid.eq(lookup_done)", "_follow"),
     Fault("what is inside is counted", Prober, "last) & batches.i.ready", "last)", "_follow"),
     Fault("the item picked is in its place", Prober, "held.row.eq(task.row)", "held.row.eq(task.row + 1)", "_lookup"),
 )

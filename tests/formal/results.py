@@ -86,9 +86,10 @@ def emitter() -> Harness:
     h.prove("its queue and its buffer are sound", _sound_items(h))
 
     # The list: what is in it, what is being written, and what may yet come.
-    begin, valid = h.inner("begin"), h.inner("valid")
-    leaving_valid, past_valid, known = (h.inner(name) for name in ("leaving_valid", "past_valid", "known"))
-    leaving, past = (h.inner(name) for name in ("leaving", "past"))
+    begin, valid = h.inner("head"), h.inner("valid")
+    leaving_valid, past_valid, known = (h.inner(name) for name in (
+        "output_pass_valid", "ended_pass_valid", "end_known"))
+    leaving, past = (h.inner(name) for name in ("output_pass", "ended_pass"))
     bits = len(begin)
     leaving_end, past_end = leaving[:bits], past[:bits]
     top, inside, level, depth = _list(h, begin)
@@ -101,8 +102,9 @@ def emitter() -> Harness:
             & (~room[0] | (level <= most)))
 
     # The queue: of each step before it, whether an item is there.
-    looking, read, end, may, items = (h.inner(name) for name in ("looking", "read", "end", "may", "items.level"))
-    looked = h.inner("looked", bits=len(looking))
+    looking, read, end, may, items = (h.inner(name) for name in (
+        "fetching", "read", "end", "may_advance", "items.level"))
+    looked = h.inner("fetched", bits=len(looking))
     under_way = looking[:2].any() + looked[:2].any() + (read | end)
     h.prove("the queue has room for what is under way",
             (items + under_way + may <= _ITEMS - 2) & (~may | (items <= _ITEMS - 6)))
@@ -125,14 +127,14 @@ def stack() -> Harness:
     h.m.d.sync += passes.eq(passes + (dut.found_valid & dut.found.last) - (dut.batch.valid & dut.batch.ready))
     h.assume("no more passes have ended whose batches were not taken", ~dut.found_valid | (passes < PASSES))
     h.prove("each pass that ended waits for its batch", passes == waiting + written)
-    begin = h.inner("begin")
+    begin = h.inner("head")
     bits = len(begin)
     top, inside, level, depth = _list(h, begin)
     ends = [Mux(written, h.inner("ends.i__payload")[:bits], top)]
     for n in reversed(range(PASSES)):
         place = (h.inner("ends.head") + n)[:PASSES.bit_length() - 1]
         ends.insert(0, Mux(waiting > n, h.look("ends.rows", place)[:bits], ends[0]))
-    h.prove("what leaves the list was written", _within(begin, begin, h.inner("border", bits=bits), *ends, top))
+    h.prove("what leaves the list was written", _within(begin, begin, h.inner("next_head", bits=bits), *ends, top))
     most = depth - (_LATENCY + 4)  # there is room below it
     h.prove("the list has room for what is under way",
             (inside + sum(room) <= most + _LATENCY + 2) & (~room[0] | ((inside <= most + 1) & (level <= most))))
@@ -199,24 +201,25 @@ def _config(*, capacity: int = 4, **options: Any) -> Configuration:
 
 
 _SHARED_FAULTS = (
-    Fault("offers at o stand", Buffer, "full | (some & (heads[0] == n))", "full"),
-    Fault("its queue and its buffer are sound", Queue, "push & (after[0] == head)", "push & (tail == head)"),
+    Fault("offers at o stand", Buffer, "full | (not_empty & (heads[0] == n))", "full"),
+    Fault("its queue and its buffer are sound", Queue, "push & (tail_next == head)", "push & (tail == head)"),
 )
 _EMITTER_FAULTS = (
     *_SHARED_FAULTS,
-    Fault("the list's level is known a cycle late", Emitter, "level.eq(top - begin)", "level.eq(top)", "_walk"),
-    Fault("what leaves the list was written", Emitter, "past.end.eq(top),", "past.end.eq(top + 1),", "_walk"),
+    Fault("the list's level is known a cycle late", Emitter, "level.eq(tail - head)", "level.eq(tail)", "_walk"),
+    Fault("what leaves the list was written", Emitter, "ended_pass.end.eq(tail),", "ended_pass.end.eq(tail + 1),",
+          "_walk"),
     Fault("the list has room for what is under way", Emitter, "level < depth - under_way", "level < depth", "_walk"),
     Fault("the queue has room for what is under way", Emitter, "(items.level < ITEMS - 6)", "1", "_walk"),
 )
 _STACK_FAULTS = (
     *_SHARED_FAULTS,
-    Fault("the queue of passes is sound", Queue, "push & (after[0] == head)", "push & (tail == head)"),
+    Fault("the queue of passes is sound", Queue, "push & (tail_next == head)", "push & (tail == head)"),
     Fault("each pass that ended waits for its batch", StackEmitter, "self.found_valid & self.found.last)",
           "self.found_valid)", "_walk"),
-    Fault("the list's level is known a cycle late", StackEmitter, "level.eq(top - begin)", "level.eq(top)", "_walk"),
-    Fault("what leaves the list was written", StackEmitter, "border.eq(ends.o.payload.end)",
-          "border.eq(ends.o.payload.end + 1)", "_walk"),
+    Fault("the list's level is known a cycle late", StackEmitter, "level.eq(tail - head)", "level.eq(tail)", "_walk"),
+    Fault("what leaves the list was written", StackEmitter, "next_head.eq(ends.o.payload.end)",
+          "next_head.eq(ends.o.payload.end + 1)", "_walk"),
     Fault("the list has room for what is under way", StackEmitter, "level < depth - under_way", "level < depth",
           "_walk"),
     Fault("the queue has room for what is under way", StackEmitter, "items.level < ITEMS - 4", "1", "_walk"),

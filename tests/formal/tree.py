@@ -7,9 +7,8 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Mux
 from splitjoin.hw import network
-from splitjoin.hw.network.landing import Landing, landing_places
+from splitjoin.hw.network.link import BroadcastRegister, CreditFifo, credit_fifo_depth
 from splitjoin.hw.network.queue import Queue
-from splitjoin.hw.network.relay import Relay
 from splitjoin.hw.network.tree import DistributionTree, split
 
 from .harness import Harness
@@ -24,33 +23,33 @@ _ROW = 4
 
 
 def tree(leaves: int, fanout: int) -> Harness:
-    with patch.object(network.landing, "_ROW", _ROW):
+    with patch.object(network.link, "_ROW", _ROW):
         dut = DistributionTree(1, leaves=leaves, fanout=fanout)
         h = Harness(dut)
         ways = [way for n, size in enumerate(split(leaves, fanout)) for way in _ways([f"node_{n}"], size, fanout)]
-        places = [landing_places(len(way) - 1) for way in ways]
-    room = h.inner("room")
+        places = [credit_fifo_depth(len(way) - 1) for way in ways]
+    credit = h.inner("credit")
     followers, counted, placed, kept, sound = [], [], [], [], []
     for n, (leaf, way, size) in enumerate(zip(dut.o, ways, places, strict=True)):
-        end, relays = way[-1], way[-2::-1]  # nearest to the leaf first
+        end, registers = way[-1], way[-2::-1]  # nearest to the leaf first
         queue = f"{end}.queue"
         level, head = h.inner(f"{queue}.level"), h.inner(f"{queue}.head")
-        comes = [h.inner(f"{relay}.comes") for relay in relays]
+        arriving = [h.inner(f"{register}.valid") for register in registers]
         f = Follower(h, f"item{n}", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=leaf,
                      capacity=size)
         followers.append(f)
-        counted.append((f.inside == level + sum(comes)) & (leaf.valid == (level != 0)))
+        counted.append((f.inside == level + sum(arriving)) & (leaf.valid == (level != 0)))
         # Whoever may still send has a place in the queue, and so has whatever is on its way.
-        rooms = [room, *(h.inner(f"{relay}.room", bits=1, domain="sync") for relay in relays),
-                 h.inner(f"{end}.room", bits=1, domain="sync")]
-        kept.append(level + sum(comes) + sum(rooms) <= size)
+        granted = [credit, *(h.inner(f"{register}.credit", bits=1, domain="sync") for register in registers),
+                 h.inner(f"{end}.credit", bits=1, domain="sync")]
+        kept.append(level + sum(arriving) + sum(granted) <= size)
         sound.append(sound_queue(h, queue, size))
         found: Any = h.look(f"{queue}.rows", (head + f.ahead)[:len(head)])
         reached: Any = f.ahead < level
         position: Any = f.ahead - level
-        for relay, there in zip(relays, comes, strict=True):
+        for register, there in zip(registers, arriving, strict=True):
             here = ~reached & there & (position == 0)
-            found = Mux(here, h.inner(f"{relay}.item"), found)
+            found = Mux(here, h.inner(f"{register}.item"), found)
             position = position - (there & ~reached)
             reached = reached | here
         placed.append(~f.picked | (reached & (found == f.token)))
@@ -72,15 +71,17 @@ def _ways(way: list[str], count: int, fanout: int) -> list[list[str]]:
 
 
 _FAULTS = (
-    Fault("offers at o stand", Queue, "self.o.valid.eq(some)", "self.o.valid.eq(some & ~self.i.valid)"),
-    Fault("nothing leaves that did not enter", Relay, "comes.eq(self.i.comes)", "comes.eq(self.i.comes | ~room)"),
+    Fault("offers at o stand", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & ~self.i.valid)"),
+    Fault("nothing leaves that did not enter", BroadcastRegister, "valid.eq(self.i.valid)",
+          "valid.eq(self.i.valid | ~credit)"),
     Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
-    Fault("what is picked is inside", DistributionTree, "self.i.ready.eq(room)", "self.i.ready.eq(1)"),
-    Fault("the queues are sound", Queue, "push & (after[0] == head)", "push"),
-    Fault("there is a place for all that may come", Landing, "self.places - _late(self._hops)",
-          "self.places - self._hops"),
-    Fault("what each leaf lacks is counted, and offered", DistributionTree, "self.i.valid & room", "self.i.valid"),
-    Fault("the item picked is in its place", Relay, "Cat(item).eq(Cat(self.i.payload))", "Cat(item).eq(item)"),
+    Fault("what is picked is inside", DistributionTree, "self.i.ready.eq(credit)", "self.i.ready.eq(1)"),
+    Fault("the queues are sound", Queue, "push & (tail_next == head)", "push"),
+    Fault("there is a place for all that may come", CreditFifo, "self.depth - _in_flight(self._stages)",
+          "self.depth - self._stages"),
+    Fault("what each leaf lacks is counted, and offered", DistributionTree, "self.i.valid & credit", "self.i.valid"),
+    Fault("the item picked is in its place", BroadcastRegister, "Cat(item).eq(Cat(self.i.payload))",
+          "Cat(item).eq(item)"),
 )
 
 PROOFS = tuple(

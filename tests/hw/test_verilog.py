@@ -35,15 +35,15 @@ def test_core_stands_once_and_is_instantiated_for_each_core(cores):
     assert len(re.findall(rf"^module {TOP}\(", text, re.MULTILINE)) == 1
     assert len(re.findall(rf"^  {TOP}_core core\d+ ", text, re.MULTILINE)) == cores
     # So do the nodes of the trees: k − 1 in each of the three, two children or inputs each, but for the root of one.
-    # Mergers behind others are told what comes.
-    told = 2 * (cores // 2 - 1) if cores > 1 else 0
-    nodes = {"merger2": 2 * (cores - 1) - told, "merger2_told": told, "hop1": 2 * (cores - 1),
-             "relay2": max(0, cores - 2)}
+    # Mergers behind others have offer inputs.
+    inner = 2 * (cores // 2 - 1) if cores > 1 else 0
+    nodes = {"merger2": 2 * (cores - 1) - inner, "merger2_offer_input": inner, "pipeline_register1": 2 * (cores - 1),
+             "broadcast2": max(0, cores - 2)}
     for kind, count in nodes.items():
         assert len(re.findall(rf"^module {TOP}_{kind}\(", text, re.MULTILINE)) == (count > 0)
         assert len(re.findall(rf"^  {TOP}_{kind} \S+ ", text, re.MULTILINE)) == count
     # Queues at the leaves differ by the nodes before them.
-    assert len(re.findall(rf"^  {TOP}_landing\d+ \S+ ", text, re.MULTILINE)) == (cores if cores > 1 else 0)
+    assert len(re.findall(rf"^  {TOP}_credit_fifo\d+ \S+ ", text, re.MULTILINE)) == (cores if cores > 1 else 0)
     names = re.findall(r"^module (\S+) ?\(", text, re.MULTILINE)
     assert len(names) == len(set(names)), "a module is defined twice"
 

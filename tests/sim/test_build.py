@@ -66,7 +66,7 @@ def test_parts_are_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     with pytest.raises(ToolError, match="enough"):
         join(R, S, on="r.x = s.a", window="ROWS 9", device=SimDevice(cores=8, capacity=2, core="scan"))
     kinds = {name.split()[0].rstrip("0123456789") for name in found}
-    assert kinds == {"core", "merger", "merger2_told", "relay", "landing", "hop", "reset"}
+    assert kinds == {"core", "merger", "merger2_offer_input", "broadcast", "credit_fifo", "pipeline_register", "reset"}
     for name, times in found.items():
         assert times <= (1 if name.startswith("core") else 3), found
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.gather.lookahead import Lookahead, offered
+from splitjoin.hw.gather.lookahead import LookaheadFifo, offer_of
 from splitjoin.sim.testbench.models import Item, packed_item
 from splitjoin.sim.testbench.on_amaranth import simulate
 
@@ -14,17 +14,17 @@ ITEMS = st.lists(st.builds(Item, st.sampled_from(list(ItemKind)), st.integers(0,
                  max_size=25)
 
 
-class Told(wiring.Component):
-    """A `Lookahead` that is told what comes."""
+class WithOffer(wiring.Component):
+    """A `LookaheadFifo`, and what makes its ``i_offer`` from ``i``."""
 
     def __init__(self, bits):
-        self.queue = Lookahead(bits)
-        super().__init__({name: member for name, member in self.queue.signature.members.items() if name != "comes"})
+        self.queue = LookaheadFifo(bits)
+        super().__init__({name: member for name, member in self.queue.signature.members.items() if name != "i_offer"})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.queue = queue = self.queue
-        m.d.comb += [queue.comes[name].eq(value) for name, value in offered(self.i).items()]
+        m.d.comb += [queue.i_offer[name].eq(value) for name, value in offer_of(self.i).items()]
         inner = {path: value for path, _, value in queue.signature.flatten(queue)}
         for path, member, value in self.signature.flatten(self):
             to, of = (inner[path], value) if member.flow == wiring.In else (value, inner[path])
@@ -34,40 +34,40 @@ class Told(wiring.Component):
 
 @given(ITEMS, pauses(), pauses(), st.sampled_from([1, 5, 32]), st.booleans())
 @settings(max_examples=40)
-def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, awaited):
+def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, wait_if_empty):
     """``stays``: in which cycles the first one does not go."""
     async def body(tb):
-        tb.set("awaited", awaited)
+        tb.set("wait_if_empty", wait_if_empty)
         await tb.step()
         source = tb.source("i", map(packed_item, items), idle)
-        valid, kind, here, first, second, item = (tb.watch(name) for name in (
-            "valid", "kind", "here", "ages__0", "ages__1", "item"))
-        flags = [tb.watch(name) for name in ("pair", "part", "star", "end", "ready")]
-        bar, clear = tb.watch("bar"), tb.watch("clear")
+        valid, kind, present, first, second, item = (tb.watch(name) for name in (
+            "valid", "kind", "present", "row_ids__0", "row_ids__1", "item"))
+        flags = [tb.watch(name) for name in ("pair", "slice", "star", "end", "not_end")]
+        barrier, lets_pass = tb.watch("barrier"), tb.watch("lets_pass")
         gone, came = 0, 0
         for _ in range(160):
-            goes = came > gone and not next(stays, False)
-            tb.set("goes", goes)
+            pop = came > gone and not next(stays, False)
+            tb.set("pop", pop)
             await tb.step()
             inside = items[gone:came]
             assert valid() == (came > gone)
-            assert here() == (1 << min(2, came - gone)) - 1
+            assert present() == (1 << min(2, came - gone)) - 1
             shown = inside[0].kind if inside else None
             assert [flag() for flag in flags] == [
                 *(shown == k for k in (ItemKind.PAIR, ItemKind.SLICE, ItemKind.STAR, ItemKind.END)),
                 shown not in (None, ItemKind.END)]
-            assert bar() == (shown not in (None, ItemKind.PAIR))
-            assert clear() == (bar() if inside else not awaited)
+            assert barrier() == (shown not in (None, ItemKind.PAIR))
+            assert lets_pass() == (barrier() if inside else not wait_if_empty)
             if inside:
                 assert kind() == inside[0].kind
                 assert item() == inside[0].probe | inside[0].stored << 32
             assert [first(), second()][:len(inside)] == [i.stored % 2**bits for i in inside[:2]]
-            gone += goes
+            gone += pop
             came = len(source.cycles)
             assert came - gone <= 4
         assert gone == len(items)
 
-    simulate(Told(bits), body)
+    simulate(WithOffer(bits), body)
 
 
 def test_four_fit():
@@ -76,14 +76,14 @@ def test_four_fit():
         await tb.steps(9)
         assert len(source.cycles) == 4
 
-    simulate(Told(8), body)
+    simulate(WithOffer(8), body)
 
 
 @pytest.mark.parametrize("bits", [-1, 33, "8", 2.0])
 def test_lookahead_wrong_bits(bits):
     with pytest.raises(ValueError, match=f"^Bits of a row id must be an integer from 0 to 32, not {bits!r}$"):
-        Lookahead(bits)
+        LookaheadFifo(bits)
 
 
 def test_arguments_can_be_read_back():
-    assert Lookahead(7).bits == 7
+    assert LookaheadFifo(7).bits == 7

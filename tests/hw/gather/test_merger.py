@@ -1,8 +1,10 @@
 # amaranth: UnusedElaboratable=no
+from itertools import product
+
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.gather.merger import Merger
+from splitjoin.hw.gather.merger import ComparisonSelect, Merger
 from splitjoin.sim.testbench.bodies import STANDING, merge
 from splitjoin.sim.testbench.models import Item, item_of, packed_item
 from splitjoin.sim.testbench.on_amaranth import simulate
@@ -116,4 +118,23 @@ def test_merger_wrong_bits(bits):
 def test_arguments_can_be_read_back():
     assert (Merger(3).inputs, Merger(3).bits) == (3, 32)
     assert Merger(2, 7).bits == 7
-    assert (Merger(2).told, Merger(2, told=True).told) == (False, True)
+    assert (Merger(2).has_offer_input, Merger(2, has_offer_input=True).has_offer_input) == (False, True)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_comparison_select_passes_on_the_outcome_that_is_enabled(older):
+    """Without `total` any enabled comparison counts as 1; with it, the compared results must be present."""
+    async def body(tb):
+        output = tb.watch("o")
+        for other_older, present, other_present, enable, total in product(
+                range(4), range(2), range(4), range(4), range(2)):
+            for name, value in (("other_older", other_older), ("present", present), ("other_present", other_present),
+                                ("enable", enable), ("total", total)):
+                tb.set(name, value)
+            await tb.step()
+            assert output() == any(enable >> n & 1 and (not total or (
+                present and other_present >> n & 1 and (other_older >> n & 1) != older)) for n in range(2))
+
+    circuit = ComparisonSelect(older=older)
+    assert circuit.older == older
+    simulate(circuit, body)

@@ -1,4 +1,4 @@
-"""Where one source enters the gate: whether it is open, and a register stage."""
+"""The input of one source of the gate: a skid buffer, and the state of the source."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from splitjoin.circuit.wire import Configuration, Op
 from ..layouts import input_layout
 from ..network.buffer import Buffer
 
-__all__ = ["Inlet"]
+__all__ = ["SourceInput"]
 
 
-class Inlet(wiring.Component):
-    """Passes on a source's records and keeps its FLUSH, which closes the source.
+class SourceInput(wiring.Component):
+    """Passes on a source's tuples and heartbeats. It takes the source's FLUSH itself, which closes the source.
 
     Ports: ``i``: the source. ``active``: whether the source takes part; while it does not, nothing is taken from it.
-    ``hold``: take nothing. ``again``: with ``hold``; a source that was closed by its FLUSH is open again. ``o``: its
+    ``hold``: take nothing. ``reopen``: with ``hold``; a source that was closed by its FLUSH is open again. ``o``: its
     tuples and heartbeats. ``open``: whether more may come than what is on offer at ``o``. ``flushed``: a FLUSH is taken
     in this cycle. Latency 1 cycle, 1 record a cycle.
     """
@@ -28,7 +28,7 @@ class Inlet(wiring.Component):
             "i": In(stream.Signature(self._layout)),
             "active": In(1),
             "hold": In(1),
-            "again": In(1),
+            "reopen": In(1),
             "o": Out(stream.Signature(self._layout)),
             "open": Out(1),
             "flushed": Out(1),
@@ -39,15 +39,17 @@ class Inlet(wiring.Component):
         # What was taken must leave even if the source is removed meanwhile, hence a buffer and not a gate of wires.
         m.submodules.buffer = buffer = Buffer(self._layout)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
-        closed, flush, taking = Signal(), Signal(), Signal()
+        closed = Signal()
+        is_flush = Signal()
+        accepting = Signal()
         m.d.comb += [
             self.open.eq(self.active & ~closed),
-            flush.eq(self.i.payload.op == Op.FLUSH),
-            taking.eq(self.open & ~self.hold),
+            is_flush.eq(self.i.payload.op == Op.FLUSH),
+            accepting.eq(self.open & ~self.hold),
             buffer.i.payload.eq(self.i.payload),
-            buffer.i.valid.eq(self.i.valid & taking & ~flush),
-            self.i.ready.eq(taking & buffer.i.ready),
-            self.flushed.eq(self.i.valid & self.i.ready & flush),
+            buffer.i.valid.eq(self.i.valid & accepting & ~is_flush),
+            self.i.ready.eq(accepting & buffer.i.ready),
+            self.flushed.eq(self.i.valid & self.i.ready & is_flush),
         ]
-        m.d.sync += closed.eq((closed | self.flushed) & self.active & ~self.again)
+        m.d.sync += closed.eq((closed | self.flushed) & self.active & ~self.reopen)
         return m

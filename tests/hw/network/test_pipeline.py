@@ -3,35 +3,35 @@ import pytest
 from amaranth.hdl import ClockDomain, Fragment, Module, Signal
 from amaranth.lib import data
 from amaranth.sim import Simulator
-from splitjoin.hw.network.hop import Hop, hop, hops, spread
+from splitjoin.hw.network.pipeline import PipelineRegister, pipelined, register_tree, register_tree_depth
 from splitjoin.hw.parts import Submodules
 
 LAYOUT = data.StructLayout({"low": 3, "high": 5})
 
 
 class _Counted(Submodules):
-    """Counts how many parts and places each source serves."""
+    """Counts the parts that are made."""
 
     def __init__(self):
         self.parts = []
 
     def add(self, m, name, kind, ports, make):
-        assert kind == "hop8"
+        assert kind == "pipeline_register8"
         self.parts.append(name)
         return super().add(m, name, kind, ports, make)
 
 
-@pytest.mark.parametrize(("places", "late", "registers"),
+@pytest.mark.parametrize(("loads", "late", "registers"),
                          [(1, 0, 0), (4, 0, 0), (5, 1, 4), (16, 1, 4), (17, 2, 8), (64, 2, 20), (65, 3, 24)])
-def test_all_places_see_the_source_at_most_as_many_cycles_late_as_there_are_hops(places, late, registers):
+def test_all_loads_see_the_source_at_most_as_many_cycles_late_as_the_tree_is_deep(loads, late, registers):
     m, parts, source = Module(), _Counted(), Signal(LAYOUT)
-    found = spread(m, parts, "settings", source, places)
-    assert len(found) == places
-    assert hops(places) == late
+    found = register_tree(m, parts, "settings", source, loads)
+    assert len(found) == loads
+    assert register_tree_depth(loads) == late
     assert len(set(parts.parts)) == len(parts.parts) == registers
     served = {id(place): sum(other is place for other in found) for place in found}
     assert max(served.values()) <= 4
-    seen = [Signal(LAYOUT, name=f"seen{n}") for n in range(places)]
+    seen = [Signal(LAYOUT, name=f"seen{n}") for n in range(loads)]
     m.d.comb += [signal.eq(place) for signal, place in zip(seen, found, strict=True)]
 
     async def bench(ctx):
@@ -49,9 +49,9 @@ def test_all_places_see_the_source_at_most_as_many_cycles_late_as_there_are_hops
     simulator.run()
 
 
-def test_a_hop_has_the_shape_of_its_source():
+def test_a_pipeline_register_has_the_shape_of_its_source():
     m = Module()
-    assert hop(m, Submodules(), "a", Signal(LAYOUT)).shape() == LAYOUT
-    assert len(hop(m, Submodules(), "b", Signal(7))) == 7
+    assert pipelined(m, Submodules(), "a", Signal(LAYOUT)).shape() == LAYOUT
+    assert len(pipelined(m, Submodules(), "b", Signal(7))) == 7
     Fragment.get(m, None)
-    assert Hop(9).bits == 9
+    assert PipelineRegister(9).bits == 9

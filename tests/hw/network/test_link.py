@@ -2,35 +2,34 @@
 from itertools import chain, cycle
 
 import pytest
-from splitjoin.hw.network.landing import Landing, landing_places
-from splitjoin.hw.network.relay import Relay
+from splitjoin.hw.network.link import BroadcastRegister, CreditFifo, credit_fifo_depth
 from splitjoin.hw.network.tree import DistributionTree
 from splitjoin.sim.testbench.bodies import distribute
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
 
 
-@pytest.mark.parametrize(("hops", "places"), [(0, 16), (4, 16), (5, 32), (9, 32), (10, 64)])
-def test_there_are_places_for_all_that_may_come_and_for_what_is_taken_until_it_comes(hops, places):
-    assert landing_places(hops) == Landing(8, hops).places == places
-    assert places >= (2 * hops + 2) + (2 * hops + 3) // 2
+@pytest.mark.parametrize(("stages", "depth"), [(0, 16), (4, 16), (5, 32), (9, 32), (10, 64)])
+def test_the_fifo_holds_what_is_in_flight_and_what_is_taken_until_new_items_arrive(stages, depth):
+    assert credit_fifo_depth(stages) == CreditFifo(8, stages).depth == depth
+    assert depth >= (2 * stages + 2) + (2 * stages + 3) // 2
 
 
-@pytest.mark.parametrize("hops", [-1, "1", None, 1.0])
-def test_landing_wrong_hops(hops):
-    with pytest.raises(ValueError, match=f"^Hops must be an integer of at least 0, not {hops!r}$"):
-        Landing(8, hops)
+@pytest.mark.parametrize("stages", [-1, "1", None, 1.0])
+def test_credit_fifo_wrong_stages(stages):
+    with pytest.raises(ValueError, match=f"^Stages must be an integer of at least 0, not {stages!r}$"):
+        CreditFifo(8, stages)
 
 
 @pytest.mark.parametrize("children", [0, -1, "2", None])
-def test_relay_wrong_children(children):
+def test_broadcast_register_wrong_children(children):
     with pytest.raises(ValueError, match=f"^Children must be a positive integer, not {children!r}$"):
-        Relay(8, children)
+        BroadcastRegister(8, children)
 
 
 def test_arguments_can_be_read_back():
-    assert (Landing(8, 3).shape, Landing(8, 3).hops) == (8, 3)
-    assert (Relay(8, 3).shape, Relay(8, 3).children) == (8, 3)
+    assert (CreditFifo(8, 3).shape, CreditFifo(8, 3).stages) == (8, 3)
+    assert (BroadcastRegister(8, 3).shape, BroadcastRegister(8, 3).children) == (8, 3)
 
 
 @pytest.mark.parametrize("leaves", [2, 3, 8])

@@ -1,0 +1,72 @@
+"""Pipeline registers on the way of signals that change seldom, so that no wire crosses the whole chip in a cycle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Shape, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..parts import Submodules
+from .tree import levels, split
+
+__all__ = ["PipelineRegister", "pipelined", "register_tree", "register_tree_depth"]
+
+#: Loads that one register drives.
+_FANOUT = 4
+
+
+class PipelineRegister(wiring.Component):
+    """``o`` is ``i``, ``bits`` wide, a cycle ago. No reset.
+
+    A component of its own, as synthesis would make one register of equal ones, and so one wire to all loads again.
+    """
+
+    def __init__(self, bits: int):
+        self._bits = bits
+        super().__init__(_ports(bits))
+
+    @property
+    def bits(self) -> int:
+        """Width of both."""
+        return self._bits
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        register = Signal(self._bits, reset_less=True)
+        m.d.sync += register.eq(self.i)
+        m.d.comb += self.o.eq(register)
+        return m
+
+
+def pipelined(m: Module, parts: Submodules, name: str, source: Any) -> Value:
+    """``source`` a cycle ago, in its shape, by a `PipelineRegister` that is part ``name`` of ``m``."""
+    value = Value.cast(source)
+    bits = len(value)
+    part = parts.add(m, name, f"pipeline_register{bits}", _ports(bits), lambda: PipelineRegister(bits))
+    m.d.comb += part.i.eq(value)
+    shape = source.shape()
+    return part.o if isinstance(shape, Shape) else shape(part.o)
+
+
+def register_tree(m: Module, parts: Submodules, name: str, source: Any, loads: int) -> list[Any]:
+    """``source`` for each of ``loads``, up to `register_tree_depth` cycles ago. No register drives more than four loads
+    or registers.
+    """
+    if loads <= _FANOUT:
+        return [source] * loads
+    found = []
+    for n, size in enumerate(split(loads, _FANOUT)):
+        here = f"{name}_{n}"
+        found += register_tree(m, parts, here, pipelined(m, parts, here, source), size)
+    return found
+
+
+def register_tree_depth(loads: int) -> int:
+    """Registers in a row between the source of `register_tree` and the farthest of ``loads``."""
+    return max(0, levels(loads, _FANOUT) - 1)
+
+
+def _ports(bits: int) -> dict[str, wiring.Member]:
+    return {"i": In(bits), "o": Out(bits)}
