@@ -32,7 +32,7 @@ REPORT = {
 
 
 @pytest.mark.parametrize("mhz", [0, -1.0, float("inf"), float("nan"), "170"])
-def test_target_clocks_that_are_none_are_refused(mhz):
+def test_target_clocks_out_of_range_are_refused(mhz):
     with pytest.raises(ValueError, match=r"^anneal_mhz must be a positive number of MHz, or None, not "):
         route(part_design(Ram(8, 8), "ecp5"), anneal_mhz=mhz)
     with pytest.raises(ValueError, match=r"^preroute_mhz must be a positive number of MHz, or None, not "):
@@ -44,14 +44,14 @@ def test_pre_routing_without_annealing_is_refused():
         route(part_design(Ram(8, 8), "ecp5"), preroute_mhz=170)
 
 
-def test_reports_are_read():
+def test_reports_are_parsed():
     found = parse(LOG, REPORT, 12.5)
     assert (found.lut4, found.logic, found.carry, found.ram) == (2744, 924, 1028, 792)
     assert (found.ff, found.block_ram) == (2948, 4)
     assert (found.mhz, found.source, found.sink, found.seconds) == (63.97, "a", "c", 12.5)
 
 
-def test_other_reports_are_refused():
+def test_incomplete_reports_are_refused():
     with pytest.raises(ToolError, match="nextpnr's log must have a line 'Total DFFs', but has none"):
         parse(LOG.replace("DFFs", "registers"), REPORT, 1.0)
 
@@ -63,7 +63,7 @@ def test_unknown_placers_are_refused():
 
 @pytest.mark.parametrize("placer", PLACERS)
 def test_a_part_is_mapped_placed_and_routed(placer):
-    """The mapped part has the cells that were asked for, and placing it adds none."""
+    """The mapped part has the expected cells, and placement adds none."""
     design = part_design(Ram(64, 512), "ecp5")
     mapped = utilization(design)
     assert (mapped["part"].lut4, mapped["part"].ff, mapped["part"].block_ram) == (0, 0, 2)

@@ -1,4 +1,4 @@
-"""The mapped netlist of a whole circuit, carry chains and block RAM included, gives the golden model's answer."""
+"""The mapped netlist of a whole circuit, carry chains and block RAM included, has the golden model's results."""
 
 import json
 import random
@@ -32,7 +32,7 @@ def stream(seed: int, name: str, n: int) -> pa.Table:
                      name: pa.array([random_.randint(-128, 127) for _ in range(n)], pa.int8())})
 
 
-def test_a_netlist_answers_as_the_golden_model():
+def test_a_netlist_has_the_results_of_the_golden_model():
     r, s = stream(1, "x", 150), stream(2, "a", 170)
     for order in ("total", "outer(2)", "inner(3)"):  # one circuit: a netlist takes long to compile
         query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.a) <= 20",
@@ -44,12 +44,12 @@ def test_a_netlist_answers_as_the_golden_model():
     design = bare_design(device.configuration(query), "ecp5")
     assert utilization(design)["splitjoin_core"].block_ram > 0
     gates = gates_behind_comparisons(json.loads(netlist(design).read_text())["modules"][design.top]["cells"])
-    assert len(gates) == 2 * 4, "two mergers of two inputs, with two registers of two bits for what was compared"
+    assert len(gates) == 2 * 4, "two mergers of two inputs, with two registers of two bits for the outcomes"
     assert max(gates) <= 2
 
 
 def gates_behind_comparisons(cells):
-    """The most LUTs between a comparison's carry chain and each register of a merger that tells its outcome."""
+    """The most LUTs between a comparison's carry chain and each register of a merger that holds its outcome."""
     drivers = {bit: cell for cell in cells.values() for port, bits in cell["connections"].items()
                if cell["port_directions"][port] == "output" for bit in bits}
 

@@ -9,7 +9,7 @@ from splitjoin.errors import ToolError
 ECHO = Tool("echo", "no_such_package", "run", "SPLITJOIN_TEST_ECHO")
 
 
-def test_a_native_program_runs_where_it_is_named(tmp_path, monkeypatch):
+def test_a_native_program_runs_if_the_variable_names_it(tmp_path, monkeypatch):
     monkeypatch.setenv("SPLITJOIN_TEST_ECHO", "echo")
     assert ECHO.run(["one", "two"], tmp_path) == "one two\n"
     assert ECHO.version
@@ -21,13 +21,13 @@ def test_a_native_program_that_is_not_there_is_refused(tmp_path, monkeypatch):
         ECHO.run([], tmp_path)
 
 
-def test_without_either_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_any_program_the_error_names_the_package_to_install(tmp_path, monkeypatch):
     monkeypatch.delenv("SPLITJOIN_TEST_ECHO", raising=False)
     with pytest.raises(ToolError, match="pip install 'splitjoin\\[boards\\]' brings it"):
         ECHO.run([], tmp_path)
 
 
-def test_a_native_program_with_python_is_told_from_others(tmp_path, monkeypatch):
+def test_a_native_program_with_python_scripts_is_recognized(tmp_path, monkeypatch):
     assert not Tool("echo", "no_such_package", "run", "SPLITJOIN_TEST_NOT_SET").scripted
     for name, helps in (("with", "--pre-place arg  python file to run"), ("without", "--freq arg")):
         program = tmp_path / name
@@ -37,7 +37,7 @@ def test_a_native_program_with_python_is_told_from_others(tmp_path, monkeypatch)
         assert ECHO.scripted == (name == "with")
 
 
-def test_made_once_and_kept_by_content(tmp_path, monkeypatch):
+def test_a_cached_folder_is_made_once_for_each_key(tmp_path, monkeypatch):
     monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
     made = []
 
@@ -51,7 +51,7 @@ def test_made_once_and_kept_by_content(tmp_path, monkeypatch):
     assert (folders[0] / "report").read_text() == "ok"
 
 
-def test_what_failed_is_not_kept(tmp_path, monkeypatch):
+def test_a_folder_whose_making_failed_is_not_cached(tmp_path, monkeypatch):
     monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
 
     def fail(folder):

@@ -6,13 +6,13 @@ from splitjoin.errors import ToolError
 from splitjoin.hw.tech.ram import Ram
 
 
-def test_cells_are_counted_by_what_they_take():
+def test_utilization_is_summed_over_types_of_cells():
     kinds = {"LUT3": 5, "LUT6_2": 2, "INV": 1, "RAM32M16": 1, "FDRE": 7, "FDSE": 2, "RAMB36E2": 1, "RAMB18E2": 1,
              "CARRY8": 9}
     assert count_cells(kinds) == UltrascaleUtilization(lut=16, ff=9, block_ram=3)
 
 
-def test_other_cells_are_refused():
+def test_unknown_types_of_cells_are_refused():
     with pytest.raises(ToolError, match="but Yosys used NEW, OTHER"):
         count_cells({"LUT2": 1, "OTHER": 1, "NEW": 1, "DSP48E2": 1})
 
