@@ -17,7 +17,7 @@ FOLDERS = {"sw": "splitjoin", "hw": "splitjoin.hw", "sim": "splitjoin.sim", "boa
 #: does not import each other either.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "interrupts"),
-    ("cache", "lang"),
+    ("cache", "lang", "memory"),
     ("plan", "arrival"),
     ("device",),
     ("circuit", "cpu", "golden"),
