@@ -62,4 +62,4 @@ def gates_behind_comparisons(cells):
         return max(behind(b, passed + 1) for port in "ABCD" for b in cell["connections"][port])
 
     return [behind(cell["connections"]["DI"][0], 0) for name, cell in cells.items()
-            if re.search(r"\.first\d+_\d+_TRELLIS_FF", name)]
+            if re.search(r"\.precedes\d+_\d+_TRELLIS_FF", name)]
