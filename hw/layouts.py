@@ -6,16 +6,11 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Record
 
-__all__ = ["STREAM_R", "STREAM_S", "input_layout", "order_bits", "other", "result_layout", "settings_layout", "struct",
+__all__ = ["STREAM_R", "STREAM_S", "input_layout", "order_bits", "result_layout", "settings_layout", "struct",
            "window_layout"]
 
 #: The ``stream`` bit of an input record.
 STREAM_R, STREAM_S = 0, 1
-
-
-def other(side: str) -> str:
-    """The opposite stream."""
-    return "s" if side == "r" else "r"
 
 
 def struct(record: Record) -> data.StructLayout:
@@ -29,7 +24,7 @@ def input_layout(config: Configuration) -> data.StructLayout:
 
 
 def order_bits(config: Configuration) -> int:
-    """How many of the lowest bits of row ids tell which of two tuples that one probe finds is older, modular.
+    """Number of low bits of row ids that suffice to tell which of two tuples that one probe finds is older, modular.
 
     A probe finds tuples that are live at one time: at most ``capacity`` of a core, each with the row id that comes
     ``cores`` after the one before, and the cores' newest ones are less than ``cores`` apart. The difference has a sign.
@@ -38,7 +33,7 @@ def order_bits(config: Configuration) -> int:
 
 
 def result_layout() -> data.StructLayout:
-    """What a region emits and the mergers of one side carry: ``kind`` as `ItemKind`, and row ids in their streams."""
+    """A result as a region emits it and mergers pass it on: ``kind`` as `ItemKind`, and row ids in their streams."""
     return data.StructLayout({"kind": unsigned(2), "probe": unsigned(ROW_BITS), "stored": unsigned(ROW_BITS)})
 
 

@@ -1,4 +1,4 @@
-"""How a circuit gets its repeated parts: as submodules of their own, or as instances of one module each."""
+"""Repeated parts of a circuit: each a submodule of its own, or all of a kind instances of one module."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ __all__ = ["SplitJoin", "padded", "top_ports"]
 _IN_FLIGHT = 256
 #: Queues in a row that hold them: the places of one are few enough to be read in a cycle.
 _SEQUENCES = 4
-#: Tuples that may come before it is known that there is no more room for them, and one more.
+#: Tuples that may still arrive when `sequence_room` falls, and one more.
 _UNDER_WAY = 5
-#: Cycles after a write to a register in which no record is taken: more than settings take to where they are looked at.
-#: There is a register a level of the mergers' tree, of ten with the most cores.
+#: Cycles after a write to a register in which no record is taken: more than settings take to the places that use them.
+#: They pass one register for each level of the mergers' tree, which has ten levels with the most cores.
 _SETTLING = 20
-#: Cores of which one's report is chosen in one step, and one of those groups in the next.
+#: Cores in a group: one step selects a report of each group, the next step one of the groups.
 _VISITED = 4
-#: What a core says of tuples that did not fit; the last: R tuples before the first such S tuple.
+#: A core's report of tuples that did not fit; the last field: R tuples before the first such S tuple.
 _REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r": ROW_BITS, "overflow_row_s": ROW_BITS,
                              "overflow_after_s": ROW_BITS})
 
@@ -67,7 +67,7 @@ class SplitJoin(wiring.Component):
 
     @property
     def config(self) -> Configuration:
-        """What the circuit is built for."""
+        """The configuration that the circuit is built for."""
         return self._config
 
     def elaborate(self, platform) -> Module:
@@ -206,7 +206,7 @@ class SplitJoin(wiring.Component):
 
 
 def _report(core: Core) -> Value:
-    """What a core says of the first tuples that did not fit."""
+    """A core's report of the first tuples that did not fit."""
     return Cat(Value.cast(getattr(core, name)) for name in _REPORT.members)
 
 

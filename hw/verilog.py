@@ -1,4 +1,4 @@
-"""Verilog for a configuration: one module for each kind of part, and a sidecar that tells tools what is in it."""
+"""Verilog for a configuration: one module for each kind of part, and a sidecar that describes it to tools."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def to_verilog(config: Configuration) -> str:
 
 
 def sidecar(config: Configuration) -> dict[str, Any]:
-    """What is in the Verilog, as plain data: ports, records, registers, parameters, ABI hash."""
+    """Description of the Verilog as plain data: ports, records, registers, parameters, ABI hash."""
     ports = {"clk": {"direction": "in", "width": 1}, "rst": {"direction": "in", "width": 1}}
     top = wiring.Signature(top_ports(config)).create()
     for path, member, value in top.signature.flatten(top):

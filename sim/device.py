@@ -18,8 +18,7 @@ from tqdm import tqdm
 
 from .build import library
 from .latency import LatencyLog
-from .patience import patience_for
-from .stalls import check_stalls
+from .stalls import check_stalls, patience_for
 
 __all__ = ["ModelTransport", "SimDevice"]
 

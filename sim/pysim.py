@@ -19,8 +19,7 @@ from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
 from splitjoin.hw.top import SplitJoin
 
 from .latency import LatencyLog
-from .patience import patience_for
-from .stalls import check_stalls
+from .stalls import check_stalls, patience_for
 
 __all__ = ["PysimDevice", "PysimTransport"]
 

@@ -1,4 +1,4 @@
-"""What Verilator is given beside a circuit's Verilog, so that models build quickly and run fast."""
+"""Verilator's options file and a wrapper module for a circuit's Verilog, so that models build quickly and run fast."""
 
 from __future__ import annotations
 

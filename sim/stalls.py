@@ -1,10 +1,16 @@
-"""What the options of simulated devices must be."""
+"""Stalls of simulated devices: the check of their options, and the limit after which a circuit counts as stuck."""
 
 from __future__ import annotations
 
+from math import ceil
+
+from splitjoin.circuit.wire import Configuration
 from splitjoin.errors import DeviceError
 
-__all__ = ["check_stalls"]
+__all__ = ["check_stalls", "patience_for"]
+
+#: Records that can wait in front of a region: in its core's queue, and in the tree above.
+_QUEUED = 64
 
 
 def check_stalls(seed: object, stall_in: object, stall_out: object) -> None:
@@ -15,3 +21,14 @@ def check_stalls(seed: object, stall_in: object, stall_out: object) -> None:
         # NaN is in no range.
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
             raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not {share!r}")
+
+
+def patience_for(config: Configuration, stall: float = 0.0) -> int:
+    """Cycles within which a working circuit hands over something: every queued record may cost a whole scan.
+
+    ``stall``: the share of cycles in which a port pauses at random. A pause longer than what is added for it comes once
+    in 10**13.
+    """
+    # With an index a probe may follow a chain through the whole sub-window, four cycles a tuple.
+    work = 1000 + _QUEUED * ((1 if config.core == "scan" else 4) * config.capacity + 128)
+    return work + ceil(30 / (1 - stall))

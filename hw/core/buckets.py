@@ -1,4 +1,4 @@
-"""Which bucket of an index a key belongs to, and which buckets a probe's bounds reach."""
+"""Buckets of an index: the one that a key belongs to, and those that a probe's bounds reach."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ POLYNOMIALS = {2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b1000011, 7: 0b
 
 
 def cells_layout(config: Configuration, side: str) -> data.StructLayout:
-    """What tuples of stream ``side`` are indexed by, one a test of the index: keys, of core bucket cells of keys."""
+    """The values by which tuples of stream ``side`` are indexed: for each test of the index a key, or a cell of keys in
+    core kind bucket.
+    """
     if config.core == "bucket":
         return struct(config.cells(side))
     widths, slots = dict(config.keys(side).fields), [config.tests[j]["rs".index(side)] for j in config.index]
@@ -28,7 +30,7 @@ def cells_layout(config: Configuration, side: str) -> data.StructLayout:
 
 
 def stored_cells(config: Configuration, side: str, body: data.View) -> list[Value]:
-    """The same of a record's body."""
+    """The values of `cells_layout` in the body of a record."""
     if config.core == "bucket":
         return [body[name] for name, _ in config.cells(side).fields]
     return [body[f"key{config.tests[j]['rs'.index(side)]}"] for j in config.index]
@@ -40,7 +42,7 @@ def ways(config: Configuration) -> int:
 
 
 def address(config: Configuration, cells: Sequence[Value], step: int = 0) -> Value:
-    """The bucket of ``cells``, one a test of the index: for core hash the keys themselves.
+    """The bucket of ``cells``, one for each test of the index; for core kind hash these are the keys themselves.
 
     Core hash takes all bits of all keys as a polynomial, and what is left of it modulo a primitive one: keys that
     differ in a few neighbouring bits only, wherever these are, never share a bucket. Core bucket puts

@@ -51,7 +51,7 @@ class Core(wiring.Component):
 
     @property
     def config(self) -> Configuration:
-        """What the circuit is built for."""
+        """The configuration that the circuit is built for."""
         return self._config
 
     def elaborate(self, platform) -> Module:

@@ -1,4 +1,4 @@
-"""What a region counts: where its cycles go, and how full its queues were."""
+"""Counters of a region: cycles by their use, and high-water marks of its queues."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The output side of a region: what a pass found, probe by probe, with stars between them."""
+"""The output side of a region: it emits the hits of a pass probe by probe, with stars between them."""
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
@@ -13,7 +15,6 @@ from ..layouts import result_layout, window_layout
 from ..network.buffer import Buffer
 from ..network.queue import Queue
 from ..tech.ram import Ram
-from .bits import at_most_one, times
 from .layouts import STORES, batch_layout, found_layout, groups_bits
 
 __all__ = ["ITEMS", "LISTED", "Emitter"]
@@ -65,7 +66,7 @@ class Emitter(wiring.Component):
         return m
 
     def _item_layout(self) -> data.StructLayout:
-        """What the list says in its turn: the ``lanes`` of a read that a probe is due, or the ``end`` of a probe.
+        """One item for the output: the ``lanes`` of a read that hold hits of a probe, or the ``end`` of a probe.
 
         ``scaled``: with a number of cores that is no power of two, the read's number times the cores.
         """
@@ -75,16 +76,16 @@ class Emitter(wiring.Component):
 
     @property
     def _concatenated(self) -> bool:
-        """Whether row ids are places beside the core's number; otherwise a place must be multiplied."""
+        """True if a row id is a place beside the core's number; otherwise the place must be multiplied."""
         return not self._config.cores & (self._config.cores - 1)
 
     def _read(self, item: data.View, group: Value) -> list[Any]:
-        """That ``item`` is about the read ``group``."""
-        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self._config.cores))]
+        """Assignments of the read ``group`` to ``item``."""
+        scaled = [] if self._concatenated else [item.scaled.eq(_times(group, self._config.cores))]
         return [item.group.eq(group), *scaled]
 
     def _walk(self, m: Module, items: Queue, batch, start, busy) -> None:
-        """The list, and the way through it."""
+        """Writes the list of outcomes, and reads it once for each probe of a batch."""
         config = self._config
         probes, lanes = config.probes, config.lanes
         # As many reads as the longest pass has, and those under way on top, are less than this.
@@ -207,7 +208,7 @@ class Emitter(wiring.Component):
         m.d.comb += [start.eq(pending & idle), self.batch.ready.eq(~pending & ~active)]
 
     def _express(self, m: Module, items: Queue, batch, start, busy) -> None:
-        """Items into results and stars.
+        """Turns items into results and stars.
 
         The item at hand gives its tuples one by one, oldest first: steps. A tuple's step leaves in the cycle in which
         it stands. Where there are inner stars it is checked at before, for one that goes before it, and so is always a
@@ -249,11 +250,11 @@ class Emitter(wiring.Component):
         with m.If(refill):
             m.d.sync += [current.valid.eq(items.o.valid), current.end.eq(item.end), current.flush.eq(item.flush),
                          current.group.eq(item.group), current.due.eq(due),
-                         current.lone.eq(item.end | at_most_one(item.lanes))]
+                         current.lone.eq(item.end | _at_most_one(item.lanes))]
             if not self._concatenated:
                 m.d.sync += current.first_row.eq(batch.row + Cat(Const(0, lane_bits), item.scaled))
         with m.Elif(load):
-            m.d.sync += [current.due.eq(rest), current.lone.eq(at_most_one(rest))]
+            m.d.sync += [current.due.eq(rest), current.lone.eq(_at_most_one(rest))]
 
         # Row id of the probe whose results leave, and of the one before.
         probe, before = Signal(ROW_BITS, name="probe"), Signal(ROW_BITS, name="before", init=-1)
@@ -290,7 +291,7 @@ class Emitter(wiring.Component):
             m.d.sync += [step.end.eq(current.end), step.flush.eq(current.flush),
                          *(step[name].eq(current[name]) for name in row_of),
                          step.offset.eq(Cat(oldest_number[:lane_bits], current.group)),
-                         step.rest.eq(times(oldest_number[:lane_bits], config.cores) + self.index)]
+                         step.rest.eq(_times(oldest_number[:lane_bits], config.cores) + self.index)]
         with m.If(check):
             m.d.sync += [slice_.eq(slice_next), star.eq(star_next)]
         quick, stays = ~current.end & ~slices, ~out.i.ready
@@ -327,3 +328,13 @@ class Emitter(wiring.Component):
             self.stall_output.eq(self.o.valid & ~self.o.ready),
             busy.eq(current.valid | step.valid),
         ]
+
+
+def _times(value: Value, factor: int) -> Value:
+    """``value`` · ``factor`` by shifts and sums, for a positive ``factor``; tools make a slower multiplier of it."""
+    return reduce(add, (value << n for n in range(factor.bit_length()) if factor >> n & 1))
+
+
+def _at_most_one(bits: Value) -> Value:
+    """True if no more than one of ``bits`` is set."""
+    return ~Cat(bits[n] & bits[:n].any() for n in range(1, len(bits))).any()

@@ -15,12 +15,12 @@ __all__ = ["Index"]
 
 
 class Index(wiring.Component):
-    """Keeps, for each bucket, the position of the youngest tuple, and for each tuple how much older the next one is.
+    """Keeps for each bucket the position of its youngest tuple, and for each tuple the distance to the next older one.
 
-    Nothing is done when a tuple expires: chains go from young to old, so whoever follows one stops at the first tuple
-    that is out of the window. That leaves buckets whose youngest tuple is long gone, whose position would in time mean
-    another tuple. With every store one bucket is looked at in turn, and emptied if that is so; positions go on for
-    long enough that each is looked at before it could be mistaken.
+    The index does nothing when a tuple expires: chains go from young to old, so a reader stops at the first tuple
+    that is out of the window. That leaves buckets whose youngest tuple has expired long ago, and whose position would
+    in time be that of another tuple. So each store also checks one bucket, in turn, and empties it if that is so.
+    Positions have enough bits that every bucket is checked before its position is used again.
 
     A store takes six cycles. After reset all buckets are emptied, one a cycle.
 

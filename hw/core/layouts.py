@@ -1,12 +1,13 @@
-"""What the parts of a region hand to each other."""
+"""Payload layouts of the streams between the parts of a region."""
 
 from __future__ import annotations
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 from splitjoin.circuit.wire import ROW_BITS, Configuration
+from splitjoin.lang.schema import other_side
 
-from ..layouts import other, struct
+from ..layouts import struct
 
 __all__ = ["PASSES", "STORES", "batch_layout", "found_layout", "groups_bits", "position_bits", "ring_rows",
            "task_layout"]
@@ -37,7 +38,7 @@ def ring_rows(config: Configuration) -> int:
 
 
 def task_layout(config: Configuration, side: str) -> data.StructLayout:
-    """What the storage side hands to the processing side of the region that stores ``side``: a probe and its window.
+    """A task: a probe and its window, from storage side to processing side of the region that stores ``side``.
 
     ``start``, ``end`` and ``count``: positions of the oldest live tuple and behind the youngest, and how many are live,
     none with ``flush``; ``row``: its row id less the core's index; ``masked``: none of them is to be found; ``bounds``,
@@ -50,15 +51,15 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
         "row": unsigned(ROW_BITS),
         "masked": unsigned(1),
         "flush": unsigned(1),
-        "bounds": struct(config.bounds(other(side))),
-        **({"reach": struct(config.reach(other(side)))} if config.core == "bucket" else {}),
+        "bounds": struct(config.bounds(other_side(side))),
+        **({"reach": struct(config.reach(other_side(side)))} if config.core == "bucket" else {}),
     })
 
 
 def batch_layout(config: Configuration) -> data.StructLayout:
-    """What the emitter must know of a batch: ``row``: row id, less the index, of the first tuple that is read;
-    ``lane``: the lane it lies in; ``probes``: how many, less one; whether the last of them is no probe but a ``flush``;
-    and, in order ``inner``, where a batch is one probe, the ``count`` of tuples in its window.
+    """A batch of probes, for the emitter. ``row``: row id, less the index, of the first tuple that is read;
+    ``lane``: the lane it lies in; ``probes``: their number less one; ``flush``: the last of them is no probe but the
+    end of the input; ``count``: in order ``inner``, where a batch is one probe, the number of tuples in its window.
     """
     return data.StructLayout({
         "row": unsigned(ROW_BITS),

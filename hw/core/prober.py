@@ -20,7 +20,7 @@ __all__ = ["Prober"]
 
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
-#: Cycles from a look-up to what it found: its offset in the window takes one, and whether others are younger another.
+#: Cycles from a look-up to its result: one is for the offset in the window, and one for the comparison of ages.
 _LOOK_LATENCY = Ram.latency + 2
 
 
@@ -64,7 +64,7 @@ class Prober(wiring.Component):
             "spills": Out(1),
             "stall_results": Out(1),
         })
-        #: How far along a chain, or the sub-window, a probe has come. Offsets are from the probe's oldest tuple.
+        #: A place in a chain, or in the sub-window. Offsets are from the probe's oldest tuple.
         self._cursor = data.StructLayout({"valid": 1, "at": position, "offset": position})
 
     @property
@@ -83,7 +83,9 @@ class Prober(wiring.Component):
         return m
 
     def _lookup(self, m: Module, matcher: Matcher, batches: Queue, take: Signal) -> tuple[Signal, list, Signal]:
-        """The probe that waits: whether all is known of it, where its chains begin, and whether it reads everything."""
+        """Looks up the buckets of the probe that waits. Returns: all are looked up; the heads of its chains; it reads
+        the whole sub-window.
+        """
         config, task, held = self._config, self.task.payload, batches.i.payload
         accept, step, reached, no_lookup = (Signal(name=name) for name in ("accept", "step", "reached", "no_lookup"))
         finds_none, reads_all, lookup_done = (Signal(name=name) for name in ("finds_none", "reads_all", "lookup_done"))
@@ -155,8 +157,10 @@ class Prober(wiring.Component):
         return lookup_done, firsts, reads_all
 
     def _reach(self, m: Module, accept: Signal, step: Signal) -> tuple[list, Value, Value, Signal]:
-        """Of the probe just accepted: per part of a bucket's number the first that its bounds reach and the one above;
-        in the cycle ``step``, whether they reach none, and more than are looked up; and then which are to be.
+        """The buckets that the bounds of the probe just accepted reach.
+
+        Returns for each part of a bucket's number the first one and the one above; two flags, valid in the cycle
+        ``step``: the bounds reach no bucket, or more than are looked up; and, after that, the buckets to look up.
         """
         config, task = self._config, self.task.payload
         lookups_due = Signal(ways(config))
@@ -190,7 +194,7 @@ class Prober(wiring.Component):
 
     def _follow(self, m: Module, matcher: Matcher, batches: Queue, take: Signal, lookup_done: Signal, firsts: list,
                 whole: Signal) -> None:
-        """The probe under way."""
+        """Follows the chains of the probe under way."""
         config, batch = self._config, batches.i.payload
         # The youngest tuple to come is at hand; chains that go on behind it, youngest first; and the next tuple of the
         # chain that the last one at hand was of, which may be younger than they or not.
@@ -245,7 +249,7 @@ class Prober(wiring.Component):
         self._compare(m, matcher, take, issue & inside, last, current.offset)
 
     def _compare(self, m: Module, matcher: Matcher, take: Signal, valid: Value, last: Value, group: Value) -> None:
-        """From reads to their outcomes."""
+        """Takes reads to their outcomes."""
         swap = take
         for n in range(_READ_LATENCY):
             delayed = Signal(name=f"swap{n}")

@@ -49,7 +49,7 @@ class Region(wiring.Component):
 
     @property
     def config(self) -> Configuration:
-        """What the circuit is built for."""
+        """The configuration that the circuit is built for."""
         return self._config
 
     @property

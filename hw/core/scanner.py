@@ -216,8 +216,10 @@ class Scanner(wiring.Component):
 
     def _write(self, m: Module, matcher: Matcher, accept: Signal, batch_size: Signal, batch_closed: Signal,
                batch_locked: Signal) -> Signal:
-        """The tables of a group of probes are written when it is complete, or the batch takes no more; until its bounds
-        may go the batch is ``batch_locked``. Returned is whether all of a batch that takes no more are written.
+        """Starts writing the tables of a group of probes when it is complete, or when the batch takes no more probes.
+
+        ``batch_locked`` is 1 while the bounds of the group must stay. Returns a flag: the batch takes no more probes,
+        and all its tables are written.
         """
         # There are probes whose tables are not written; which group they are; and no more are to come.
         some, group_complete = Signal(name="unwritten"), Signal(name="group_complete")
@@ -242,7 +244,7 @@ class Scanner(wiring.Component):
         return done
 
     def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:
-        """Which probes take part in which lanes of the read whose keys were at the matcher in the last cycle.
+        """The mask of probes and lanes that take part in the read whose keys were at the matcher in the last cycle.
 
         A probe's window starts and ends with a read's number within the pass, found by equality, and the lanes of that
         read from which on it is so. Both are made of ``start`` and ``end``, of the cycle before ``loads`` tells whose

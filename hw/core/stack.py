@@ -1,4 +1,4 @@
-"""The output side of a region with an index, whose passes find the youngest tuples first."""
+"""The output side of a region with an index: its passes find the youngest tuples first, and it reverses their order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["StackEmitter"]
 
 
 class StackEmitter(Emitter):
-    """An `Emitter` for batches of one probe and reads of one tuple: what a pass found leaves in the opposite order.
+    """An `Emitter` for batches of one probe and reads of one tuple: it emits the hits of a pass in reverse order.
 
     A probe's results leave when its pass has ended, while the next ones are under way: `PASSES` at most may have begun
     whose batches were not taken yet.

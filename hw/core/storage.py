@@ -6,8 +6,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
+from splitjoin.lang.schema import other_side
 
-from ..layouts import STREAM_R, STREAM_S, input_layout, other, struct, window_layout
+from ..layouts import STREAM_R, STREAM_S, input_layout, struct, window_layout
 from ..tech.ram import Ram
 from .layouts import STORES, position_bits, ring_rows, task_layout
 
@@ -178,8 +179,8 @@ class Storage(wiring.Component):
         m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
         m.d.comb += self.overflow_after.eq(probes)
 
-        bounds_at = config.keys(other(self._side)).width
-        reach_at = bounds_at + config.bounds(other(self._side)).width
+        bounds_at = config.keys(other_side(self._side)).width
+        reach_at = bounds_at + config.bounds(other_side(self._side)).width
         bounds = op.body[bounds_at:reach_at]
         task = self.task.payload
         m.d.comb += [
@@ -193,8 +194,8 @@ class Storage(wiring.Component):
             Cat(task.bounds).eq(bounds),
         ]
         if config.core == "bucket":
-            reach_at += config.cells(other(self._side)).width
-            reach = op.body[reach_at:reach_at + config.reach(other(self._side)).width]
+            reach_at += config.cells(other_side(self._side)).width
+            reach = op.body[reach_at:reach_at + config.reach(other_side(self._side)).width]
             m.d.comb += Cat(task.reach).eq(reach)
         probed = Signal()
         m.d.sync += probed.eq(commit & probe)
@@ -221,10 +222,10 @@ class Storage(wiring.Component):
         return m
 
     def _count(self, m: Module, counted: Signal, advanced: Signal) -> Signal:
-        """Whether an own tuple that takes effect in the next cycle pushes out the oldest one.
+        """True if an own tuple that takes effect in the next cycle pushes out the oldest one.
 
-        That is so when its row id is past the oldest one's by the window's length. What is left of that length is kept,
-        as so many more stores, in as few bits as the ring's capacity needs: a longer window has no end here.
+        That is so when its row id is past the oldest one's by the window's length. A counter holds how many more stores
+        the window has room for, in as few bits as the ring's capacity needs: a longer window has no end here.
         """
         config = self._config
         bits = (config.cores * (config.capacity + 2)).bit_length()
@@ -252,7 +253,7 @@ class Storage(wiring.Component):
         return window_full_next
 
     def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Value, Value]:
-        """Whether the oldest tuple is too old for the operation; and whether that is known in the next cycle, unless it
+        """Two flags: the oldest tuple is too old for the operation; that is known in the next cycle, unless the tuple
         leaves in this one.
         """
         config, op = self._config, self.i.payload
@@ -274,8 +275,8 @@ class Storage(wiring.Component):
         return head_expired, ~pending[1]
 
     def _space(self, m: Module, stored: Signal) -> Signal:
-        """Whether the slot at the tail has been read by all who have to. Known a cycle late, which is no matter: two
-        stores are two cycles apart, and a probe that is to read claims what it reads before another store comes.
+        """True if all passes that have to read the slot at the tail have done so. The flag is a cycle late. That does
+        no harm: two stores are two cycles apart, and a probe claims the tuples it reads before another store comes.
         """
         bits, reach = position_bits(self._config), self._config.capacity + STORES
         border = Signal(bits, init=-reach % 2**bits)  # what must be read before the next store: the tail less reach

@@ -60,7 +60,7 @@ class ScaleGate(wiring.Component):
 
     @property
     def config(self) -> Configuration:
-        """What the records are those of."""
+        """The configuration that defines the records."""
         return self._config
 
     @property
@@ -130,7 +130,7 @@ class ScaleGate(wiring.Component):
 
 
 def _sum(bits: Any) -> Any:
-    """How many of ``bits`` are set, as a balanced tree of adders."""
+    """The number of ``bits`` that are set, by a balanced tree of adders."""
     if len(bits) == 1:
         return bits[0]
     half = len(bits) // 2

@@ -1,4 +1,4 @@
-"""Comparisons of one width, in as many cycles as a clock needs them to be."""
+"""Comparators of one width, pipelined as deep as the clock needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Comparison"]
 
 
 class Comparison:
-    """Whether keys of ``width`` bits are within bounds, ``chain`` bits a cycle, the lowest first.
+    """Comparator of keys of ``width`` bits with bounds; it decides ``chain`` bits a cycle, the lowest first.
 
     Each part but the first takes what the one before has found, a cycle earlier, as one more bit below its own: it
     decides where its own are equal. So key and bound of a part are wanted a cycle later than those of the part before.
@@ -39,7 +39,7 @@ class Comparison:
                 for n, (order, part) in enumerate(zip(self._orders, self._split(value), strict=True))]
 
     def within(self, m: Module, name: str, keys: list[Value], lows: list[Value], highs: list[Value]) -> Value:
-        """Whether a key is within its bounds; the AND of two registers."""
+        """True if a key is within its bounds; the AND of two registers."""
         above: Signal | None = None
         below: Signal | None = None
         for n, (order, key, low, high) in enumerate(zip(self._orders, keys, lows, highs, strict=True)):

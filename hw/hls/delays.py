@@ -1,4 +1,4 @@
-"""A value and what it was before, so far back as it is asked for."""
+"""Delay lines: registers for earlier values of a signal, made on demand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Delays", "registered"]
 
 
 class Delays:
-    """``value`` of so many cycles ago; registers are made when they are first asked for."""
+    """A delay line of ``value``; its registers are made when they are first asked for."""
 
     def __init__(self, m: Module, value: Value, name: str, *, reset_less: bool = True):
         self._m, self._name, self._reset_less = m, name, reset_less

@@ -60,7 +60,7 @@ class Lookup:
         return found
 
     def written(self, name: str, test: TableTest, bounds: Sequence[Value]) -> list[list[list[Value]]]:
-        """What is written in the tables: of each digit, of each output, a bit for each of a group's ``bounds``."""
+        """The write data of the tables: for each digit, for each output, a bit for each of a group's ``bounds``."""
         m, number = self._m, self.number
         by_probe = [[registered(m, f"{name}_{place}_{n}", bit) for n, bit in enumerate(test.written(number, bound))]
                     for place, bound in enumerate(bounds)]
@@ -72,7 +72,7 @@ class Lookup:
 
     def outputs(self, name: str, test: TableTest, lane: int, probes: int, key: Value,
                 written: Sequence[list[list[Value]]]) -> list[list[Value]]:
-        """Of each of the probes what is looked up for a key of this code, in the order of `TableTest.written`."""
+        """For each probe the bits looked up for a key of this code, in the order of `TableTest.written`."""
         m = self._m
         found: list[list[Value]] = [[] for _ in range(probes)]
         for n, (digit, data) in enumerate(zip(test.digits, written, strict=True)):

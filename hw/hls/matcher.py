@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.circuit.schedule import SUM_STAGES
+from splitjoin.circuit.schedule import SUM_STAGES, Gate
 from splitjoin.circuit.wire import Configuration
+from splitjoin.lang.schema import other_side
 
-from ..layouts import other, struct
+from ..layouts import struct
 from ..tech.target import family
 from .compare import Comparison
 from .delays import Delays
 from .lookup import Lookup, groups
 from .sums import sum_test
 from .table import TableTest
-from .tree import combined
 from .width import WidthTest
 
 __all__ = ["Matcher"]
@@ -48,7 +50,7 @@ class Matcher(wiring.Component):
         self._config, self._side = config, side
         super().__init__({
             "keys": In(struct(config.keys(side))).array(config.lanes),
-            "bounds": In(struct(config.bounds(other(side)))),
+            "bounds": In(struct(config.bounds(other_side(side)))),
             "hold": In(1),
             "load": In(config.probes),
             "swap": In(1),
@@ -114,7 +116,7 @@ class Matcher(wiring.Component):
                     for j, (slot, test) in enumerate(zip(slots, tests, strict=True))]
                 outcomes += [self._sum(m, f"sum{j}_{name}", j, codes, held) for j in range(len(config.sums))]
                 m.d.sync += self.match[probe * config.lanes + lane].eq(
-                    combined(m, name, config.schedule.root, outcomes))
+                    _combined(m, name, config.schedule.root, outcomes))
         return m
 
     def _taken(self, m: Module, name: str, value: Value) -> Delays:
@@ -134,7 +136,7 @@ class Matcher(wiring.Component):
 
     def _look_up(self, m: Module, tests: Sequence[Comparison | WidthTest | TableTest], coded: dict[str, Delays],
                  lanes: list[dict[str, Delays]], loads: Delays, swaps: Delays) -> dict[int, list[list[list[Value]]]]:
-        """Of each test with tables, of each lane and probe, what is looked up."""
+        """The bits looked up, for each test with tables, each lane and each probe."""
         if not self._config.tables:
             return {}
         lookup, found = Lookup(m, len(lanes), self.fill, swaps.at(1)), {}
@@ -156,7 +158,7 @@ class Matcher(wiring.Component):
                       schedule.together - schedule.ready[j])
 
     def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held) -> Delays:
-        """The same of a sum test."""
+        """The outcome of sum test ``j``, when those of all tests are there."""
         sum_, n, schedule = self._config.sums[j], "rs".index(self._side), self._config.schedule
         rest, apart = sum_.rest[n], self._config.registers.sums
         ready = schedule.ready[len(self._config.tests) + j]
@@ -169,7 +171,7 @@ class Matcher(wiring.Component):
 
 
 class _Held:
-    """What a probe of the batch under comparison brought, for keys that are so many cycles old."""
+    """The bounds of one probe of the batch under comparison, delayed to fit keys of any age."""
 
     def __init__(self, m: Module, probe: int, coded: dict[str, Delays], loads: Delays, swaps: Delays):
         self._m, self._probe, self._coded, self._loads, self._swaps = m, probe, coded, loads, swaps
@@ -192,7 +194,7 @@ class _Held:
 
 
 def _test(config: Configuration, built_for: str, width: int, wide: int | None) -> Comparison | WidthTest | TableTest:
-    """How a test on keys of ``width`` bits is made; ``wide``: of constant width, which it is."""
+    """The test on keys of ``width`` bits; ``wide``: its width if that is constant, else None."""
     if wide is None:
         return Comparison(built_for, width, config.registers.chain)
     if config.tables:
@@ -206,7 +208,7 @@ def _later(m: Module, value: Value, name: str, cycles: int) -> Delays:
 
 
 def _key(test: Comparison | WidthTest, slot: int) -> str:
-    """What the keys that ``test`` compares are called: they are codes of their own, or as they are stored."""
+    """The name of the keys that ``test`` compares: codes of their own, or keys as they are stored."""
     return f"code{slot}" if isinstance(test, Comparison) else f"key{slot}"
 
 
@@ -215,5 +217,22 @@ def _parts(name: str, codes: list[Value]) -> list[tuple[str, Value]]:
 
 
 def _part(name: str, n: int) -> str:
-    """What part ``n`` of a comparison of ``name`` is called."""
+    """The name of part ``n`` of a comparison of ``name``."""
     return f"{name}_{n}" if n else name
+
+
+def _combined(m: Module, name: str, root: Gate | int, outcomes: list[Delays]) -> Value:
+    """The value of the Boolean tree ``root`` at its stage; ``outcomes``: of the tests, at stage 0."""
+    made: dict[int, Delays] = {}
+    numbers = iter(range(10**6))
+
+    def at(node: Gate | int, stage: int) -> Value:
+        if isinstance(node, int):
+            return outcomes[node].at(stage)
+        if id(node) not in made:
+            inputs = [at(part, node.stage) for part in node.inputs]
+            value = reduce(and_ if node.op == "and" else or_, inputs)
+            made[id(node)] = Delays(m, value, f"gate{next(numbers)}_{name}")
+        return made[id(node)].at(stage - node.stage)
+
+    return at(root, root.stage if isinstance(root, Gate) else 0)

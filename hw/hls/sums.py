@@ -17,8 +17,8 @@ _COUNTED = 8
 
 def sum_test(m: Module, name: str, test: Sum, keys: list[Value], places: list[Value], rest: Value | None,
              limit: Value | None, *, apart: bool = False) -> Value:
-    """Whether ``test`` holds, `SUM_STAGES` cycles after keys and places; with ``apart``, `Sum.further` cycles later, as
-    each addition has a cycle of its own, and the comparison another.
+    """The outcome of ``test``, `SUM_STAGES` cycles after keys and places. With ``apart`` it comes `Sum.further` cycles
+    later, as each addition has a cycle of its own, and the comparison another.
 
     ``keys``, ``places``: of each axis. ``rest``: the key that is added, when what the axes add is there; ``limit``: the
     probe's, when the sum is compared.
@@ -44,7 +44,7 @@ def sum_test(m: Module, name: str, test: Sum, keys: list[Value], places: list[Va
 
 def _axis(m: Module, name: str, axis: Axis, kept: int, key: Value, place: Value, *, apart: bool,
           wide: bool) -> tuple[Value, Value | None]:
-    """What the axis adds, two cycles later, and whether it is no more than bits have been kept for.
+    """The term of one axis, two cycles later, and a flag that it fits into the bits that are kept, or None.
 
     ``apart``: in a ``wide`` sum three cycles later; and the bits that have not been kept are looked at in the cycle
     after that of the difference.
@@ -82,7 +82,7 @@ def _alike(bits: Value) -> Value:
 
 
 def _differing(m: Module, name: str, axis: Axis, differing: Value) -> Value:
-    """How many bits are 1, two cycles later."""
+    """The number of bits that are 1, two cycles later."""
     counts: list[Value] = []
     for at in range(0, axis.bits, _COUNTED):
         part = differing[at:at + _COUNTED]
@@ -129,7 +129,7 @@ def _pairs(values: list[Value]) -> list[Value]:
 
 
 def _count(m: Module, name: str, bits: Value) -> Value:
-    """How many of up to eight bits are 1, in functions of four signals: of pairs, of what pairs make, of both."""
+    """The number of up to eight bits that are 1, by functions of four signals each."""
     bits = Cat(bits, Const(0, _COUNTED - len(bits)))
     pairs = [(bits[n], bits[n + 1]) for n in range(0, _COUNTED, 2)]
     ones, twos = Signal(3, name=f"{name}_ones"), Signal(3, name=f"{name}_twos")

@@ -1,4 +1,4 @@
-"""Interval tests of constant width by look-up: LUT RAM holds, digit by digit, which keys a probe's interval has."""
+"""Interval tests of constant width by table look-up: LUT RAM holds a probe's interval, digit by digit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Digit:
 
 
 class TableTest:
-    """Whether keys of ``width`` bits are at most ``above`` greater than a probe's low end, as `WidthTest`.
+    """Test that a key of ``width`` bits is at most ``above`` greater than a probe's low end, as `WidthTest`.
 
     Of keys without their lowest k bits, 2^k > ``above``, an interval holds at most two that follow each other. Those
     differ in one bit of Gray's code, so that each digit of it by itself tells whether it may be one of the two: one bit
@@ -79,7 +79,7 @@ class TableTest:
         return Cat(value[:self._low], gray, changes)
 
     def written(self, number: Value, bound: Value) -> list[Value]:
-        """What of a low end of this code is written at ``number`` of each table: of each digit all of its outputs."""
+        """The write data at address ``number`` of each table for a low end of this code, digit by digit."""
         found: list[Value] = []
         for n, digit in enumerate(self.digits):
             if n < self._looked_up:
@@ -90,7 +90,7 @@ class TableTest:
         return found
 
     def within(self, m: Module, name: str, outputs: list[Value], key: Value, low: Value | None) -> Value:
-        """Whether the key whose digits were looked up is within; ``key``: its code, ``low``: the low end's part."""
+        """True if the key whose digits were looked up is within; ``key``: its code, ``low``: the low end's part."""
         parts: list[Value] = []
         if self._looked_up == 2:
             over, under, begins, ends = outputs[:4]
@@ -115,7 +115,7 @@ class TableTest:
         return Cat(fits).all()
 
     def _of_low(self, n: int, number: Value, bound: Value) -> list[Value]:
-        """What is written of digit ``n`` of the low part."""
+        """The write data of digit ``n`` of the low part."""
         wide, low = self._above, self._low
         if low <= DIGIT:
             return [_table(lambda at, begin: (at - begin) % 2**low <= wide, (number, low), (bound, low))]

@@ -1,4 +1,4 @@
-"""Interval tests whose intervals are all as wide: a probe brings the low end alone."""
+"""Interval tests of constant width: a probe brings the low end alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGIT = 4
 
 
 class WidthTest:
-    """Whether keys are at most ``above`` greater than a probe's low end, modulo the range of its ``bits``.
+    """Test that a key is at most ``above`` greater than a probe's low end, modulo the range of its ``bits``.
 
     The low end has a bit more than the key: so no difference comes round, and an empty interval is one that begins
     behind every key (`splitjoin.circuit.wire.Configuration.bounds`). Of width 0 it is an equality, and nothing is
@@ -41,7 +41,7 @@ class WidthTest:
         return [value if self._above else self._equality.bound(value)]
 
     def within(self, m: Module, name: str, keys: list[Value], lows: list[Value]) -> Value:
-        """Whether a key is within its interval; of registers."""
+        """True if a key is within its interval; a function of registers."""
         (key,), (low,) = keys, lows
         key = Cat(key, Const(0, 1))[:self._bits]
         if not self._above:
@@ -63,8 +63,8 @@ class WidthTest:
 
 
 def _below(digit: Value, of: int, equal: Const) -> Value:
-    """Whether ``digit`` is less than ``of``, or ``equal`` if it is that. With gates: where Yosys sees a comparison, it
-    makes some of the bits the reset of the register behind it, one for each.
+    """True if ``digit`` is less than ``of``; ``equal`` if it equals ``of``. Made of gates: where Yosys sees a
+    comparison, it makes some of the bits the reset of the register behind it, one for each.
     """
     out: Value = equal
     for n, bit in enumerate(digit):

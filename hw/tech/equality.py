@@ -1,4 +1,4 @@
-"""Whether two numbers are equal, a family each."""
+"""Comparators for equality, one for each FPGA family."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _START, _PAIR, _OUT = 0x0009, 0x0990, 0x0000
 
 
 class Equality(Protocol):
-    """How numbers of one width are compared for equality; a bound is coded once, when a probe is loaded."""
+    """A comparator for equality of numbers of one width. A bound is coded once, when a probe is loaded."""
 
     def bound(self, value: Value) -> Value:
         """The code of a bound, of as many bits."""
 
     def equal(self, m: Module, name: str, key: Value, bound: Value) -> Value:
-        """Whether a key is the bound that has this code; combinational."""
+        """True if a key is the bound that has this code; combinational."""
 
 
 class GenericEquality:
@@ -53,5 +53,5 @@ class CarryEquality:
 
 
 def equality_of(family: str) -> Equality:
-    """The way of ``family``."""
+    """The comparator for ``family``."""
     return CarryEquality() if family == "ecp5" else GenericEquality()

@@ -1,4 +1,4 @@
-"""Comparing keys with held bounds: codes that keep the order, and a comparator for them, a family each."""
+"""Comparators for keys and bounds, and the order-preserving codes that they compare, one for each FPGA family."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["GenericOrder", "Order", "order_of"]
 
 
 class Order(Protocol):
-    """How unsigned integers of one width are compared.
+    """A comparator for unsigned integers of one width.
 
-    They are not compared as they are but as codes, so that a family may choose codes that its cells compare cheaply.
+    The comparator takes codes of the integers, so that a family may choose codes that its cells compare cheaply.
     A bound is coded once, when a probe is loaded; a key once for all comparators that see it.
     """
 
@@ -30,10 +30,10 @@ class Order(Protocol):
         """The code of a bound."""
 
     def above(self, m: Module, name: str, key: Value, bound: Value) -> Value:
-        """Whether the key is greater than or equal to the bound; both coded, combinational."""
+        """True if the key is greater than or equal to the bound; both coded, combinational."""
 
     def below(self, m: Module, name: str, key: Value, bound: Value) -> Value:
-        """Whether the key is less than or equal to the bound; both coded, combinational."""
+        """True if the key is less than or equal to the bound; both coded, combinational."""
 
 
 class GenericOrder:
@@ -56,6 +56,6 @@ class GenericOrder:
 
 
 def order_of(family: str, width: int) -> Order:
-    """The way that ``family`` compares integers of ``width`` bits."""
+    """The comparator of ``family`` for integers of ``width`` bits."""
     kinds: dict[str, Callable[[int], Order]] = {"ecp5": CarryOrder, "ultrascale": Carry8Order}
     return kinds.get(family, GenericOrder)(width)

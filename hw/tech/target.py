@@ -1,4 +1,4 @@
-"""Which family a circuit is elaborated for."""
+"""The FPGA family that a circuit is elaborated for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests themselves, one per component: stimuli in, results compared with the model. Run on every simulator."""
+"""Test bodies, one per component, for every simulator: they send stimuli and compare results with the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether streams of results are right, where more than one answer is: what may come in any order, and what may not."""
+"""Checks of result streams where the order leaves more than one right answer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _sliced(items: Iterable[Item]) -> Iterator[tuple[list[list[Item]], Item | No
 
 
 def _groups(items: Iterable[Item]) -> Iterator[tuple[list[Item], Item | None]]:
-    """Stretches of pairs, each with the star or END behind it; None behind the last one if it is open."""
+    """Groups of pairs, each with the star or END behind it; None behind the last one if it is open."""
     pairs: list[Item] = []
     for item in items:
         if item.kind == ItemKind.PAIR:

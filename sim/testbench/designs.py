@@ -1,4 +1,4 @@
-"""What the cocotb benches run on: Verilog of components, several of a kind side by side in one module.
+"""Designs for the cocotb benches: Verilog of components, several of a kind side by side in one module.
 
 A build costs seconds, so that trees of all shapes share one. Ports have the component's name in front:
 ``b2k5__o__3__valid`` is leaf 3 of the tree with fan-out 2 and 5 leaves.

@@ -26,7 +26,7 @@ _QUIET = 24
 
 @dataclass
 class GateModel:
-    """What may leave, by the definition (semantics, section 1), over all that was delivered.
+    """Golden model of the gate: the records that may leave, by the definition (semantics, section 1).
 
     A tuple is ready when every other open source has delivered something that follows it. Heartbeats have their place
     in the order and leave in it. Sources are not open until `add`; event times do not wrap here.
@@ -70,11 +70,11 @@ class GateModel:
         return self.ready()
 
     def waiting(self, source: int) -> int:
-        """How many records of ``source`` have not left."""
+        """The number of records of ``source`` that have not left."""
         return sum(place[2] == source for place in self._waiting)
 
     def ready(self) -> list[Operation]:
-        """What leaves now. A FLUSH, when all are closed, opens them again."""
+        """The records that leave now. A FLUSH, when all sources are closed, opens them again."""
         out = []
         for place in sorted(self._waiting):
             others = [last for source, last in self._last.items() if source != place[2]]
@@ -89,7 +89,7 @@ class GateModel:
 
 
 def merged(sources: Sequence[Sequence[Operation]]) -> list[Operation]:
-    """What leaves when all ``sources`` are open from the start and have delivered everything."""
+    """The records that leave when all ``sources`` are open from the start and have delivered everything."""
     model = GateModel()
     for n in range(len(sources)):
         model.add(n)

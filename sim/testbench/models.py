@@ -1,4 +1,4 @@
-"""What the circuits should do, as plain Python: one model per component, for every simulator's tests."""
+"""Golden models of the components, in plain Python, for the tests on every simulator."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def packed_item(item: Item) -> int:
 
 
 def item_of(payload: int) -> Item:
-    """The opposite of `packed_item`, less what means nothing."""
+    """The inverse of `packed_item`; fields without a meaning are 0."""
     view = result_layout().from_bits(payload)
     return Item(ItemKind(view.kind), view.probe, view.stored).essence()
 
@@ -137,7 +137,7 @@ def bucket_of(config: Configuration, keys: Sequence[int], widths: Sequence[int])
 
 def candidates(config: Configuration, side: str, bounds: Sequence[tuple[int, int]],
                ) -> Callable[[Sequence[int]], bool]:
-    """Whether a probe with ``bounds`` is compared with a tuple of stream ``side`` that has given keys."""
+    """A function that is True for keys of tuples of stream ``side`` that a probe with ``bounds`` is compared with."""
     if config.core == "scan":
         return lambda keys: True
     slots = [config.tests[j]["rs".index(side)] for j in config.index]

@@ -1,4 +1,4 @@
-"""Pause generators: when a source does not offer, or a sink does not take. Endless, and pure functions of a seed."""
+"""Generators of pauses of sources and sinks: endless, and pure functions of a seed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stalls:
         return self._pauses(2 * port + 1) if self.backpressure else flowing()
 
     def seeded(self, seed: int) -> Stalls:
-        """The same cell with other random pauses."""
+        """A copy of this cell with other random pauses."""
         return replace(self, seed=seed)
 
     def _pauses(self, stream: int) -> Pauses:

@@ -65,7 +65,7 @@ def _tuple(rng: random.Random, config: Configuration, stream: int, now: int) -> 
 
 
 def random_groups(rng: random.Random, inputs: int, count: int, *, sliced: bool = False) -> list[list[Item]]:
-    """What ``inputs`` cores send to a merger: ``count`` groups, many of them empty on some or all inputs, then END.
+    """Results that ``inputs`` cores send to a merger: ``count`` groups, many of them empty on some inputs, then END.
 
     Row ids are dealt out in turn, as round-robin storage does. ``sliced``: groups have slices, some inputs fewer.
     """

@@ -75,7 +75,7 @@ def _settings(h: Harness, config: Configuration) -> None:
 
 
 def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any:
-    """Whether it is known right how many more stores push nothing out. ``span``: own tuples from the oldest live one's
+    """True if the count of stores that push nothing out is right. ``span``: own tuples from the oldest live one's
     row id on, less the core's index. Also assumes that settings stand before the first record.
     """
     cycles = Signal(2)  # since the settings stand, up to 3
@@ -233,7 +233,7 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     moved = h.past(was_stored | advanced, "moved")
 
     def to(a: Any, b: Any) -> Any:
-        """How far it is from position ``a`` on to ``b``."""
+        """The distance from position ``a`` to ``b``, modular."""
         return (b - a)[:bits]
 
     offers_stand(h, "batch", dut.o)

@@ -74,7 +74,7 @@ def merger() -> Harness:
     h.assume("so does the last one", ~known | ~last_age[-1])
 
     def precedes(n: int, k: int) -> Value:
-        """Whether what input ``n`` shows precedes what ``k`` shows."""
+        """True if the record at input ``n`` precedes that at input ``k``."""
         return (ages[n] < ages[k]) | ((ages[n] == ages[k]) & Const(n < k))
 
     late = [i.valid & known & ((ages[n] < last_age) | ((ages[n] == last_age) & (Const(n) < last_input)))

@@ -69,7 +69,7 @@ class _Queue:
         self.pair = self.some & (kind == ItemKind.PAIR)
 
     def at(self, position: Any) -> Value:
-        """What it holds behind ``position`` others."""
+        """The result behind ``position`` others."""
         place = (self._head + position)[:len(self._head)]
         return Cat(*(self._h.look(f"{self._at}{rows}", place) for rows in ("kinds", "probes", "stored")))
 
@@ -309,7 +309,7 @@ def combiner() -> Harness:
 
 
 def _waiting(queues: Sequence[_Queue], ends: Sequence[Value]) -> Value:
-    """Whether a side has come to something other than END, or both to theirs."""
+    """True if a side has come to something other than END, or both sides to END."""
     return Cat(q.some & ~end for q, end in zip(queues, ends, strict=True)).any() | (ends[0] & ends[1])
 
 

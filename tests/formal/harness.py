@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""What a proof is made of: a circuit, assumptions about its surroundings, and named properties."""
+"""The harness of a proof: a circuit, assumptions about its environment, and named properties."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Harness:
         return fitting[0]
 
     def look(self, path: str, address: Any) -> Signal:
-        """What the memory ``path`` holds at ``address`` now."""
+        """The contents of the memory ``path`` at ``address`` now."""
         fragment = self._folder(path.split("."))
         while not isinstance(fragment, MemoryInstance):
             (fragment, _, _), = fragment.subfragments

@@ -13,7 +13,7 @@ __all__ = ["Follower", "assume_offers_stand", "follow", "offers_stand", "past_of
 
 
 def past_offer(h: Harness, name: str, port: Any) -> tuple[Signal, Signal]:
-    """Whether ``port`` made an offer in the last cycle that was not taken, and its payload."""
+    """A flag that ``port`` made an offer in the last cycle that was not taken, and its payload."""
     name = name.replace(" ", "_")
     return h.past(port.valid & ~port.ready, f"{name}_pending"), h.past(Value.cast(port.payload), f"{name}_offer")
 

@@ -19,7 +19,7 @@ __all__ = ["BUFFER_FAULTS", "PROOFS", "buffered", "sound_queue"]
 
 
 def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
-    """Of the `Buffer` at ``path``: its level, what it holds at a position, and whether its invariant holds."""
+    """Level, contents by position, and invariant of the `Buffer` at ``path``."""
     at = f"{path}." if path else ""
     not_empty, full = h.inner(f"{at}not_empty"), h.inner(f"{at}full")
     slots = Array([h.inner(f"{at}slot0"), h.inner(f"{at}slot1")])

@@ -38,8 +38,8 @@ def _few() -> Iterator[None]:
 
 
 def _outcomes(h: Harness, tokens: list[Any]) -> Value:
-    """What comes of reads. ``tokens``: on their way, whether there is an outcome and whether it is a pass's last, from
-    the youngest on. Returns how many passes are under way whose last outcome has not come.
+    """Properties of the outcomes of reads. ``tokens``: those on their way, each a flag for an outcome and one for the
+    last of a pass, from the youngest on. Returns the number of passes whose last outcome has not come.
     """
     dut = h.dut
     h.output = dut.batch

@@ -1,4 +1,4 @@
-"""What a proof is, how it is run, and how a fault is planted for it."""
+"""Proofs and planted faults, and the functions that run them."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def check(proof: Proof, folder: Path) -> Verdict:
 
 
 def find(proof: Proof, fault: Fault, folder: Path) -> Verdict:
-    """What breaks in the circuit with ``fault``: its property, or nothing."""
+    """The properties that break in the circuit with ``fault``: its own, or none."""
     with planted(fault):
         to_smt(proof.make().rtlil(only=fault.breaks), folder)
     return bounded(folder, proof.search)
 
 
 def alive(proof: Proof, folder: Path) -> bool:
-    """Whether its assumptions let something leave the circuit.
+    """True if its assumptions let something leave the circuit.
 
     If they contradicted each other they would prove anything, and so would a clock that stands still.
     """

@@ -45,7 +45,9 @@ def _narrow() -> Iterator[None]:
 
 
 def _outcomes(h: Harness) -> list[Any]:
-    """What an emitter may rely on (`tests.formal.probe`). Returns ``room`` of this cycle, the one before, and so on."""
+    """Assumptions about the outcomes, which `tests.formal.probe` proves. Returns ``room`` of this cycle, of the one
+    before, and so on.
+    """
     dut = h.dut
     assume_offers_stand(h, "batch", dut.batch)
     room = [dut.room]
@@ -71,7 +73,7 @@ def _list(h: Harness, begin: Signal) -> tuple[Value, Value, Signal, int]:
 
 
 def _within(first: Value, *rest: Value) -> Value:
-    """Whether pointers into the list come in this order, from the first one on."""
+    """True if pointers into the list come in this order, from the first one on."""
     steps = [(pointer - first)[:len(first)] for pointer in rest]
     return Cat(a <= b for a, b in pairwise(steps)).all()
 
@@ -113,7 +115,7 @@ def emitter() -> Harness:
 
 @_narrow()
 def stack() -> Harness:
-    """As `emitter`, of an index."""
+    """The harness of the emitter for an index."""
     dut = StackEmitter(_config(core="hash", index=(0,), capacity=2), latency=_LATENCY)
     h = Harness(dut)
     room = _outcomes(h)
@@ -177,7 +179,7 @@ def results() -> Harness:
 
 
 def _passes(h: Harness) -> tuple[Value, Signal]:
-    """Whether a result is offered; passes ended, each of which began, and after the batch before it was taken."""
+    """A flag that a result is offered, and the number of passes ended. Assumes that passes and batches alternate."""
     dut = h.dut
     taken, ended = Signal(8, name="batches_taken"), Signal(8, name="passes_ended")
     h.m.d.sync += [taken.eq(taken + (dut.batch.valid & dut.batch.ready)),

@@ -44,7 +44,7 @@ def test_assumptions_leave_the_circuit_alive(proof, tmp_path):
 
 
 def test_induction_alone_does_not_count(tmp_path):
-    """What holds in every step but not from power-up is refused, and so is the reverse: bounded is not for ever."""
+    """A property that holds in every step but not from power-up is refused, and so is one with a bounded proof only."""
     def counter(start, limit):
         def make():
             h = Harness(Buffer(1))

@@ -39,7 +39,7 @@ class Ring:
 
 
 class Outcomes:
-    """What the scanner found, pass by pass: a list of hits per read."""
+    """The outcomes of the scanner, pass by pass: a list of hits per read."""
 
     def __init__(self, tb, config):
         self._layout = found_layout(config)
@@ -155,7 +155,7 @@ def test_a_read_a_cycle_with_no_cycle_between_passes(lanes, probes, start):
 
 @pytest.mark.parametrize(("lanes", "probes"), [(1, 4), (2, 2), (1, 8)])
 def test_passes_with_tables_follow_each_other_too(lanes, probes):
-    """Where a pass is long enough for the next batch to come and to be written meanwhile."""
+    """A pass is long enough here for the next batch to arrive and to be written meanwhile."""
     config = configuration(lanes, probes, 3)
 
     async def body(tb):

@@ -44,7 +44,7 @@ def split(rng, stream, ts, counts):
 
 
 def by_software(sources, counts, closed):
-    """What is ready after all sources have delivered: (stream, event time, row id) each."""
+    """The records that are ready after all sources have delivered: (stream, event time, row id) each."""
     software = SoftwareGate(SCHEMA, SCHEMA, time="ts")
     ends = [software.add("r") for _ in range(counts[0])] + [software.add("s") for _ in range(counts[1])]
     for n, (end, source) in enumerate(zip(ends, sources, strict=True)):

@@ -27,7 +27,7 @@ def packed(ops):
 
 
 def keys(sink):
-    """Of each tuple that left, its first key."""
+    """The first key of each tuple that left."""
     return [record_of(GATE, p)["body"] & 0xFFFF for p in sink.items if record_of(GATE, p)["op"] == Op.TUPLE]
 
 

@@ -32,7 +32,7 @@ def test_an_item_a_cycle_with_a_latency_of_one():
 
 @pytest.mark.parametrize("wait", [1, 2, 3, 10])
 def test_ready_is_a_register(wait):
-    """What happens at the output reaches the input a cycle later, never in the same cycle."""
+    """A hand-over at the output reaches the input a cycle later, never in the same cycle."""
     async def body(tb):
         source = tb.source("i", range(9), flowing())
         tb.sink("o", scripted([True] * (1 + wait)))

@@ -33,8 +33,8 @@ def test_arguments_can_be_read_back():
 
 
 @pytest.mark.parametrize("leaves", [2, 3, 8])
-def test_a_leaf_that_waits_holds_up_the_others_only_when_its_queue_is_full(leaves):
-    """The last leaf takes nothing for long: so many items come to the others as its queue has places for."""
+def test_a_leaf_that_waits_stalls_the_others_only_when_its_fifo_is_full(leaves):
+    """The last leaf takes nothing for long: the others get as many items as its FIFO has places for."""
     async def body(tb):
         class Late(Stalls):
             def sink(self, port=0):
@@ -50,7 +50,7 @@ def test_a_leaf_that_waits_holds_up_the_others_only_when_its_queue_is_full(leave
 
 @pytest.mark.parametrize("leaves", [8, 32, 100])
 def test_a_core_that_takes_an_item_in_two_cycles_never_lacks_one(leaves):
-    """However deep the tree is, once its queues are full. With a hundred leaves, sixteen places would not be enough."""
+    """In trees of any depth, once their FIFOs are full. With a hundred leaves, 16 places are too few."""
     async def body(tb):
         class Slow(Stalls):
             def sink(self, port=0):

@@ -15,7 +15,7 @@ from splitjoin.hw.tech.target import Target, family
 
 
 class Equal(wiring.Component):
-    """Whether a key is a bound."""
+    """Compares a key with a bound for equality."""
 
     def __init__(self, width: int):
         super().__init__({"key": In(width), "bound": In(width), "equal": Out(1)})
