@@ -14,9 +14,9 @@ from .gather.tree import GatherTree
 from .layouts import STREAM_R, STREAM_S, input_layout, order_bits
 from .link.counter import Counter
 from .link.registers import RegisterBlock, bus_ports
-from .network.buffer import Buffer
 from .network.pipeline import pipelined, register_tree, register_tree_depth
 from .network.queue import Queue
+from .network.skid_buffer import SkidBuffer
 from .network.tree import DistributionTree
 from .parts import Submodules
 
@@ -88,7 +88,7 @@ class SplitJoin(wiring.Component):
                 wiring.connect(m, queues[n - 1].o, queue.i)
         sequence = queues[0]
         # Behind the queues, so that their memory is no part of the combiner's choice.
-        m.submodules.sequence_buffer = sequence_buffer = Buffer(unsigned(1))
+        m.submodules.sequence_buffer = sequence_buffer = SkidBuffer(unsigned(1))
         total = Signal()
         m.d.sync += total.eq(registers.settings.total)
 

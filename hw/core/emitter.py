@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 
 from ..layouts import result_layout, window_layout
-from ..network.buffer import Buffer
 from ..network.queue import Queue
+from ..network.skid_buffer import SkidBuffer
 from ..tech.ram import Ram
 from .layouts import STORES, batch_layout, found_layout, groups_bits
 
@@ -232,7 +232,7 @@ class Emitter(wiring.Component):
         checked, own_item, out_valid = (Signal(name=name) for name in ("checked", "own_item", "out_valid"))
         check, leave, inner_star, load, refill = (Signal(name=name) for name in (
             "check", "leave", "inner_star", "load", "refill"))
-        m.submodules.out = out = Buffer(result_layout())
+        m.submodules.out = out = SkidBuffer(result_layout())
         wiring.connect(m, out.o, wiring.flipped(self.o))
         item = items.o.payload
         due = Cat(Array(item.lanes[(n + lane) % lanes] for lane in range(lanes))[batch.lane] for n in range(lanes))

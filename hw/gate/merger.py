@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import Configuration, Op
 
 from ..layouts import input_layout
-from ..network.buffer import Buffer
+from ..network.skid_buffer import SkidBuffer
 
 __all__ = ["ReadyMerger", "ready_merger_ports"]
 
@@ -45,7 +45,7 @@ class ReadyMerger(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.buffer = buffer = Buffer(input_layout(self._config))
+        m.submodules.buffer = buffer = SkidBuffer(input_layout(self._config))
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         top = self._config.time_bits  # the sign of a difference of keys
         keys = [Cat(i.payload.stream, i.payload.ts) for i in self.i]

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import Configuration, Op
 
 from ..layouts import input_layout
-from ..network.buffer import Buffer
+from ..network.skid_buffer import SkidBuffer
 
 __all__ = ["SourceInput"]
 
@@ -37,7 +37,7 @@ class SourceInput(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         # What was taken must leave even if the source is removed meanwhile, hence a buffer and not a gate of wires.
-        m.submodules.buffer = buffer = Buffer(self._layout)
+        m.submodules.buffer = buffer = SkidBuffer(self._layout)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         closed = Signal()
         is_flush = Signal()

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .buffer import Buffer
+from .skid_buffer import SkidBuffer
 
 __all__ = ["Distributor", "distributor_ports"]
 
@@ -43,7 +43,7 @@ class Distributor(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.buffer = buffer = Buffer(self._shape)
+        m.submodules.buffer = buffer = SkidBuffer(self._shape)
         wiring.connect(m, wiring.flipped(self.i), buffer.i)
         pending = Signal(self._children)  # children that have not taken the head item yet; none without one
         ready = Cat(child.ready for child in self.o)

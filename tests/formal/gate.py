@@ -9,7 +9,7 @@ from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.gate.gate import ScaleGate
 from splitjoin.hw.gate.merger import ReadyMerger
 from splitjoin.hw.gate.source import SourceInput
-from splitjoin.hw.network.buffer import Buffer
+from splitjoin.hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
 from .monitors import Follower, assume_offers_stand, follow, offers_stand
@@ -196,13 +196,13 @@ _MERGER_FAULTS = (
 )
 
 _WHOLE_FAULTS = (
-    Fault("offers at o stand", Buffer, "full | (not_empty & (heads[0] == n))", "full"),
-    Fault("records leave in order", Buffer, "heads[0] == n",
+    Fault("offers at o stand", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
+    Fault("records leave in order", SkidBuffer, "heads[0] == n",
           "heads[0] != n"),  # a node refuses what would break the order
     Fault("what leaves, nothing precedes that can still come", ReadyMerger,
           "exhausted[n].eq(~i.valid & ~self.i_open[n])",
           "exhausted[n].eq(~i.valid)"),
-    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
+    Fault("nothing leaves that did not enter", SkidBuffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
     Fault("a FLUSH leaves when all have closed and all has left", ScaleGate, "flushed & drained", "flushed"),
     Fault("nothing is refused", ReadyMerger, "precedes.eq(~(keys[1] - keys[0])[top])", "precedes.eq(1)"),
 )

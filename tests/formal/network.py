@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Mux, Value
 from splitjoin.hw import network
-from splitjoin.hw.network.buffer import Buffer
 from splitjoin.hw.network.distributor import Distributor
 from splitjoin.hw.network.queue import Queue
+from splitjoin.hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
 from .monitors import Follower, follow, offers_stand
@@ -19,11 +19,11 @@ __all__ = ["BUFFER_FAULTS", "PROOFS", "buffered", "sound_queue"]
 
 
 def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
-    """Level, contents by position, and invariant of the `Buffer` at ``path``."""
+    """Level, contents by position, and invariant of the `SkidBuffer` at ``path``."""
     at = f"{path}." if path else ""
     not_empty, full = h.inner(f"{at}not_empty"), h.inner(f"{at}full")
     slots = Array([h.inner(f"{at}slot0"), h.inner(f"{at}slot1")])
-    head, *others = (h.inner(f"{at}head{n}") for n in range(-(-len(slots[0]) // network.buffer._SHARE)))
+    head, *others = (h.inner(f"{at}head{n}") for n in range(-(-len(slots[0]) // network.skid_buffer._SHARE)))
     sound = (not_empty | ~full) & Cat(other == head for other in others).all()
     return not_empty + full, lambda position: slots[(head + position)[0]], sound
 
@@ -39,8 +39,8 @@ def sound_queue(h: Harness, path: str, depth: int) -> Value:
 
 
 def buffer() -> Harness:
-    dut = Buffer(2)
-    with patch.object(network.buffer, "_SHARE", 1):
+    dut = SkidBuffer(2)
+    with patch.object(network.skid_buffer, "_SHARE", 1):
         h = Harness(dut)
         level, holds, sound = buffered(h, "")
     offers_stand(h, "o", dut.o)
@@ -97,14 +97,14 @@ def distributor(children: int) -> Harness:
 
 
 BUFFER_FAULTS = (
-    Fault("offers at o stand", Buffer, "full | (not_empty & (heads[0] == n))", "full"),
-    Fault("its buffer is never full and empty, and its shares agree", Buffer,
+    Fault("offers at o stand", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
+    Fault("its buffer is never full and empty, and its shares agree", SkidBuffer,
           "self.i.valid | full | (not_empty & ~self.o.ready)", "self.i.valid"),
-    Fault("nothing leaves that did not enter", Buffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
-    Fault("items leave whole and in order", Buffer, "head ^ self.o.ready", "head"),
-    Fault("what is picked is inside", Buffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
-    Fault("what is inside is counted, and offered", Buffer, "self.i.valid | full |", "self.i.valid |"),
-    Fault("the item picked is in its slot", Buffer, "heads[0] == n", "heads[0] != n"),
+    Fault("nothing leaves that did not enter", SkidBuffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
+    Fault("items leave whole and in order", SkidBuffer, "head ^ self.o.ready", "head"),
+    Fault("what is picked is inside", SkidBuffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
+    Fault("what is inside is counted, and offered", SkidBuffer, "self.i.valid | full |", "self.i.valid |"),
+    Fault("the item picked is in its slot", SkidBuffer, "heads[0] == n", "heads[0] != n"),
 )
 
 _QUEUE_FAULTS = (

@@ -14,8 +14,8 @@ from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.hw.core.emitter import Emitter
 from splitjoin.hw.core.layouts import PASSES
 from splitjoin.hw.core.stack import StackEmitter
-from splitjoin.hw.network.buffer import Buffer
 from splitjoin.hw.network.queue import Queue
+from splitjoin.hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
 from .monitors import Follower, assume_offers_stand, follow, offers_stand
@@ -203,7 +203,7 @@ def _config(*, capacity: int = 4, **options: Any) -> Configuration:
 
 
 _SHARED_FAULTS = (
-    Fault("offers at o stand", Buffer, "full | (not_empty & (heads[0] == n))", "full"),
+    Fault("offers at o stand", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
     Fault("its queue and its buffer are sound", Queue, "push & (tail_next == head)", "push & (tail == head)"),
 )
 _EMITTER_FAULTS = (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from amaranth.hdl import Signal
-from splitjoin.hw.network.buffer import Buffer
+from splitjoin.hw.network.skid_buffer import SkidBuffer
 
 from .__main__ import main
 from .harness import Harness
@@ -47,7 +47,7 @@ def test_induction_alone_does_not_count(tmp_path):
     """A property that holds in every step but not from power-up is refused, and so is one with a bounded proof only."""
     def counter(start, limit):
         def make():
-            h = Harness(Buffer(1))
+            h = Harness(SkidBuffer(1))
             count = Signal(8, init=start)
             h.m.d.sync += count.eq(count + (count < 100))
             h.prove("small", count < limit)
@@ -61,13 +61,13 @@ def test_induction_alone_does_not_count(tmp_path):
 
 
 def test_harness_wrong_names():
-    h = Harness(Buffer(1))
+    h = Harness(SkidBuffer(1))
     with pytest.raises(LookupError, match=r"^the component has no signal 'ful', but .*full"):
         h.inner("ful")
     with pytest.raises(LookupError, match=r"^there is no submodule 'fifo', but "):
         h.inner("fifo.level")
-    with pytest.raises(AssertionError, match=r"^Buffer.elaborate has 0 times: levle"), planted(
-            Fault("", Buffer, "levle", "level")):
+    with pytest.raises(AssertionError, match=r"^SkidBuffer.elaborate has 0 times: levle"), planted(
+            Fault("", SkidBuffer, "levle", "level")):
         pass
 
 

@@ -83,7 +83,7 @@ def test_ports_are_whole_words(width, bits):
     assert padded(Record((("a", width),))) == bits
 
 
-def test_ports():
+def test_ports_are_as_wide_as_the_padded_records():
     config = top_configuration(2, 2, 2)
     top = SplitJoin(config)
     assert top.config == config

@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import ItemKind, Op
-from splitjoin.hw.network.buffer import Buffer
+from splitjoin.hw.network.skid_buffer import SkidBuffer
 from splitjoin.sim.testbench.checks import check_answer, check_combined, check_merged
 from splitjoin.sim.testbench.contract import Contract
 from splitjoin.sim.testbench.designs import REGIONS, design
@@ -101,7 +101,7 @@ def test_latency_of_the_buffer_is_seen_by_the_agents():
         await tb.run(lambda: len(sink.items) == 2, limit=9)
         assert (source.cycles, sink.cycles, sink.items) == ([0, 1], [1, 2], [4, 5])
 
-    simulate(Buffer(8), body)
+    simulate(SkidBuffer(8), body)
 
 
 @pytest.mark.parametrize("out", [

@@ -14,7 +14,7 @@ def test_every_design_has_a_bench():
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_bench(design, tmp_path):
+def test_the_bench_of_each_design_passes(design, tmp_path):
     assert run_bench(design, tmp_path) >= BENCHES[design]
 
 

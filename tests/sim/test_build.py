@@ -85,7 +85,7 @@ def test_parts_are_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         assert times <= (1 if name.startswith("core") else 3), found
 
 
-def test_how_far_the_compiler_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_optimization_level_must_be_0_to_3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPLITJOIN_OPTIMIZE", "fast")
     with pytest.raises(ToolError, match=r"^the variable SPLITJOIN_OPTIMIZE must be 0, 1, 2 or 3, .*, not 'fast'$"):
         run()

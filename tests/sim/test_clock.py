@@ -96,7 +96,7 @@ def test_a_clock_beyond_the_datapath_is_refused_with_the_nearest():
 
 
 @pytest.mark.parametrize("clock", [0, -3, float("nan"), float("inf"), True, "fast"])
-def test_wrong_clock(clock):
+def test_device_wrong_clock(clock):
     with pytest.raises(UnsupportedError, match="clock must be a number of MHz above 0, not "):
         PysimDevice(clock=clock)
 

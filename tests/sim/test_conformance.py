@@ -25,21 +25,21 @@ def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_pysim(scenario: Scenario) -> None:
+def test_scenarios_on_pysim(scenario: Scenario) -> None:
     n = SCENARIOS.index(scenario)  # one of the orders each: it is slow
     device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=n % 2 + 1, probes=n % 3 + 1, seed=n, **STALLS)
     conforms(device, scenario, ORDERS[n % len(ORDERS)])
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_sim(scenario: Scenario) -> None:
+def test_scenarios_on_sim(scenario: Scenario) -> None:
     for seed, order in enumerate(ORDERS):
         conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, seed=seed, **STALLS), scenario, order)
 
 
 @pytest.mark.parametrize(("make", "cores"), [*((SimDevice, k) for k in (1, 2, 4, 8, 16)),
                                             *((PysimDevice, k) for k in (1, 2, 4, 8))])
-def test_number_of_cores(make: type[CircuitDevice], cores: int) -> None:
+def test_the_number_of_cores_does_not_change_the_answer(make: type[CircuitDevice], cores: int) -> None:
     """The same items in total order from 1 to 16 cores, for ROWS and RANGE."""
     assert EVERY_WINDOW
     for scenario in EVERY_WINDOW:
@@ -48,7 +48,7 @@ def test_number_of_cores(make: type[CircuitDevice], cores: int) -> None:
 
 @pytest.mark.parametrize("probes", [1, 2, 4, 8])
 @pytest.mark.parametrize("lanes", [1, 2, 4])
-def test_lanes_and_probes(lanes: int, probes: int) -> None:
+def test_lanes_and_probes_do_not_change_the_answer(lanes: int, probes: int) -> None:
     """The same items, whatever the number of lanes and probes; in windows that fill the ring and in others."""
     n = lanes.bit_length() + probes.bit_length()  # each with one kind of window: a circuit takes long to compile
     device = SimDevice(cores=n % 2 + 1, capacity=64, lanes=lanes, probes=probes, stall_out=0.4 * (n % 2))
@@ -58,7 +58,7 @@ def test_lanes_and_probes(lanes: int, probes: int) -> None:
 
 @pytest.mark.parametrize("stall_in", [0.0, 0.9])
 @pytest.mark.parametrize("stall_out", [0.0, 0.9])
-def test_stalls(stall_in: float, stall_out: float) -> None:
+def test_stalls_do_not_change_the_answer(stall_in: float, stall_out: float) -> None:
     for order in ORDERS:
         conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, stall_in=stall_in, stall_out=stall_out),
                  SCENARIOS[0], order)

@@ -29,12 +29,12 @@ BANDS = ("band-rows-64", "equal-range-0", "band-range", "band-range-different", 
 @pytest.mark.parametrize(("n", "core", "name"), [
     (0, "hash", "string-equal"), (1, "bucket", "equal-rows-different"), (2, "bucket", "null-band"),
     (3, "bucket", "float-band"), (4, "bucket", "int64-band"), (5, "bucket", "burst")])
-def test_pysim(n: int, core: str, name: str) -> None:
+def test_scenarios_on_pysim(n: int, core: str, name: str) -> None:
     device = PysimDevice(cores=n % 3 + 1, capacity=64, core=core, seed=n, **STALLS)
     conforms(device, NAMED[name], ORDERS[n % len(ORDERS)])
 
 
-def test_sim() -> None:
+def test_scenarios_on_sim() -> None:
     """One circuit, compiled once, in all windows and orders."""
     for name in ("band-range", "band-rows-and-range", "band-range-different"):
         for seed, order in enumerate(ORDERS):

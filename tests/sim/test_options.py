@@ -21,7 +21,7 @@ DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
     {"cores": "4"}, {"cores": None}, {"cores": 2.5}, {"cores": True}, {"cores": 0}, {"capacity": "64"},
     {"capacity": 64.0}, {"capacity": 48}, {"fanin": 2.0}, {"fanout": 17}, {"lanes": 3}, {"lanes": 1.0}, {"probes": 0},
     {"probes": 17}, {"probes": True}, {"core": "tree"}, {"core": None}, {"core": 1}], ids=str)
-def test_parameters(device: Any, options: dict[str, Any]) -> None:
+def test_device_wrong_parameters(device: Any, options: dict[str, Any]) -> None:
     (name, value), = options.items()
     with pytest.raises(UnsupportedError, match=f"^{name} must be .*, not {value!r}$"):
         device(**options)
@@ -54,20 +54,20 @@ def test_an_index_goes_by_tests(core: str, index: tuple[int, ...], must: str) ->
 @DEVICES
 @pytest.mark.parametrize("name", ["stall_in", "stall_out"])
 @pytest.mark.parametrize("value", ["x", None, 1.0, -1, math.nan, math.inf, True])
-def test_stalls(device: Any, name: str, value: Any) -> None:
+def test_device_wrong_stalls(device: Any, name: str, value: Any) -> None:
     with pytest.raises(DeviceError, match=f"{name} must be a share of cycles, from 0 to less than 1, not {value!r}"):
         device(**{name: value})
 
 
 @DEVICES
 @pytest.mark.parametrize("value", ["x", None, 1.5])
-def test_seed(device: Any, value: Any) -> None:
+def test_device_wrong_seed(device: Any, value: Any) -> None:
     with pytest.raises(DeviceError, match=f"seed must be a whole number, not {value!r}"):
         device(seed=value)
 
 
 @pytest.mark.parametrize("value", ["x", 0, 2.0])
-def test_patience(value: Any) -> None:
+def test_device_wrong_patience(value: Any) -> None:
     with pytest.raises(DeviceError, match=f"patience must be a number of cycles from 1, or None, not {value!r}"):
         SimDevice(patience=value)
 

@@ -51,7 +51,7 @@ SOME = [scenario for scenario in SCENARIOS if has_tables(scenario)][::3]
 
 
 @pytest.mark.parametrize("scenario", SOME, ids=str)
-def test_scenarios(scenario: Scenario) -> None:
+def test_scenarios_on_pysim_with_tables(scenario: Scenario) -> None:
     n = SOME.index(scenario)
     device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=2, probes=n % 3 + 1, core="scan", tables=True,
                          seed=n, stall_in=0.3, stall_out=0.3)
@@ -85,7 +85,7 @@ def test_bands_and_equalities_under_stalls(stalls: tuple[float, float]) -> None:
      "equality or a band of constant width on keys of less than 64 bits, not True"),
     ({"tables": "yes"}, "r.n = s.m", "tables must be True or False, not 'yes'"),
 ])
-def test_refusals(options: dict[str, object], on: str, said: str) -> None:
+def test_tables_are_refused_where_they_cannot_be(options: dict[str, object], on: str, said: str) -> None:
     query = Query.make(Schema.from_arrow("r", SCHEMAS["r"]), Schema.from_arrow("s", SCHEMAS["s"]), on=on,
                        window="ROWS 16")
     with pytest.raises(SplitJoinError) as caught:

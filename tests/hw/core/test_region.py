@@ -90,7 +90,7 @@ def test_passes_of_few_reads_do_not_wait_for_what_leaves_of_the_batch_before():
     simulate(Region(config, "s"), body)
 
 
-def test_latency_of_a_probe():
+def test_a_probe_has_the_stated_latency():
     """From the cycle in which the probe is taken: 256 slots, two cycles of memory, three of comparison, list, steps."""
     ops = [stored(0) for _ in range(DEPTH)] + [probe(0, 0)]
     (cycle,) = star_cycles(Window(rows=DEPTH), ops, 0)

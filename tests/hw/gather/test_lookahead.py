@@ -70,7 +70,7 @@ def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, wait_
     simulate(WithOffer(bits), body)
 
 
-def test_four_fit():
+def test_the_fifo_takes_four_results_and_no_more():
     async def body(tb):
         source = tb.source("i", [packed_item(Item(ItemKind.PAIR, n, n)) for n in range(9)])
         await tb.steps(9)

@@ -25,6 +25,6 @@ def test_steps_are_added_up(bits, data):
 
 
 @pytest.mark.parametrize("bits", [0, 33, 2.0])
-def test_other_steps_are_refused(bits):
+def test_counter_wrong_bits(bits):
     with pytest.raises(ValueError, match="Bits of a step must be an integer from 1 to 32, not"):
         Counter(bits)

@@ -13,7 +13,7 @@ INPUTS = [reg.name for reg in REGISTERS if reg.access == "r" and reg.name not in
 NO_LIMIT = {"rows_r", "rows_s", "range_r", "range_s"}
 
 
-def test_id_and_abi_hash():
+def test_id_and_abi_hash_are_readable():
     async def body(tb):
         registers = Registers(tb)
         assert await registers.read("id") == MAGIC == int.from_bytes(b"SJ01", "big")
@@ -55,7 +55,7 @@ def test_what_was_written_is_read_and_reaches_the_settings(values):
 
 
 @pytest.mark.parametrize("order", list(OrderMode))
-def test_order(order):
+def test_the_order_register_sets_sorted_and_total(order):
     async def body(tb):
         registers = Registers(tb)
         word = tb.watch("settings")

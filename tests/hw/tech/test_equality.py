@@ -46,15 +46,15 @@ def prove(folder: Path, width: int, wrong: str = "") -> str:
 
 
 @pytest.mark.parametrize("width", [*range(1, 9), 33, 64])
-def test_chains_are_the_operator(tmp_path, width):
+def test_carry_chains_compare_as_the_operator_does(tmp_path, width):
     assert "SAT proof finished - no model found: SUCCESS!" in prove(tmp_path, width)
 
 
-def test_the_proof_can_fail(tmp_path):
+def test_the_equivalence_proof_finds_a_wrong_comparator(tmp_path):
     with pytest.raises(ToolError, match="ended with"):
         prove(tmp_path, 5, "setparam -set INIT1 16'h0980 ecp5/e_cell0")
 
 
 @pytest.mark.parametrize(("width", "cells"), [(1, 1), (8, 3), (33, 9), (64, 17)])
-def test_carry_cells(width, cells):
+def test_a_comparator_takes_as_few_carry_cells_as_it_can(width, cells):
     assert rtlil.convert(Equal(width), name="equal", platform=Target("ecp5")).count("cell \\CCU2C") == cells

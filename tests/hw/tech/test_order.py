@@ -59,18 +59,18 @@ def test_carry_chains_compare_as_the_operators_do(tmp_path, form, width):
     assert "SAT proof finished - no model found: SUCCESS!" in prove(tmp_path, form, width)
 
 
-def test_the_proof_can_fail(tmp_path):
+def test_the_equivalence_proof_finds_a_wrong_comparator(tmp_path):
     with pytest.raises(ToolError, match="ended with"):
         prove(tmp_path, "ecp5", 5, "setparam -set INIT0 16'h8422 ecp5/a_cell0 ecp5/a_cell1 ecp5/a_cell2")
 
 
 @pytest.mark.parametrize(("width", "cells"), [(1, 1), (8, 4), (16, 6), (32, 12), (64, 22)])
-def test_carry_cells(width, cells):
+def test_a_comparator_takes_as_few_carry_cells_as_it_can(width, cells):
     text = rtlil.convert(Compare(width), name="compare", platform=Target("ecp5"))
     assert text.count("cell \\CCU2C") == 2 * cells
 
 
-def test_families_of_platforms():
+def test_the_family_follows_from_the_platform():
     class Lattice:
         device = "LFE5U-85F"
 
@@ -85,6 +85,6 @@ def test_families_of_platforms():
     assert [family(Target(name)) for name in FAMILIES] == list(FAMILIES)
 
 
-def test_wrong_family():
+def test_target_wrong_family():
     with pytest.raises(ValueError, match="Family must be one of generic, ecp5, ultrascale, not 'ice40'"):
         Target("ice40")

@@ -95,12 +95,12 @@ def test_both_halves_need_their_output_enable(tmp_path):
 
 
 @pytest.mark.parametrize(("depth", "width", "blocks"), [(512, 64, 2), (1024, 64, 4), (128, 64, 2), (2048, 9, 1)])
-def test_blocks(depth, width, blocks):
+def test_a_ram_takes_as_few_block_rams_as_it_can(depth, width, blocks):
     text = verilog.convert(Ram(width, depth), name="ram", platform=Target("ecp5"))
     assert text.count("DP16KD #(") == blocks
 
 
 @pytest.mark.parametrize("depth", [1, 0, "4"])
-def test_wrong_depth(depth):
+def test_ram_wrong_depth(depth):
     with pytest.raises(ValueError, match=f"Depth must be an integer of at least 2, not {depth!r}"):
         Ram(8, depth)

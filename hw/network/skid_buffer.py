@@ -6,13 +6,13 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer"]
+__all__ = ["SkidBuffer"]
 
 #: Payload bits that one register chooses the slot for. A single one would have to reach all of a wide payload.
 _SHARE = 64
 
 
-class Buffer(wiring.Component):
+class SkidBuffer(wiring.Component):
     """Cuts every combinational path of a stream at full rate, at the cost of two payload registers.
 
     Ports: ``i``, ``o``: streams of ``shape``. Latency 1 cycle, throughput 1 item a cycle. ``o.valid`` and ``i.ready``

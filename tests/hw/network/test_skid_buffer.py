@@ -1,7 +1,7 @@
 import pytest
 from amaranth.lib import data
 from hypothesis import given, settings, strategies as st
-from splitjoin.hw.network.buffer import Buffer
+from splitjoin.hw.network.skid_buffer import SkidBuffer
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import flowing, scripted
 
@@ -17,7 +17,7 @@ def test_items_pass_in_order(items, idle, backpressure):
         await tb.steps(5)
         assert sink.items == items
 
-    simulate(Buffer(8), body)
+    simulate(SkidBuffer(8), body)
 
 
 def test_an_item_a_cycle_with_a_latency_of_one():
@@ -27,7 +27,7 @@ def test_an_item_a_cycle_with_a_latency_of_one():
         assert source.cycles == list(range(50))
         assert sink.cycles == list(range(1, 51))
 
-    simulate(Buffer(8), body)
+    simulate(SkidBuffer(8), body)
 
 
 @pytest.mark.parametrize("wait", [1, 2, 3, 10])
@@ -45,7 +45,7 @@ def test_ready_is_a_register(wait):
         assert seen == [1] * min(2, wait + 1) + [0] * max(0, wait) + [1] * (4 - min(2, wait + 1))
         assert source.cycles[:2] == [0, 1]
 
-    simulate(Buffer(8), body)
+    simulate(SkidBuffer(8), body)
 
 
 def test_payload_may_be_a_struct():
@@ -57,6 +57,6 @@ def test_payload_may_be_a_struct():
         await tb.run(lambda: sink.items, limit=10)
         assert sink.items == [0b10101_011]
 
-    buffer = Buffer(shape)
+    buffer = SkidBuffer(shape)
     assert buffer.shape == shape
     simulate(buffer, body)
