@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ..lang.schema import other_side
 from ..plan.encoding import TupleCodes
 from ..plan.float_keys import FloatKey, float_values
 from ..plan.keys import Codes, Key
@@ -52,7 +53,7 @@ class Cells:
         """Choose the widths from the first tuples of both streams that bring any bounds."""
         if self._widths is not None or not self._slots["r"]:
             return
-        found = {side: [self._reach(side, n, codes["s" if side == "r" else "r"]) for n in range(len(keys))]
+        found = {side: [self._reach(side, n, codes[other_side(side)]) for n in range(len(keys))]
                  for side, keys in self._keys.items()}
         if not any(len(c.lows) and len(c.lows[0]) for c in codes.values()):
             return  # no tuples yet
@@ -65,7 +66,7 @@ class Cells:
     def fields(self, side: str, codes: TupleCodes) -> dict[str, Codes | int]:
         """The fields `Configuration.cells` and `Configuration.reach` of tuples of stream ``side`` (n,)."""
         out: dict[str, Codes | int] = {}
-        other = "s" if side == "r" else "r"
+        other = other_side(side)
         for n, bits in enumerate(self._config.cell_bits):
             mask = np.int64(2**bits - 1)
             low, high = codes.lows[self._config.index[n]], codes.highs[self._config.index[n]]

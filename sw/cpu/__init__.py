@@ -1,4 +1,4 @@
-"""The CPU engine: the same joins at the speed of the machine, compiled at run time."""
+"""The CPU engine: joins in loops that are compiled at run time."""
 
 from .engine import CpuDevice
 

@@ -1,6 +1,6 @@
 """The parts of a predicate that read one stream only, as lanes: computed once a tuple, so that pairs meet numbers.
 
-`atoms` names those parts. `AtomLanes` computes them and keeps, by stretches of rows, between which numbers they lie:
+`atoms` names those parts. `AtomLanes` computes them and keeps the range of their values, by slices of rows:
 the compiled predicate needs that to know that none of its integers can wrap.
 """
 
@@ -22,27 +22,27 @@ from ..lang.nulls import may_be_null
 from ..lang.traversal import sides
 from ..lang.types import Bool, Date, Float, Int, is_text
 
-__all__ = ["Atom", "AtomLanes", "Spread", "atoms"]
+__all__ = ["Atom", "AtomLanes", "ValueRange", "atoms"]
 
 Array = npt.NDArray[Any]
 
-#: Rows of a stretch whose least and greatest values are kept together.
-_STRETCH = 4096
+#: Rows of a slice whose least and greatest values are kept together.
+_SLICE = 4096
 _MASK = 2**64 - 1
 
 
 @dataclass(frozen=True)
-class Spread:
-    """What is known of the values of a lane: whether some are NULL, and between which whole numbers all lie, those
-    that stand where NULL is included. Floats have no limits.
+class ValueRange:
+    """A range that holds all values of a lane, as whole numbers, and True if some are NULL. The values in place of NULL
+    are included. Floats have no limits.
     """
 
     nulls: bool = False
     low: int = 0
     high: int = 0
 
-    def __or__(self, other: Spread) -> Spread:
-        return Spread(self.nulls or other.nulls, min(self.low, other.low), max(self.high, other.high))
+    def __or__(self, other: ValueRange) -> ValueRange:
+        return ValueRange(self.nulls or other.nulls, min(self.low, other.low), max(self.high, other.high))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _dtype(e: Expr) -> type[np.generic]:
 
 
 class AtomLanes:
-    """Computes the lanes of ``predicate``'s atoms, and remembers how their values are spread.
+    """Computes the lanes of ``predicate``'s atoms, and keeps the ranges of their values.
 
     Each stream's lanes are its atoms' values, then their validity: arrays (n,) each.
     """
@@ -106,56 +106,56 @@ class AtomLanes:
     def __init__(self, predicate: Expr):
         self.atoms = atoms(predicate)
         self._of = {side: [a for a in self.atoms if a.side == side] for side in ("r", "s")}
-        #: Per stream, stretches of rows: the first, the one after the last, and the spread of each lane.
-        self._stretches: dict[str, deque[tuple[int, int, list[Spread]]]] = {"r": deque(), "s": deque()}
+        #: Per stream, slices of rows: the first, the one after the last, and the range of each lane.
+        self._slices: dict[str, deque[tuple[int, int, list[ValueRange]]]] = {"r": deque(), "s": deque()}
         self._rows = {"r": 0, "s": 0}
         self._null = False
 
     def count(self, side: str) -> int:
-        """How many arrays `encode` gives for stream ``side``."""
+        """The number of arrays that `encode` gives for stream ``side``."""
         return 2 * len(self._of[side])
 
     def encode(self, side: str, table: pa.Table) -> list[Array]:
         """The lanes of the next tuples of stream ``side``."""
-        values, valids, spreads = [], [], []
+        values, valids, ranges = [], [], []
         for atom in self._of[side]:
             v = evaluate(atom.expr, table)
-            lane, spread = _lane(atom, v)
+            lane, value_range = _lane(atom, v)
             values.append(_own(lane))
             valids.append(_own(v.valid))
-            spreads.append(spread)
-        stretches, first, end = self._stretches[side], self._rows[side], self._rows[side] + table.num_rows
+            ranges.append(value_range)
+        slices, first, end = self._slices[side], self._rows[side], self._rows[side] + table.num_rows
         self._rows[side] = end
-        if stretches and end - stretches[-1][0] <= _STRETCH:
-            first, _, before = stretches.pop()
-            spreads = [a | b for a, b in zip(before, spreads, strict=True)]
-        stretches.append((first, end, spreads))
+        if slices and end - slices[-1][0] <= _SLICE:
+            first, _, before = slices.pop()
+            ranges = [a | b for a, b in zip(before, ranges, strict=True)]
+        slices.append((first, end, ranges))
         return values + valids
 
-    def spreads(self, first: Mapping[str, int]) -> dict[Expr, Spread]:
-        """How the values are spread of the rows from ``first`` on, by stream.
+    def ranges(self, first: Mapping[str, int]) -> dict[Expr, ValueRange]:
+        """The ranges of the atoms' values in the rows from ``first`` on, by stream.
 
         Once there was a NULL, one is expected wherever there can be: each combination would be code of its own.
         """
         found = {}
         for side, of in self._of.items():
-            stretches = self._stretches[side]
-            while len(stretches) > 1 and stretches[0][1] <= first[side]:
-                stretches.popleft()
+            slices = self._slices[side]
+            while len(slices) > 1 and slices[0][1] <= first[side]:
+                slices.popleft()
             for atom in of:
-                spread = Spread()
-                for *_, spreads in stretches:
-                    spread |= spreads[atom.number]
-                self._null |= spread.nulls
-                found[atom.expr] = spread
-        return {e: replace(spread, nulls=self._null and may_be_null(e)) for e, spread in found.items()}
+                value_range = ValueRange()
+                for *_, ranges in slices:
+                    value_range |= ranges[atom.number]
+                self._null |= value_range.nulls
+                found[atom.expr] = value_range
+        return {e: replace(value_range, nulls=self._null and may_be_null(e)) for e, value_range in found.items()}
 
 
-def _lane(atom: Atom, v: Vector) -> tuple[Array, Spread]:
+def _lane(atom: Atom, v: Vector) -> tuple[Array, ValueRange]:
     nulls = not bool(v.valid.all())
     values = v.values
     if issubclass(atom.dtype, (np.floating, np.bool_)):
-        return values.astype(atom.dtype, copy=False), Spread(nulls, 0, 1)
+        return values.astype(atom.dtype, copy=False), ValueRange(nulls, 0, 1)
     if nulls:
         values = np.where(v.valid, values, 0)
     factor = atom.denominator // v.denominator
@@ -164,7 +164,7 @@ def _lane(atom: Atom, v: Vector) -> tuple[Array, Spread]:
         lane = values if factor == 1 else values * factor
     else:
         lane = np.array([int(x) * factor & _MASK for x in values], np.uint64).view(np.int64)
-    return lane.astype(atom.dtype, copy=False), Spread(nulls, low, high)
+    return lane.astype(atom.dtype, copy=False), ValueRange(nulls, low, high)
 
 
 def _own(array: Array) -> Array:

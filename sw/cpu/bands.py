@@ -7,13 +7,14 @@ import math
 import numpy as np
 
 from ..lang.ir import Arith, Cast, Expr, Lit, Neg
+from ..lang.schema import other_side
 from ..lang.types import Float
 from ..plan.keys import FloatKey
 from ..plan.relations import FloatBand, coefficients
 
 __all__ = ["band_source"]
 
-#: Values of which one that real arithmetic cannot place makes all be looked at again.
+#: Values that are searched again if real arithmetic cannot place one of them.
 _BLOCK = 256
 
 #: Every step says its type: numba makes 64 bits of narrow integers, and vectors of these are slow.
@@ -99,7 +100,7 @@ def band_source(name: str, band: FloatBand, side: str, key: FloatKey) -> str:
     by_r, by_s, rest = coefficients(band)
     mine, theirs = (by_r, by_s) if side == "r" else (by_s, by_r)
     assert isinstance(band.expr.type, Float)
-    value = _expression(band.expr, band, {side: "v", "s" if side == "r" else "r": "k"})
+    value = _expression(band.expr, band, {side: "v", other_side(side): "k"})
     met = f"value {band.op} {_number(band.constant, band.expr.type)}"
     if band.op in (">", ">="):  # NaN is greater than any constant
         met += " or value != value"

@@ -1,12 +1,12 @@
 """The index engine's loops: cells that hold tuples in arrival order, 64 of which are compared at once.
 
 A grid has two dimensions of levels (`levels`). A level's upper bits are the tuple's place in the grid, its lower eight
-bits the place within the cell, which the cell keeps as a byte. A cell is a ring of slots, so that what expired is
-written over: blocks of 64, whose bytes fill two cache lines, each with both dimensions of 32 slots, one behind the
-other. Bytes find candidates; whoever calls verifies them with the keys.
+bits the place within the cell, which the cell keeps as a byte. A cell is a ring buffer of slots, so that expired tuples
+are overwritten: blocks of 64, whose bytes fill two cache lines, each with both dimensions of 32 slots, one behind the
+other. The bytes find candidates; the caller verifies them with the keys.
 
 The vectors are LLVM's own: where the processor has no registers of 512 bits, LLVM splits them. Everything that is
-compiled here stands in this file, as numba looks for changes nowhere else.
+compiled here is in this file, as numba looks for changes nowhere else.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
 from numba.core import cgutils, types
 
+from .intrinsics import BLOCK, llvm_intrinsic, lowest_bit
 from .jit import compiled
-from .masks import BLOCK, lowest, vector
 
-__all__ = ["insert", "lay_out", "look", "look_places", "own_places", "prefetch"]
+__all__ = ["build_grid", "find_candidates", "insert", "prefetch", "probe_places", "stored_places"]
 
-#: How many tuples ahead memory is asked for.
+#: Tuples between a prefetch and the use of what it brings.
 _AHEAD = 8
 
 _BYTE, _INT = ir.IntType(8), ir.IntType(32)
@@ -43,10 +43,10 @@ def _splat(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT, _LINE), [0] * _LINE))
 
 
-@vector
-def _near(typing: Any, pool: Any, at: Any, low: Any, width: Any, other_low: Any, other_width: Any) -> Any:
-    """Which slots of the block at ``pool[at]`` lie within ``width`` above ``low`` in both dimensions: 64 bits, bit 0
-    the first. ``pool``: uint8, aligned to blocks. The others: int64; 0 ≤ low ≤ low + width ≤ 255.
+@llvm_intrinsic
+def _block_mask(typing: Any, pool: Any, at: Any, low: Any, width: Any, other_low: Any, other_width: Any) -> Any:
+    """A mask of the slots of the block at ``pool[at]`` that lie within ``width`` above ``low`` in both dimensions: 64
+    bits, bit 0 the first. ``pool``: uint8, aligned to blocks. The others: int64; 0 ≤ low ≤ low + width ≤ 255.
     """
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data, word, halves = _data(context, builder, signature, args[0]), ir.IntType(BLOCK), []
@@ -65,9 +65,9 @@ def _near(typing: Any, pool: Any, at: Any, low: Any, width: Any, other_low: Any,
     return types.uint64(pool, *[types.int64] * 5), generate
 
 
-@vector
-def _turned(typing: Any, mask: Any, by: Any) -> Any:
-    """``mask``, a uint64, turned right by ``by`` modulo 64 bits: bit ``by`` comes first."""
+@llvm_intrinsic
+def _rotated_right(typing: Any, mask: Any, by: Any) -> Any:
+    """``mask``, a uint64, rotated right by ``by`` modulo 64 bits: bit ``by`` comes first."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = args[0].type
         function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
@@ -77,9 +77,9 @@ def _turned(typing: Any, mask: Any, by: Any) -> Any:
     return types.uint64(types.uint64, types.int64), generate
 
 
-@vector
+@llvm_intrinsic
 def prefetch(typing: Any, array: Any, at: Any) -> Any:
-    """Have the cache line of ``array[at]`` brought in."""
+    """Prefetch the cache line of ``array[at]``."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.bitcast(builder.gep(_data(context, builder, signature, args[0]), [args[1]]),
                                   _BYTE.as_pointer())
@@ -93,12 +93,12 @@ def prefetch(typing: Any, array: Any, at: Any) -> Any:
 
 
 @compiled
-def lay_out(own: Any, first: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
-    """Lay out a grid for stored tuples that go to ``own`` (n, 2), numbered from ``first`` on; False if it needs more
+def build_grid(own: Any, first: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
+    """Build a grid of stored tuples with places ``own`` (n, 2), numbered from ``first`` on; False if it needs more
     room, ``used`` (1,) slots.
 
-    ``head`` (cells, 4): where each cell begins, a multiple of 64, and its room, 64 times a power of two; the place in
-    it where the next tuple goes, and how many it holds.
+    ``head`` (cells, 4): each cell's first slot, a multiple of 64, and its capacity, 64 times a power of two; the place
+    in it of the next tuple, and its occupancy.
     """
     head[:, :] = 0
     for n in range(len(own)):
@@ -120,8 +120,8 @@ def lay_out(own: Any, first: Any, head: Any, rows: Any, pool: Any, used: Any) ->
 
 @compiled
 def insert(own: Any, n: Any, until: Any, first: Any, dead: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
-    """Store the tuples whose places stand in lines ``n`` to ``until`` of ``own``, line 0's numbered ``first``; returns
-    the first for which there is no room. Those numbered below ``dead`` may be dropped.
+    """Store the tuples whose places are lines ``n`` to ``until`` of ``own``, line 0's numbered ``first``; returns the
+    first for which there is no room. Expired ones, numbered below ``dead``, may be dropped.
     """
     while n < until:
         if n + _AHEAD < until:
@@ -133,7 +133,7 @@ def insert(own: Any, n: Any, until: Any, first: Any, dead: Any, head: Any, rows:
         c = _I(own[_I(n), 0])
         at, room = np.int64(head[c, 0]), np.int64(head[c, 1])
         following, held = np.int64(head[c, 2]), np.int64(head[c, 3])
-        if held & 7 == 7:  # now and then, so that what is dead is not looked at for long
+        if held & 7 == 7:  # now and then, so that expired tuples are not compared for long
             while held > 0 and rows[_I(at + ((following - held) & (room - 1)))] < dead:
                 held -= 1
         if held == room:
@@ -163,25 +163,27 @@ def insert(own: Any, n: Any, until: Any, first: Any, dead: Any, head: Any, rows:
 
 
 @compiled
-def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, rows: Any, pool: Any, found: Any,
-         whose: Any) -> Any:
+def find_candidates(probe_cells: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, rows: Any, pool: Any,
+                    found: Any, probe_of: Any) -> Any:
     """Find the candidates of probes ``p`` to ``until``, while there is room in ``found`` for another one's.
 
-    ``looked``: where they look, from probe ``shift`` on. ``found`` and ``whose`` take candidates' numbers and their
-    probes. Returns the probe to go on with, how many candidates there are, and how many tuples were looked at.
+    ``probe_cells``: the cells that they visit (`probe_places`), from probe ``shift`` on. ``found`` and ``probe_of``
+    receive the candidates' numbers and their probes. Returns the probe to continue with, the number of candidates, and
+    the number of tuples that were compared.
     """
     m = seen = np.int64(0)
     while p < until and len(found) - m > len(rows):
         n = p - shift
         if p + _AHEAD < until:
-            prefetch(head, (np.int64(looked[_I(n + _AHEAD), 0]) + looked[_I(n + _AHEAD), 1]) * 4)
+            prefetch(head, (np.int64(probe_cells[_I(n + _AHEAD), 0]) + probe_cells[_I(n + _AHEAD), 1]) * 4)
             near = _I(n + _AHEAD // 2)
-            soon = np.int64(head[_I(np.int64(looked[near, 0]) + looked[near, 1]), 0]) * 2
+            soon = np.int64(head[_I(np.int64(probe_cells[near, 0]) + probe_cells[near, 1]), 0]) * 2
             prefetch(pool, soon)
             prefetch(pool, soon + 64)
         line = _I(n)
-        cell, column = np.int64(looked[line, 0]), np.int64(looked[line, 1])
-        more, other_more, edges = np.int64(looked[line, 2]), np.int64(looked[line, 3]), np.int64(looked[line, 4])
+        cell, column = np.int64(probe_cells[line, 0]), np.int64(probe_cells[line, 1])
+        more, other_more = np.int64(probe_cells[line, 2]), np.int64(probe_cells[line, 3])
+        edges = np.int64(probe_cells[line, 4])
         for i in range(more + 1):
             # Within a cell at the edge of the interval only some of the 256 places count.
             low = edges & 255 if i == 0 else 0
@@ -189,7 +191,7 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
             for j in range(other_more + 1):
                 other_low = (edges >> 16) & 255 if j == 0 else 0
                 other_width = ((edges >> 24) & 255 if j == other_more else 255) - other_low
-                # Behind the last one comes the first, for levels that come round.
+                # After the last one comes the first, for cyclic levels.
                 beside = column + j - (stride if column + j >= stride else 0)
                 at_line = cell + i * stride
                 c = _I((at_line - len(head) if at_line >= len(head) else at_line) + beside)
@@ -199,16 +201,16 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
                 if held == 0:
                     continue
                 if room == BLOCK:
-                    bits = _turned(_near(pool, at * 2, low, width, other_low, other_width), oldest)
+                    bits = _rotated_right(_block_mask(pool, at * 2, low, width, other_low, other_width), oldest)
                     bits &= ~np.uint64(0) >> np.uint64(64 - held)
                     # Most have one or none, which takes no branch.
-                    found[_I(m)] = at + ((oldest + lowest(bits)) & 63)
-                    whose[_I(m)] = p
+                    found[_I(m)] = at + ((oldest + lowest_bit(bits)) & 63)
+                    probe_of[_I(m)] = p
                     m += bits != 0
                     bits &= bits - np.uint64(1)
                     while bits:
-                        found[_I(m)] = at + ((oldest + lowest(bits)) & 63)
-                        whose[_I(m)] = p
+                        found[_I(m)] = at + ((oldest + lowest_bit(bits)) & 63)
+                        probe_of[_I(m)] = p
                         m += 1
                         bits &= bits - np.uint64(1)
                     continue
@@ -216,11 +218,11 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
                     skip = oldest & 63
                     part = min(64 - skip, held)
                     block = at + oldest - skip
-                    mask = _near(pool, block * 2, low, width, other_low, other_width) >> np.uint64(skip)
+                    mask = _block_mask(pool, block * 2, low, width, other_low, other_width) >> np.uint64(skip)
                     mask &= ~np.uint64(0) >> np.uint64(64 - part)
                     while mask:
-                        found[_I(m)] = block + skip + lowest(mask)
-                        whose[_I(m)] = p
+                        found[_I(m)] = block + skip + lowest_bit(mask)
+                        probe_of[_I(m)] = p
                         m += 1
                         mask &= mask - np.uint64(1)
                     oldest = (oldest + part) & (room - 1)
@@ -234,9 +236,9 @@ def look(looked: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, ro
 
 
 @compiled
-def own_places(levels: Any, n: Any, stride: Any, out: Any) -> None:
-    """Where n tuples of ``levels`` (2 or more, n) go: cell, and places within, 8 bits a dimension, the first one's
-    lowest.
+def stored_places(levels: Any, n: Any, stride: Any, out: Any) -> None:
+    """Compute the places of n stored tuples of ``levels`` (2 or more, n): the cell, and the place within it, 8 bits a
+    dimension, the first dimension's lowest.
     """
     for i in range(n):
         a, b = levels[0, i], levels[1, i]
@@ -245,12 +247,13 @@ def own_places(levels: Any, n: Any, stride: Any, out: Any) -> None:
 
 
 @compiled
-def look_places(levels: Any, low: Any, high: Any, other_low: Any, other_high: Any, around: Any, left: Any, right: Any,
+def probe_places(levels: Any, low: Any, high: Any, other_low: Any, other_high: Any, around: Any, left: Any, right: Any,
                 other_around: Any, other_left: Any, other_right: Any, stride: Any, out: Any) -> None:
-    """Where probes with bounds ``low`` to ``other_high`` (n,) of ``levels`` (4, n) look: the first cell's line and
-    column, how many more in the first and in the second dimension, and the edges. Where an interval is empty there are
-    −1 more cells. ``around``: how many levels there are where they come round (`levels.CYCLE`), of codes moved by
-    ``left`` and ``right``; 0 where they do not.
+    """Compute the cells that probes with bounds ``low`` to ``other_high`` (n,) of ``levels`` (4, n) visit.
+
+    Of each probe: the first cell's line and column, how many more cells follow in the first and in the second
+    dimension (−1 where an interval is empty), and the edges. ``around``: the number of levels where they are cyclic
+    (`levels.CYCLE`), of codes shifted by ``left`` and ``right``; 0 where they are not.
 
     Edges: the first place that counts in the first cells, and the last one in the last, of the first dimension; then
     those of the second; 8 bits each, lowest first.

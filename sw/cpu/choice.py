@@ -1,4 +1,4 @@
-"""Which engine, over which tests: by the predicate's shape and the selectivity measured on the tuples that came."""
+"""The choice of engine and tests, by the predicate's shape and the selectivity measured on the tuples so far."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]
 
 Array = npt.NDArray[Any]
 
-#: Tuples of each stream that are looked at.
+#: Tuples in the sample of each stream.
 _PROBES, _STORED = 256, 4096
 #: Nanoseconds: a pair in the nested loop (exact, with narrow keys), a cell looked up, a tuple in it, and one of these
 #: that has to be verified.
 _EXACT, _NARROW, _CELL, _CANDIDATE, _VERIFIED = 0.07, 0.03, 12.0, 0.2, 6.0
 #: Stored tuples a cell should hold.
 _FILL = 32
-#: Chunks in which the narrow keys may suspect something, at most.
+#: The part of chunks in which narrow keys may find candidates, at most.
 _SUSPECTED = 0.3
 
 
@@ -36,10 +36,10 @@ class Selectivity:
 
 @dataclass(frozen=True)
 class Choice:
-    """What to run: ``engine`` "nested" or "index"; the tests it narrows the search by, and by how many levels each.
+    """An engine, "nested" or "index", the tests that it narrows the search by, and the number of levels of each.
 
-    For "nested" the levels are those of the narrow keys (256 or 65536), none for exact keys only. ``why`` says it in
-    words. ``cost``: nanoseconds a probe, about. ``looked``: the tuples that a probe should find in the cells of an
+    For "nested" the levels are those of the narrow keys (256 or 65536), none for exact keys only. ``why``: the same in
+    words. ``cost``: nanoseconds a probe, about. ``lookups``: the tuples that a probe should find in the cells of an
     index.
     """
 
@@ -48,10 +48,10 @@ class Choice:
     levels: tuple[int, ...]
     why: str
     cost: float
-    looked: float = 0.0
+    lookups: float = 0.0
 
-    def is_about(self, other: Choice) -> bool:
-        """Whether it is not worth changing from ``other`` to this one."""
+    def is_similar_to(self, other: Choice) -> bool:
+        """True if it is not worth changing from ``other`` to this one."""
         return (self.engine, self.tests) == (other.engine, other.tests) and all(
             a == b if self.engine == "nested" else 2 * b <= 3 * a <= 4 * b
             for a, b in zip(self.levels, other.levels, strict=True))
@@ -112,12 +112,12 @@ def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> Choice:
 
 
 def levels_for(plan: Plan, selectivity: Selectivity, tests: tuple[int, ...], live: int) -> tuple[int, ...]:
-    """How many levels an index of ``live`` tuples has in each of ``tests``."""
+    """The number of levels that an index of ``live`` tuples has in each of ``tests``."""
     return _levels(plan, [(selectivity.fractions[j], j) for j in tests], max(1, live // _FILL))
 
 
 def _levels(plan: Plan, dims: list[tuple[float, int]], cells: int) -> tuple[int, ...]:
-    """How many levels each dimension gets: as even as the width of the intervals allows."""
+    """The number of levels of each dimension: as even as the width of the intervals allows."""
     def limit(f: float, j: int) -> int:
         return 1 << 20 if is_equality(plan, j) else max(1, int(1 / max(f, 1e-6)))
 

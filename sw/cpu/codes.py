@@ -1,4 +1,4 @@
-"""What tuples are stored with and what they probe with, as lanes for vector code: compiled, a few nanoseconds a tuple.
+"""Keys of stored tuples and bounds of probes, as lanes for vector code: compiled, a few nanoseconds a tuple.
 
 The same codes as `splitjoin.plan.encoding` computes with NumPy, which is called for what is not compiled here.
 """
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..lang.eval.vector import Vector, evaluate, magnitude
 from ..lang.ir import MIRRORED
+from ..lang.schema import other_side
 from ..plan.encoding import guard_holds
 from ..plan.keys import ExactKey, FloatKey, Key, TextKey, Texts
 from ..plan.linear import ExactRelation
@@ -58,7 +59,7 @@ class LaneCoder:
 
     def codes(self, side: str, table: pa.Table) -> Lanes:
         """The codes of every row of ``table``, tuples of stream ``side``."""
-        plan, other = self._plan, "s" if side == "r" else "r"
+        plan, other = self._plan, other_side(side)
         values, keys = [], []
         for slot in plan.slots(side):
             if isinstance(slot.key, TextKey):
@@ -157,7 +158,7 @@ def _band(relations: tuple[Relation, ...], side: str, v: Vector, own: Key, key: 
 
 
 def _fits(relation: ExactRelation, side: str, v: Vector, own: Key, key: ExactKey) -> bool:
-    """Whether everything stays within 64 bits."""
+    """True if everything stays within 64 bits."""
     mine, theirs = relation.factors(side)
     if key.low < -(2**63) or key.high >= 2**63 or abs(theirs) >= 2**62:
         return False

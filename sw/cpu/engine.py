@@ -1,4 +1,4 @@
-"""The device ``cpu``: the same joins at the speed of the machine, in this process."""
+"""The device ``cpu``: joins in compiled loops, in this process."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..memory import MatchMemory, check_memory, too_large
 from .gather import gather
 from .search import EngineName, Search, make_search
 from .timeline import Timeline
-from .worker import Batch, in_turn
+from .worker import Batch, in_sequence
 
 __all__ = ["CpuDevice", "CpuSession"]
 
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Arrivals that are worked on at once: their results are in memory together.
+#: Arrivals of a batch: its results are in memory together.
 _BATCH = 1 << 16
-#: Nanoseconds of work that are worth waking threads: handing over takes about a third of it.
-_WORTH = 400_000.0
+#: Nanoseconds of work for which threads are woken: handing over takes about a third of it.
+_MIN_PARALLEL = 400_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class CpuDevice(Device):
             pair of a window, in vector code; ``"auto"`` takes what is cheaper for the selectivity it measures.
         threads: 1 to 256; all processors of this process by default. Two of them are a worker, which has a region for
             each stream's probes as a join core has; the workers share the windows by SplitJoin's scheme.
-        prefilter: Whether nested loops may look at narrow copies of the keys first and verify what these suspect.
+        prefilter: True if nested loops may compare narrow copies of the keys first, and verify what passes.
     """
 
     name: ClassVar[str] = "cpu"
@@ -66,7 +66,7 @@ class CpuDevice(Device):
 
 
 class CpuSession(Session):
-    """A query on the CPU engine. All of a pushed stretch is done when `push` returns."""
+    """A query on the CPU engine. All pushed arrivals are processed when `push` returns."""
 
     def __init__(self, query: Query, search: Search, threads: int = 1):
         self._query, self._search = query, search
@@ -82,7 +82,7 @@ class CpuSession(Session):
         self._process = os.getpid()
 
     def push(self, arrivals: Arrivals) -> None:
-        """Take the next stretch of arrival order.
+        """Take the next arrivals, in order.
 
         Raises `InputError` when event time decreases, and `CapacityError` when the results do not fit into memory.
         """
@@ -130,11 +130,11 @@ class CpuSession(Session):
                 "comparisons": self._comparisons, "candidates": self._search.candidates, "matches": self._matches}
 
     def plan(self) -> str:
-        """What runs at present, in words."""
-        return self._search.words
+        """The engine that runs at present, in words."""
+        return self._search.description
 
     def close(self) -> None:
-        """Stop the worker threads; waits for what they do."""
+        """Stop the worker threads, after they have finished."""
         self._closed = True
         for pool in (self._pool, self._regions):
             if pool is not None:
@@ -173,18 +173,19 @@ class CpuSession(Session):
     def _batch(self, part: Arrivals) -> Items:
         """Every worker stores its share of the batch and probes it; what they find is gathered in order."""
         first = dict(self._timeline.ends)
-        # In turn: this is done in less time than the interpreter's lock takes to change hands.
-        encoded = in_turn(lambda side: self._search.encode(side, part.table(side)))
+        # In sequence: this is done in less time than the interpreter's lock takes to change hands.
+        encoded = in_sequence(lambda side: self._search.encode(side, part.table(side)))
         windows = self._timeline.windows(part)
         pairs = sum(int((end - start).sum()) for start, end in windows.values())
         batch = Batch(part.stream, first, {side: e[0] for side, e in encoded.items()},
                       {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
                       memory=MatchMemory(self._matches))
         workers = self._search.workers(batch)
-        if self._regions is not None and self._search.cost(len(part), pairs) >= _WORTH:
+        if self._regions is not None and self._search.cost(len(part), pairs) >= _MIN_PARALLEL:
             pool, sides = self._regions, ("r", "s")
-            batch = replace(batch, both=lambda function: dict(zip(sides, _at_once(pool, function, sides), strict=True)))
-            found = _at_once(self._pool, lambda worker: worker.process(batch), workers)
+            batch = replace(batch, both=lambda function: dict(
+                zip(sides, _concurrently(pool, function, sides), strict=True)))
+            found = _concurrently(self._pool, lambda worker: worker.process(batch), workers)
         else:
             found = [worker.process(batch) for worker in workers]
         self._timeline.trim()
@@ -196,7 +197,7 @@ class CpuSession(Session):
         return items
 
 
-def _at_once(pool: Executor | None, function: Callable[[A], B], items: Sequence[A]) -> list[B]:
+def _concurrently(pool: Executor | None, function: Callable[[A], B], items: Sequence[A]) -> list[B]:
     """``function`` of all ``items``, of the first one in this thread. Waits for all, also when one fails."""
     futures = [] if pool is None else [pool.submit(function, item) for item in items[1:]]
     try:

@@ -1,7 +1,7 @@
 """The engine for whole conditions: compiled nested loops over the expression, or NumPy over blocks of pairs.
 
-NumPy is for what is not compiled: texts of both streams, and whole numbers that could wrap with the values that are
-there now. It also begins, as compiling takes longer than a few pairs.
+NumPy evaluates what is not compiled: texts of both streams, and whole numbers that could overflow with the values that
+are there now. It also evaluates the first pairs, as compiling takes longer than those.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..lang.eval.vector import Vector, column, evaluate_columns
 from ..lang.ir import Expr
+from ..lang.schema import other_side
 from ..lang.traversal import columns
 from .atoms import AtomLanes
 from .exact_source import NotCompiled
@@ -25,11 +26,11 @@ __all__ = ["Compiler", "ExpressionWorker", "column_arrays"]
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: Pairs that NumPy looks at at once.
+#: Pairs that NumPy evaluates at once.
 _PAIRS = 1 << 18
 #: Pairs that NumPy takes about as long for as compiling does.
 _PATIENCE = 1 << 23
-#: Matches that are found before they are handed over, beside those of one probe.
+#: Room for matches beside those of one probe.
 _ROOM = 1 << 16
 
 
@@ -51,12 +52,12 @@ class Compiler:
 
     def __init__(self, condition: Expr, lanes: AtomLanes, *, verify: bool = False):
         self._condition, self._lanes, self._verify = condition, lanes, verify
-        self._spreads: object = None
+        self._ranges: object = None
         self._kernel: Kernel | None = None
         self.why = "by NumPy as long as there are few pairs"
 
     def kernel(self, batch: Batch, pairs: int) -> Kernel | None:
-        """What takes every pair that the batch asks about; None where NumPy has to, and `why` says so.
+        """The kernel for every pair of the batch; None where NumPy evaluates them, and `why` says so.
 
         ``pairs``: how many there were so far; NumPy is done with a few before anything is compiled.
         """
@@ -66,11 +67,11 @@ class Compiler:
         for side, other in (("r", "s"), ("s", "r")):
             start = batch.windows[other][0]
             first[side] = min(first[side], int(start[0])) if len(start) else first[side]
-        spreads = self._lanes.spreads(first)
-        if spreads != self._spreads:
-            self._spreads = spreads
+        ranges = self._lanes.ranges(first)
+        if ranges != self._ranges:
+            self._ranges = ranges
             try:
-                self._kernel = make_kernel(self._condition, self._lanes.atoms, spreads, verify=self._verify)
+                self._kernel = make_kernel(self._condition, self._lanes.atoms, ranges, verify=self._verify)
                 self.why = f"compiled, whole numbers in {self._kernel.width} bits"
             except NotCompiled as reason:
                 self._kernel, self.why = None, f"by NumPy, as there is no compiled code for {reason}"
@@ -102,7 +103,7 @@ class ExpressionWorker(Worker):
         self.candidates += int((end - start).sum())
         if self.kernel is None:
             return self._by_numpy(batch, side, start, end)
-        store, counts = self.stores["s" if side == "r" else "r"], np.zeros(len(start), np.int64)
+        store, counts = self.stores[other_side(side)], np.zeros(len(start), np.int64)
         if not len(start) or int(end[-1]) == int(start[0]):
             return counts, np.empty(0, np.int64)
         rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
@@ -117,12 +118,12 @@ class ExpressionWorker(Worker):
         return counts, np.concatenate(parts)
 
     def _kernel_lanes(self, kernel: Kernel, batch: Batch, side: str) -> list[Array]:
-        other = "s" if side == "r" else "r"
+        other = other_side(side)
         return kernel.lanes(side, self._lanes(side, batch.probes[side]),
                             self._lanes(other, self.stores[other].arrays))
 
     def _by_numpy(self, batch: Batch, side: str, start: Rows, end: Rows) -> Found:
-        store = self.stores["s" if side == "r" else "r"]
+        store = self.stores[other_side(side)]
         lengths = end - start
         counts, found = np.zeros(len(start), np.int64), [np.empty(0, np.int64)]
         first = 0
@@ -140,11 +141,11 @@ class ExpressionWorker(Worker):
         return counts, np.concatenate(found)
 
     def true(self, condition: Expr, batch: Batch, side: str, probe: Rows, at: Rows) -> npt.NDArray[np.bool_]:
-        """Whether ``condition``, of the predicate's columns, is true of each pair (n,): with NumPy.
+        """True for each pair (n,) of which ``condition``, of the predicate's columns, is true: with NumPy.
 
         ``probe``: positions among the batch's probes of stream ``side``; ``at``: among the other one's stored arrays.
         """
-        other, vectors = "s" if side == "r" else "r", {}
+        other, vectors = other_side(side), {}
         for of, arrays, index in ((side, batch.probes[side], probe), (other, self.stores[other].arrays, at)):
             for n, c in enumerate(self._columns[of]):
                 vectors[c] = Vector(arrays[2 * n][index], arrays[2 * n + 1][index])

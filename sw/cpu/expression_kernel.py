@@ -15,7 +15,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ..lang.ir import Expr
-from .atoms import Atom, Spread
+from .atoms import Atom, ValueRange
 from .exact_source import TooWide
 from .expression_source import Code, compile_pair
 from .jit import load
@@ -33,7 +33,7 @@ STEP = 256
 
 _HEAD = '''import numba
 import numpy as np
-from splitjoin.cpu.bits import popcount
+from splitjoin.cpu.intrinsics import popcount
 
 '''
 
@@ -133,7 +133,7 @@ class Kernel:
     width: int
 
     def lanes(self, side: str, probes: Sequence[Array], stored: Sequence[Array]) -> list[Array]:
-        """Of the lanes ``probes`` of stream ``side`` and ``stored`` of the other one, those that the code reads."""
+        """The lanes that the code reads, of ``probes`` of stream ``side`` and ``stored`` of the other one."""
         half = {True: len(probes) // 2, False: len(stored) // 2}
         found = []
         for mine in (False, True):
@@ -143,12 +143,12 @@ class Kernel:
         return found
 
 
-def make_kernel(e: Expr, atoms: Sequence[Atom], spreads: Mapping[Expr, Spread], *, verify: bool = False) -> Kernel:
+def make_kernel(e: Expr, atoms: Sequence[Atom], ranges: Mapping[Expr, ValueRange], *, verify: bool = False) -> Kernel:
     """Code for the condition ``e`` in the narrowest width in which nothing wraps. Raises `NotCompiled`."""
     try:
-        code, width = compile_pair(e, atoms, spreads, 32), 32
+        code, width = compile_pair(e, atoms, ranges, 32), 32
     except TooWide:
-        code, width = compile_pair(e, atoms, spreads, 64), 64
+        code, width = compile_pair(e, atoms, ranges, 64), 64
     make = verify_source if verify else find_source
     return Kernel({side: load(make(code, side)) for side in ("r", "s")}, code.values, code.valids, width)
 

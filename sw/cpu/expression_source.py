@@ -16,7 +16,7 @@ from ..lang.eval.vector import constant
 from ..lang.ir import Abs, And, Arith, BitCount, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
 from ..lang.traversal import sides
 from ..lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_per
-from .atoms import Atom, Spread
+from .atoms import Atom, ValueRange
 from .exact_source import ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both
 
 __all__ = ["Code", "compile_pair"]
@@ -24,7 +24,7 @@ __all__ = ["Code", "compile_pair"]
 
 @dataclass(frozen=True)
 class Code:
-    """What finds out whether a pair matches.
+    """Code that tests whether a pair matches.
 
     ``lines`` assign names, from those of the lanes: ``r0`` is the value in R's lane 0, ``r0v`` its validity. ``truth``:
     an expression of the names. ``values`` and ``valids``: the lanes used, whose values or validity are read.
@@ -36,24 +36,24 @@ class Code:
     valids: tuple[Atom, ...]
 
 
-def compile_pair(e: Expr, atoms: Sequence[Atom], spreads: Mapping[Expr, Spread], width: int) -> Code:
-    """The condition ``e``, whole numbers in ``width`` (32 or 64) bits, lanes as ``spreads`` has them.
+def compile_pair(e: Expr, atoms: Sequence[Atom], ranges: Mapping[Expr, ValueRange], width: int) -> Code:
+    """The condition ``e``, whole numbers in ``width`` (32 or 64) bits, lanes as ``ranges`` has them.
 
     Raises `NotCompiled`, or `TooWide` where more bits or other values would do.
     """
     writer = ExactWriter(width)
-    pair = _Pair({a.expr: a for a in atoms}, spreads, writer)
+    pair = _PairWriter({a.expr: a for a in atoms}, ranges, writer)
     truth = pair.true(e)
     used = [a for a in atoms if f"{a.side}{a.number}" in pair.used]
     return Code(tuple(writer.lines), truth, tuple(used),
                 tuple(a for a in atoms if f"{a.side}{a.number}v" in pair.used))
 
 
-class _Pair:
-    """Has ``writer`` write the lines of each part of a condition, once; ``used``: names of the lanes that they read."""
+class _PairWriter:
+    """Writes the lines of each part of a condition to ``writer``, once; ``used``: names of the lanes that they read."""
 
-    def __init__(self, atoms: Mapping[Expr, Atom], spreads: Mapping[Expr, Spread], writer: ExactWriter):
-        self._atoms, self._spreads, self._writer = atoms, spreads, writer
+    def __init__(self, atoms: Mapping[Expr, Atom], ranges: Mapping[Expr, ValueRange], writer: ExactWriter):
+        self._atoms, self._ranges, self._writer = atoms, ranges, writer
         self._int = writer.int_type
         self._known: dict[tuple[str, Expr], Operand | str] = {}
         self.used: set[str] = set()
@@ -151,12 +151,13 @@ class _Pair:
         raise NotCompiled(f"'{e}'")
 
     def _lane(self, atom: Atom) -> Operand:
-        spread, name = self._spreads[atom.expr], f"{atom.side}{atom.number}"
+        value_range, name = self._ranges[atom.expr], f"{atom.side}{atom.number}"
         self.used.add(name)
-        if spread.nulls:
+        if value_range.nulls:
             self.used.add(name + "v")
         code = name if isinstance(atom.expr.type, Float) else f"{self._int}({name})"
-        return Operand(code, name + "v" if spread.nulls else None, spread.low, spread.high, atom.denominator)
+        valid = name + "v" if value_range.nulls else None
+        return Operand(code, valid, value_range.low, value_range.high, atom.denominator)
 
     def _literal(self, e: Lit) -> Operand:
         valid = None if e.value is not None else "False"
@@ -196,10 +197,10 @@ class _Pair:
     def _pattern(self, e: Expr, kind: str) -> tuple[str, str | None]:
         """The last bits of ``e``, of a number of any size, in the unsigned type ``kind``; its validity."""
         if e in self._atoms:
-            atom, spread = self._atoms[e], self._spreads[e]
+            atom, value_range = self._atoms[e], self._ranges[e]
             name = f"{atom.side}{atom.number}"
-            self.used |= {name, name + "v"} if spread.nulls else {name}
-            return self._writer.let(f"{kind}(np.int64({name}))"), name + "v" if spread.nulls else None
+            self.used |= {name, name + "v"} if value_range.nulls else {name}
+            return self._writer.let(f"{kind}(np.int64({name}))"), name + "v" if value_range.nulls else None
         if isinstance(e, Lit):
             bits = 32 if kind == "np.uint32" else 64
             return f"{kind}({int(e.value or 0) % 2**bits})", None if e.value is not None else "False"
@@ -214,7 +215,7 @@ class _Pair:
     # Choices.
 
     def _case(self, e: Case) -> Operand:
-        *then, otherwise = self._alike(e, [*e.then, e.otherwise])
+        *then, otherwise = self._one_denominator(e, [*e.then, e.otherwise])
         code, valid = otherwise.code, otherwise.valid or "True"
         for when, v in reversed(list(zip(e.when, then, strict=True))):
             true = self._truth(when, True)
@@ -225,7 +226,7 @@ class _Pair:
         return Operand(code, valid, min(v.low for v in every), max(v.high for v in every), otherwise.denominator)
 
     def _extreme(self, e: Extreme) -> Operand:
-        best, *others = every = self._alike(e, e.args)
+        best, *others = every = self._one_denominator(e, e.args)
         code, valid = best.code, best.valid
         op = "<" if e.kind == "least" else ">"
         for a in others:
@@ -239,7 +240,7 @@ class _Pair:
             valid = None if valid is None or a.valid is None else self._writer.let(any_of([valid, a.valid]))
         return Operand(code, valid, min(v.low for v in every), max(v.high for v in every), best.denominator)
 
-    def _alike(self, e: Expr, args: Sequence[Expr]) -> list[Operand]:
+    def _one_denominator(self, e: Expr, args: Sequence[Expr]) -> list[Operand]:
         """Values of ``args`` in one form."""
         found = [self._number(a) for a in args]
         return found if isinstance(e.type, Float) else self._writer.aligned(found)

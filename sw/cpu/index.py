@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DeviceError
+from ..lang.schema import other_side
 from ..plan.plan import Plan, is_equality
-from .cells import lay_out, own_places
+from .cells import build_grid, stored_places
 from .choice import Choice, Selectivity, levels_for
+from .intrinsics import BLOCK
 from .jit import compiled, load
 from .levels import Levels, constant, cyclic, grows, hashed, learn
-from .masks import BLOCK
 from .region_source import DONE, GROW, STATE, region_source
 from .store import Store, aligned
 from .tests_source import used_slots
@@ -31,12 +32,12 @@ Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
-#: Candidates that are found before they are handed over, beside those of one probe.
+#: Room for candidates beside those of one probe.
 _ROOM = 1 << 16
-#: Tuples by which cells can grow, at least, before the grid is laid out anew.
+#: Tuples by which cells can grow, at least, before the grid is built anew.
 _SPARE = 1 << 12
 #: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond. So are the tuples since it was
-#: laid out.
+#: built.
 _MOST_SLOTS = _MOST_TUPLES = 1 << 30
 #: Arrivals that are stored before any of them looks: an eighth of the window, within these limits.
 _LEAST, _MOST = 128, 8192
@@ -48,7 +49,7 @@ class _Grid:
     (`cells`).
 
     ``first``: the position of the tuple that has number 0. ``levels``, two, tell a tuple's cell and bytes; ``stride``:
-    cells in the second dimension; ``used`` (1,): slots in use. ``found``, ``whose``, ``out``: room for candidates,
+    cells in the second dimension; ``used`` (1,): slots in use. ``found``, ``probe_of``, ``out``: room for candidates,
     their probes, and matches.
     """
 
@@ -60,7 +61,7 @@ class _Grid:
     pool: npt.NDArray[np.uint8]
     used: Rows
     found: Numbers
-    whose: Numbers
+    probe_of: Numbers
     out: Rows
 
 
@@ -80,20 +81,20 @@ class IndexWorker(Worker):
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
         parts = self._parts(batch)
-        found = batch.both(lambda side: self._region(batch, side, "s" if side == "r" else "r", parts[side]))
+        found = batch.both(lambda side: self._region(batch, side, other_side(side), parts[side]))
         self._ends = {side: store.end for side, store in self.stores.items()}
         return found
 
     def _region(self, batch: Batch, side: str, stored: str, parts: Rows) -> Found:
         """The matches of the probes of stream ``side`` among the tuples of ``stored``, which go into their grid."""
         state, (start, end) = np.zeros(STATE, np.int64), batch.windows[side]
-        # Dead for the first probe of a part, and so for all to come; those before may see more.
+        # Expired for the first probe of a part, and so for all to come; those before may see more.
         dead = np.full(len(parts), batch.starts[stored], np.int64)
         if len(start):
             dead[0], dead[1:] = start[0], start[np.minimum(parts[:-1, 1], len(start) - 1)]
         dead = self.local(dead)
         store, lanes, tests = self.stores[stored], batch.probes[side], len(self._plan.tests)
-        if store.end == store.base:  # what a grid still has is dead
+        if store.end == store.base:  # what a grid still has is expired
             return np.zeros(len(start), np.int64), np.empty(0, np.int64)
         if stored not in self._grids or store.end - self._grids[stored].first > _MOST_TUPLES:
             self._build(stored, int(dead[0]), self._ends[stored])
@@ -103,7 +104,7 @@ class IndexWorker(Worker):
             why = self._kernels[side](
                 parts, state, dead, self.workers, self.number, store.base, grid.first, self._ends[stored], start, end,
                 *(x for y in grid.levels for x in (y.numbers, y.reals, y.table, y.count)), grid.stride, grid.head,
-                grid.rows, grid.pool, grid.used, *self._scratch[side], grid.found, grid.whose, count, grid.out,
+                grid.rows, grid.pool, grid.used, *self._scratch[side], grid.found, grid.probe_of, count, grid.out,
                 *(store.arrays[slot] for slot in used_slots(self._plan, stored)),
                 *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
             batch.memory.add(int(state[3]))
@@ -113,7 +114,7 @@ class IndexWorker(Worker):
                 break
             if why == GROW:
                 self._build(stored, int(dead[state[0]]), self._ends[stored] + int(state[1]))
-        self.looked_at(int(state[4]))
+        self.count_candidates(int(state[4]))
         return count, found[0] if len(found) == 1 else np.concatenate(found)
 
     def adopt(self, stores: dict[str, Store]) -> None:
@@ -155,12 +156,12 @@ class IndexWorker(Worker):
         lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell
         own, span = np.empty((end - first, 2), np.int32), slice(first - store.base, end - store.base)
         found = np.stack([y.of(k[span]) for y, k in zip(levels, (keys[0], keys[-1]), strict=True)])
-        own_places(found, len(own), stride, own)
+        stored_places(found, len(own), stride, own)
         head, used = np.empty((lines * stride, 4), np.int32), np.zeros(1, np.int64)
         size = _SPARE // BLOCK * BLOCK + BLOCK
         while True:
             rows, pool = np.empty(size, np.int32), aligned(2 * size, np.uint8)
-            if lay_out(own, 0, head, rows, pool, used):
+            if build_grid(own, 0, head, rows, pool, used):
                 break
             size = int(used[0]) // 64 * 96 + size
             if size > _MOST_SLOTS:
@@ -173,7 +174,7 @@ class IndexWorker(Worker):
 
 @compiled
 def _count(stream: Any, part: Any, ends: Any) -> None:
-    """How many tuples of R and of S there are up to the end of each part (n, 2)."""
+    """Count the tuples of R and of S up to the end of each part (n, 2)."""
     for b in range(len(ends)):
         until = min((b + 1) * part, len(stream))
         s = np.int64(0)

@@ -31,8 +31,8 @@ def compiled(function: F) -> F:
 
 @cache
 def digest(*modules: ModuleType) -> str:
-    """Of the files of ``modules``: a generated source that calls their functions says it, as their machine code becomes
-    part of its own, and numba looks for changes in its own file only.
+    """A hash of the files of ``modules``. A generated source that calls their functions contains it, as their machine
+    code becomes part of its own, and numba looks for changes in its own file only.
     """
     return hashlib.sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in modules)).hexdigest()[:16]
 

@@ -11,17 +11,17 @@ import numpy.typing as npt
 
 from .jit import compiled
 
-__all__ = ["CYCLE", "Levels", "constant", "cyclic", "grows", "hashed", "learn", "spread"]
+__all__ = ["CYCLE", "Levels", "constant", "cyclic", "grows", "hashed", "learn", "write_levels"]
 
 Array = npt.NDArray[Any]
 
 #: Entries of a table: knots of the map, which is linear between them. They stay in the first-level cache.
 _ENTRIES = 1 << 10
-#: Codes that are looked at.
+#: Codes of a sample.
 _SAMPLE = 1 << 14
 #: The part of the sample at either end that the table does not resolve, so that a stray value does not stretch it.
 _STRAY = 0.002
-#: What makes a map uneven: so many times the pairs on one of so many levels.
+#: A map is uneven if so many times the pairs of an even one fall on one level, of so many.
 _UNEVEN, _BINS = 1.25, 1 << 10
 #: Codes of an early half that tell whether values grow, at least; and which part of the late half may cross its middle.
 _EARLY, _CROSSING = 64, 0.05
@@ -53,7 +53,7 @@ class Levels:
     def of(self, codes: Array, kind: type[Any] = np.int32) -> Array:
         """The levels of ``codes`` (n,), unsigned, as ``kind``."""
         out = np.empty(len(codes), kind)
-        spread(codes, self.numbers, self.reals, self.table, self.count, out)
+        write_levels(codes, self.numbers, self.reals, self.table, self.count, out)
         return out
 
 
@@ -78,7 +78,7 @@ def learn(sample: Array, count: int) -> Levels:
     size = ((high - low) >> shift) + 1
     inside = np.clip(sample, low, high) - sample.dtype.type(low)
     mass = np.bincount((inside >> sample.dtype.type(shift)).astype(np.int64), minlength=size).astype(np.float64)
-    mass += mass.sum() / (64 * size)  # stretches without a sample get some levels, too
+    mass += mass.sum() / (64 * size)  # parts without a sample get some levels, too
     knots = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum() * (count - 1)
     # The last once more, as it is looked up as well.
     return _table(low, min(size << shift, 2**64 - 1), shift, np.minimum([*knots, count - 1], count - 1), count)
@@ -90,7 +90,7 @@ def hashed(bits: int) -> Levels:
 
 
 def grows(sample: Array) -> bool:
-    """Whether the codes of ``sample`` (n,), in arrival order, rise or fall with time."""
+    """True if the codes of ``sample`` (n,), in arrival order, rise or fall with time."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
     early, late = sample[:len(sample) // 2], sample[len(sample) // 2:]
@@ -101,7 +101,7 @@ def grows(sample: Array) -> bool:
 
 
 def cyclic(sample: Array, count: int) -> Levels:
-    """At least ``count`` levels that come round again, and span about what ``sample`` (n,), not empty, spans."""
+    """At least ``count`` cyclic levels, which span about what ``sample`` (n,), not empty, spans."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
     # NULL has a code far from all others, and so have stray values: they must not stretch the levels.
@@ -136,14 +136,14 @@ def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
 
 
 def _is_even(levels: Levels, sample: Array) -> bool:
-    """Whether tuples meet about as many others on their level as if all levels had the same."""
+    """True if tuples meet about as many others on their level as if all levels had the same number."""
     bins = min(levels.count, _BINS)
     found = np.bincount(levels.of(sample).astype(np.int64) * bins // levels.count, minlength=bins) / len(sample)
     return bool(bins * (found ** 2).sum() <= _UNEVEN + bins / len(sample))
 
 
 @compiled
-def spread(codes: Any, numbers: Any, reals: Any, table: Any, count: Any, out: Any) -> None:
+def write_levels(codes: Any, numbers: Any, reals: Any, table: Any, count: Any, out: Any) -> None:
     """Write the levels of ``codes`` to ``out``. The rest as in `Levels`."""
     kind, low, span = numbers[0], numbers[1], numbers[2]
     left, right = numbers[3], numbers[4]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..lang.schema import other_side
 from ..plan.plan import Plan
 from .choice import Choice
 from .jit import load
@@ -20,7 +21,7 @@ __all__ = ["NestedWorker"]
 
 Array = npt.NDArray[Any]
 
-#: Matches that are found before they are handed over, beside those of one probe.
+#: Room for matches beside those of one probe.
 _ROOM = 1 << 16
 
 
@@ -52,7 +53,7 @@ class NestedWorker(Worker):
         return batch.both(lambda side: self._find(batch, side))
 
     def _find(self, batch: Batch, side: str) -> Found:
-        other = "s" if side == "r" else "r"
+        other = other_side(side)
         store, count = self.stores[other], len(batch.windows[side][0])
         counts = np.zeros(count, np.int64)
         if not count or not store.end:
@@ -74,7 +75,7 @@ class NestedWorker(Worker):
                                               *narrow)
             batch.memory.add(int(at))
             parts.append(rows[:at] * self.workers + self.number)
-        self.looked_at(int(seen.sum()))
+        self.count_candidates(int(seen.sum()))
         return counts, np.concatenate(parts)
 
     def adopt(self, stores: dict[str, Store]) -> None:

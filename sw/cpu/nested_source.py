@@ -1,4 +1,4 @@
-"""Source of the nested-loop engine: every probe against its whole window, in vector code.
+"""Source of the nested-loop engine: every probe against its whole window, in llvm_intrinsic code.
 
 A window chunk that fits the first-level cache is compared with every probe of a block before the next one is read. A
 first pass only asks whether anything is in the chunk: straight compares, masks and adds, no branches. It reads narrow
@@ -9,7 +9,7 @@ verified. A second pass visits the few chunks in which something was found.
 from __future__ import annotations
 
 from ..plan.plan import Plan
-from . import masks
+from . import intrinsics
 from .jit import digest
 from .tests_source import TestSource, is_conjunction, test_source, used_slots
 
@@ -27,7 +27,7 @@ _GRAIN = {"uint8": 256, "uint16": 128, "uint32": 64}
 
 _TEMPLATE = '''import numba
 import numpy as np
-from splitjoin.cpu.masks import lowest, near
+from splitjoin.cpu.intrinsics import interval_mask, lowest_bit
 
 # Made for functions of digest {digest}.
 
@@ -48,7 +48,7 @@ def find(p, start, end, base, counts, rows, flags, {keys}, {arrays}{narrow}):
     while p < n:
         until = min(p + {probes}, n)
         least, most = start[p], end[until - 1]
-        # Chunks begin where vector loads are aligned.
+        # Chunks begin where llvm_intrinsic loads are aligned.
         least = base + (least - base) // {grain} * {grain}
         chunks = (most - least + {chunk} - 1) // {chunk}
         for c in range(chunks):
@@ -74,12 +74,12 @@ def find(p, start, end, base, counts, rows, flags, {keys}, {arrays}{narrow}):
     return p, at
 '''
 
-#: How a chunk in which something was found is visited: by masks of 64 slots where they can be made, or in pieces.
+#: The visit of a chunk in which something was found: by masks of 64 slots where they can be made, or in pieces.
 _BY_MASKS = '''
                     while lo + 64 <= last:
                         mask = {mask}
                         while mask:
-                            i = lo + lowest(mask)
+                            i = lo + lowest_bit(mask)
                             mask &= mask - np.uint64(1)
 {in_mask}                            if {check}:
                                 rows[at] = base + i
@@ -146,20 +146,20 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
                   f"{', '.join(f'a{d}s[j], w{d}s[j]' for d in range(len(narrow)))})")
         extra = ", " + ", ".join(f"n{d}, a{d}s, w{d}s" for d in range(len(narrow)))
         possible = " and " + " and ".join(f"lo{j}s[j] <= hi{j}s[j]" for j in (numbers if straight else narrow))
-        visit = _BY_MASKS.format(mask=" & ".join(f"near(n{d}, lo, a{d}s[j], w{d}s[j])" for d in range(len(narrow))),
-                                 check=condition.truth, test=condition.truth, in_mask=condition.before(28),
-                                 in_rest=condition.before(24))
+        masks = " & ".join(f"interval_mask(n{d}, lo, a{d}s[j], w{d}s[j])" for d in range(len(narrow)))
+        visit = _BY_MASKS.format(mask=masks, check=condition.truth, test=condition.truth,
+                                 in_mask=condition.before(28), in_rest=condition.before(24))
     elif straight:
-        visit = _BY_MASKS.format(mask=" & ".join(f"near(k{slots[j]}, lo, lo{j}, w{j})" for j in numbers), check="True",
-                                 test=condition.truth, in_mask="", in_rest="")
+        masks = " & ".join(f"interval_mask(k{slots[j]}, lo, lo{j}, w{j})" for j in numbers)
+        visit = _BY_MASKS.format(mask=masks, check="True", test=condition.truth, in_mask="", in_rest="")
     else:
         pieces = ", ".join(f"{k}[first:hi]" for k in names)
         visit = _IN_PIECES.format(step=STEP, piece=f"hits({pieces}, {', '.join(bounds)})",
                                   test=condition.truth, in_piece=condition.before(32))
     return _TEMPLATE.format(
-        digest=digest(masks), keys=", ".join(names), bounds=", ".join(bounds), first=names[0], test=condition.truth,
-        in_hits=condition.before(8), suspects=suspects, arrays=", ".join(arrays), narrow=extra, probes=PROBES,
-        chunk=CHUNK, visit=visit.strip("\n"), grain=_GRAIN[kind if narrow else "uint32"],
+        digest=digest(intrinsics), keys=", ".join(names), bounds=", ".join(bounds), first=names[0],
+        test=condition.truth, in_hits=condition.before(8), suspects=suspects, arrays=", ".join(arrays), narrow=extra,
+        probes=PROBES, chunk=CHUNK, visit=visit.strip("\n"), grain=_GRAIN[kind if narrow else "uint32"],
         survey=f"{survey} if hi > lo{possible} else False", load="\n            ".join(load))
 
 

@@ -1,4 +1,4 @@
-"""How a query's matches are found, now: encodes tuples, and keeps the workers of the engine that suits them."""
+"""Searches: each encodes tuples, and has the workers of the engine that suits those that came so far."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ _MOST_TESTS = 16
 _JUDGED, _POOR = 1 << 24, 0.05
 #: An index that finds so many times what it should in its cells learns anew, after so many arrivals at least.
 _WORSE, _FEW = 4, 4096
-#: Nanoseconds a pair, for compiled expressions.
+#: Nanoseconds that a compiled expression takes for a pair.
 _PAIR = 0.3
-#: Arrivals after which the choice is thought over, beside those of a whole window.
+#: Arrivals after which the engine is chosen anew, beside those of a whole window.
 _RETHINK = 1 << 20
 
 
 class Search(ABC):
-    """Encodes tuples for the workers, and says which workers there are."""
+    """Encodes tuples for the workers, and supplies the workers."""
 
     def __init__(self, threads: int):
         self.threads = threads
 
     @property
     @abstractmethod
-    def words(self) -> str:
-        """What runs, for people."""
+    def description(self) -> str:
+        """The engine that runs, in words."""
 
     @property
     @abstractmethod
@@ -63,15 +63,15 @@ class Search(ABC):
 
     @abstractmethod
     def cost(self, arrivals: int, pairs: int) -> float:
-        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
 
     @abstractmethod
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
-        """What the tuples of ``table`` are stored as, and what they probe with: arrays (n,) each."""
+        """The arrays (n,) that the tuples of ``table`` are stored as, and those that they probe with."""
 
     @abstractmethod
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """Who processes the batch."""
+        """The workers that process the batch."""
 
 
 def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int) -> Search:
@@ -122,8 +122,8 @@ class ExpressionSearch(Search):
         self._pairs = 0
 
     @property
-    def words(self) -> str:
-        """What runs, for people."""
+    def description(self) -> str:
+        """The engine that runs, in words."""
         return f"nested loops over the expression, {self._compiler.why if self._compiler else 'by NumPy'}"
 
     @property
@@ -132,7 +132,7 @@ class ExpressionSearch(Search):
         return sum(worker.candidates for worker in self._workers)
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
         return pairs * _PAIR
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
@@ -141,7 +141,7 @@ class ExpressionSearch(Search):
         return arrays, arrays
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """The same ones always, with the kernel that takes what is there now."""
+        """Always the same workers, with the kernel for the values in the windows now."""
         self._pairs += sum(int((end - start).sum()) for start, end in batch.windows.values())
         kernel = None if self._compiler is None else self._compiler.kernel(batch, self._pairs)
         for worker in self._workers:
@@ -164,8 +164,8 @@ class PlanSearch(Search):
         self._stale_again = 0
 
     @property
-    def words(self) -> str:
-        """What runs, for people."""
+    def description(self) -> str:
+        """The engine that runs, in words."""
         return "nothing yet" if self._choice is None else self._choice.why
 
     @property
@@ -174,7 +174,7 @@ class PlanSearch(Search):
         return self._earlier + sum(worker.candidates for worker in self._workers)
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
         return 0.0 if self._choice is None else arrivals * self._choice.cost
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
@@ -183,24 +183,24 @@ class PlanSearch(Search):
         return lanes.keys, lanes.lows + lanes.highs
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """Those of the engine that is cheaper, new ones that take over the window when that changes."""
+        """The workers of the cheaper engine; when that changes, new ones that take over the window."""
         live = max((int((end - start).max()) for start, end in batch.windows.values() if len(start)), default=0)
         self._since += self._last
         stale = self._stale(live)
         self._last = len(batch.stream)
         if self._choice is None or stale or live > 2 * self._live or self._since > _RETHINK + 16 * self._live:
-            self._rethink(batch, max(live, 1), stale)
+            self._choose_again(batch, max(live, 1), stale)
         return self._workers
 
     def _stale(self, live: int) -> bool:
-        """Whether the index finds much more in its cells than it should: the values are no longer those it learnt."""
+        """True if the index finds much more in its cells than it should: the values are no longer those it learnt."""
         looked, probes = self.candidates - self._looked, self._last
         if self._choice is None or self._choice.engine != "index" or self._since < max(live // 4, _FEW):
             return False
         self._looked = self.candidates
-        return looked > _WORSE * self._choice.looked * max(probes, 1)
+        return looked > _WORSE * self._choice.lookups * max(probes, 1)
 
-    def _rethink(self, batch: Batch, live: int, stale: bool) -> None:
+    def _choose_again(self, batch: Batch, live: int, stale: bool) -> None:
         tests = len(self._plan.tests)
         lanes, samples = {}, {}
         for side in ("r", "s"):
@@ -217,7 +217,7 @@ class PlanSearch(Search):
         forced = self._forced or ("nested" if self._stale_again > 1 else None)
         choice = choose(self._plan, selectivity, live, forced, self._prefilter)
         self._live, self._since, self._looked = live, 0, self.candidates
-        if self._choice is not None and not stale and choice.is_about(self._choice):
+        if self._choice is not None and not stale and choice.is_similar_to(self._choice):
             return
         self._choice = choice
         made: list[IndexWorker | NestedWorker] = []
@@ -253,11 +253,11 @@ class VerifiedSearch(Search):
         self._left = 0  # arrivals for which the tests are not asked
 
     @property
-    def words(self) -> str:
-        """What runs, for people."""
+    def description(self) -> str:
+        """The engine that runs, in words."""
         if self._left:
             return f"nested loops over the expression, {self._whole.why}"
-        return f"{self._tests.words}; candidates verified, {self._check.why}"
+        return f"{self._tests.description}; candidates verified, {self._check.why}"
 
     @property
     def candidates(self) -> int:
@@ -265,18 +265,18 @@ class VerifiedSearch(Search):
         return self._tests.candidates + sum(worker.candidates for worker in self._workers)
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """About how many nanoseconds all workers need for ``arrivals``, which see ``pairs``."""
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
         return pairs * _PAIR if self._left else self._tests.cost(arrivals, pairs)
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
-        """What the tests need, then the columns that the predicate reads, and its lanes."""
+        """The arrays of the tests, then the columns that the predicate reads, and its lanes."""
         keys, bounds = self._tests.encode(side, table)
         arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
         return keys + arrays, bounds + arrays
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """The same ones always, which have the tests' workers within them."""
-        kernel = self._judged(batch)
+        """Always the same workers, which have the tests' workers within them."""
+        kernel = self._kernel_of_all_pairs(batch)
         if kernel is None:
             finders = self._tests.workers(self._workers[0].for_tests(batch))
             for worker, tests in zip(self._workers, finders, strict=True):
@@ -287,7 +287,7 @@ class VerifiedSearch(Search):
             worker.kernel, worker.check = kernel, check
         return self._workers
 
-    def _judged(self, batch: Batch) -> Kernel | None:
+    def _kernel_of_all_pairs(self, batch: Batch) -> Kernel | None:
         """The kernel for all pairs if the tests are left out."""
         if self._left:
             self._left = max(0, self._left - len(batch.stream))
@@ -296,7 +296,7 @@ class VerifiedSearch(Search):
                 self._left = 0
                 self._tests.renew()
             return kernel
-        seen, passed = (sum(getattr(worker, name) for worker in self._workers) for name in ("asked", "passed"))
+        seen, passed = (sum(getattr(worker, name) for worker in self._workers) for name in ("tested", "passed"))
         if not self._may_leave or seen - self._seen < _JUDGED:
             return None
         poor = passed - self._passed > _POOR * (seen - self._seen)

@@ -48,7 +48,7 @@ class Store:
         self._arrays = [_grown(a, used, used + _SLACK) for a in arrays]
 
     def trim(self, keep: int) -> None:
-        """Let go of what stands before position ``keep``, now or when it is worth it."""
+        """Drop what is before position ``keep``, now or when enough can be freed."""
         drop = keep - self.base
         if drop < max(_SLACK, self.end - keep):
             return

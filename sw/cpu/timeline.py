@@ -1,4 +1,4 @@
-"""Which rows of the other stream each probe sees: windows as intervals of row ids (semantics, section 2)."""
+"""The window of each probe, as an interval of the other stream's row ids (semantics, section 2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = npt.NDArray[np.int64]
 #: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
 Windows = dict[str, tuple[Rows, Rows]]
 
-_NEVER = 2**62
+_UNLIMITED = 2**62
 
 
 class Timeline:
@@ -48,7 +48,7 @@ class Timeline:
             if extent.length is not None and ts is not None:
                 times.append([ts[stream == number]], int((stream == number).sum()))
             at.append(times.arrays[0] if times.end else np.empty(0, np.int64))
-            limits.append(_NEVER if extent.rows is None else min(extent.rows, _NEVER))
+            limits.append(_UNLIMITED if extent.rows is None else min(extent.rows, _UNLIMITED))
             lengths.append(2**64 - 1 if extent.length is None else min(extent.length, 2**64 - 1))
         n = {side: len(arrivals.table(side)) for side in ("r", "s")}
         out = {side: (np.empty(n[side], np.int64), np.empty(n[side], np.int64)) for side in ("r", "s")}
@@ -61,7 +61,7 @@ class Timeline:
         return out
 
     def trim(self) -> None:
-        """Forget the times that no probe to come needs."""
+        """Drop the times that no probe to come needs."""
         starts = self.starts
         for side, times in self._times.items():
             if times.end:

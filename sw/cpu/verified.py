@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..lang.ir import Expr
+from ..lang.schema import other_side
 from ..memory import MatchMemory
 from .atoms import AtomLanes
 from .expression import ExpressionWorker
 from .expression_kernel import Kernel
 from .worker import Batch, Found, Worker
 
-__all__ = ["VerifiedWorker", "cut"]
+__all__ = ["VerifiedWorker", "slice_of"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -29,7 +30,7 @@ _WANTED, _LIMIT = 1 << 20, 1 << 27
 _FIRST, _MOST = 1024, 1 << 15
 
 
-def cut(batch: Batch, start: int, stop: int) -> Batch:
+def slice_of(batch: Batch, start: int, stop: int) -> Batch:
     """The arrivals ``start`` to ``stop`` of ``batch``, as a batch."""
     ends = {}
     for at in (start, stop):
@@ -58,7 +59,7 @@ class VerifiedWorker(ExpressionWorker):
 
     Attributes:
         check: What verifies candidates; NumPy if None.
-        asked: Pairs about which the tests were asked.
+        tested: Pairs that were tested.
         passed: Candidates that they let through.
     """
 
@@ -67,12 +68,12 @@ class VerifiedWorker(ExpressionWorker):
         self._residual = residual
         self.tests: Worker | None = None
         self.check: Kernel | None = None
-        self.asked = self.passed = 0
+        self.tested = self.passed = 0
         self._size = _FIRST
         self._own = {side: 2 * len(of) + lanes.count(side) for side, of in self._columns.items()}
 
     def for_tests(self, batch: Batch) -> Batch:
-        """What ``tests`` takes of ``batch``."""
+        """The part of ``batch`` that ``tests`` takes."""
         return self._split(batch)[0]
 
     def process(self, batch: Batch) -> dict[str, Found]:
@@ -99,11 +100,11 @@ class VerifiedWorker(ExpressionWorker):
         while at < n or at == 0:
             stop = min(at + min(self._size, most), n)
             whole = (at, stop) == (0, n)
-            found = tests.process(keys if whole else cut(keys, at, stop))
+            found = tests.process(keys if whole else slice_of(keys, at, stop))
             passed = sum(len(rows) for _, rows in found.values())
             self.passed += passed
-            part = own if whole else cut(own, at, stop)
-            self.asked += sum(int((end - start).sum()) for start, end in part.windows.values()) // self.workers
+            part = own if whole else slice_of(own, at, stop)
+            self.tested += sum(int((end - start).sum()) for start, end in part.windows.values()) // self.workers
             yield part, found
             # Towards what is wanted, but not by leaps: the next tuples may be of another kind.
             self._size = max(1, min(2 * self._size, self._size * _WANTED // max(passed, 1), _MOST))
@@ -123,7 +124,7 @@ class VerifiedWorker(ExpressionWorker):
         counts, rows = found
         if not len(rows):
             return found
-        store = self.stores["s" if side == "r" else "r"]
+        store = self.stores[other_side(side)]
         if self.check is not None:
             lanes = self._kernel_lanes(self.check, batch, side)
             n = self.check.modules[side].verify(self.workers, self.number, store.base, counts, rows, *lanes)

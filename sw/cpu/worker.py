@@ -15,7 +15,7 @@ from ..memory import MatchMemory
 from .store import Store
 from .timeline import Windows
 
-__all__ = ["Batch", "Found", "Worker", "in_turn"]
+__all__ = ["Batch", "Found", "Worker", "in_sequence"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -26,17 +26,17 @@ N = TypeVar("N", int, Rows)
 Found = tuple[Rows, Rows]
 
 
-def in_turn(function: Callable[[str], A]) -> dict[str, A]:
+def in_sequence(function: Callable[[str], A]) -> dict[str, A]:
     """``function`` of R, and then of S."""
     return {side: function(side) for side in ("r", "s")}
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A stretch of arrivals as all workers get it.
+    """Consecutive arrivals, as all workers get them.
 
     ``stream``: 0 = R, 1 = S, by arrival. Per stream: the row id of its first tuple, the arrays its tuples are stored
-    as, the arrays they probe with, and what they see. ``starts``: the first row that probes to come may see.
+    as, the arrays they probe with, and their windows. ``starts``: the first row that probes to come may see.
     ``both`` does what a worker has to do for the probes of either stream, a join core's left and right region, which
     may run at the same time. ``memory`` counts the matches that workers find.
     """
@@ -47,7 +47,7 @@ class Batch:
     probes: dict[str, list[Array]]
     windows: Windows
     starts: dict[str, int]
-    both: Callable[[Callable[[str], Found]], dict[str, Found]] = in_turn
+    both: Callable[[Callable[[str], Found]], dict[str, Found]] = in_sequence
     memory: MatchMemory = field(default_factory=MatchMemory)
 
 
@@ -75,7 +75,7 @@ class Worker(ABC):
             store.append(self.extend(side, mine), max(0, -(-(len(batch.windows[side][0]) - skip) // self.workers)))
 
     def expire(self, batch: Batch) -> None:
-        """Let go of what no probe after the batch sees."""
+        """Drop what no probe after the batch sees."""
         for side, store in self.stores.items():
             store.trim(min(self.local(batch.starts[side]), store.end))
 
@@ -87,13 +87,13 @@ class Worker(ABC):
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
 
-    def looked_at(self, pairs: int) -> None:
+    def count_candidates(self, pairs: int) -> None:
         """Count candidates; both regions do."""
         with self._lock:
             self.candidates += pairs
 
     def local(self, row: N) -> N:
-        """How many of the rows below ``row`` are this worker's: the position of the first that is not. Also of
+        """The position in this worker's store of its first row from ``row`` on: as many rows below are its own. Also of
         arrays.
         """
         return (row - self.number + self.workers - 1) // self.workers

@@ -17,7 +17,7 @@ from splitjoin.cpu.engine import CpuDevice, CpuSession
 from splitjoin.cpu.exact_source import NotCompiled, TooWide
 from splitjoin.cpu.expression_source import Code, compile_pair
 from splitjoin.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
-from splitjoin.cpu.verified import cut
+from splitjoin.cpu.verified import slice_of
 from splitjoin.cpu.worker import Batch
 from splitjoin.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.eval.scalar import compile_condition
@@ -62,7 +62,7 @@ def test_lines_of_random_conditions(case: Scenario) -> None:
     exact = not any(isinstance(e.type, Float) for e in walk(query.predicate))
     for width in (32, 64):
         try:
-            code = compile_pair(query.predicate, lanes.atoms, lanes.spreads({"r": 0, "s": 0}), width)
+            code = compile_pair(query.predicate, lanes.atoms, lanes.ranges({"r": 0, "s": 0}), width)
         except TooWide:
             continue
         except NotCompiled:
@@ -194,7 +194,7 @@ def test_what_can_wrap_goes_to_numpy_only_while_it_is_there() -> None:
 
 def test_stretches_forget(monkeypatch: pytest.MonkeyPatch) -> None:
     from splitjoin.cpu import atoms
-    monkeypatch.setattr(atoms, "_STRETCH", 8)
+    monkeypatch.setattr(atoms, "_SLICE", 8)
     table = pa.table({"x": pa.array([2**40] * 8 + [7] * 8 + [None] * 2 + [1] * 14, pa.int64())})
     predicate = query_of(table, table, "r.x * s.x > 3").predicate
     lanes = AtomLanes(predicate)
@@ -202,9 +202,9 @@ def test_stretches_forget(monkeypatch: pytest.MonkeyPatch) -> None:
         lanes.encode("r", table[at:at + 2])
     highs = []
     for first in (0, 7, 8, 16, 24):
-        spreads = lanes.spreads({"r": first, "s": 0})
-        high = next(x.high for e, x in spreads.items() if "r." in str(e))
-        highs.append((high, any(x.nulls for x in spreads.values())))
+        ranges = lanes.ranges({"r": first, "s": 0})
+        high = next(x.high for e, x in ranges.items() if "r." in str(e))
+        highs.append((high, any(x.nulls for x in ranges.values())))
     assert highs == [(2**40, True), (2**40, True), (7, True), (1, True), (1, True)]
 
 
@@ -230,9 +230,9 @@ def test_candidates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def spy(batch: Batch, start: int, stop: int) -> Batch:
         sizes.append(stop - start)
-        return cut(batch, start, stop)
+        return slice_of(batch, start, stop)
 
-    monkeypatch.setattr(verified, "cut", spy)
+    monkeypatch.setattr(verified, "slice_of", spy)
     r, s = tables(2, nulls=0)
     query = query_of(r, s, "r.x <= s.x + 20 AND r.most - s.most > r.x * s.y", "ROWS 33")
     for limit, first in ((1 << 27, 7), (33 * 3, 3)):
@@ -294,7 +294,7 @@ def test_nothing_is_written_beyond_the_room() -> None:
     predicate = query_of(r, s, "r.x * s.x > 0").predicate
     lanes = AtomLanes(predicate)
     probes, stored = lanes.encode("r", r), lanes.encode("s", s)
-    kernel = expression_kernel.make_kernel(predicate, lanes.atoms, lanes.spreads({"r": 0, "s": 0}))
+    kernel = expression_kernel.make_kernel(predicate, lanes.atoms, lanes.ranges({"r": 0, "s": 0}))
     start, end, counts = np.zeros(3, np.int64), np.full(3, n), np.zeros(3, np.int64)
     for room in (n + 1, 2 * n, 2 * n + 1, 3 * n):
         rows, p, found = np.full(4 * n, -7), 0, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from splitjoin.cpu.cells import look_places, own_places
+from splitjoin.cpu.cells import probe_places, stored_places
 from splitjoin.cpu.levels import FLOAT, LINEAR, TABLE, cyclic, grows, hashed, learn
 
 CODES = {32: st.integers(0, 2**32 - 1), 64: st.integers(0, 2**64 - 1)}
@@ -92,10 +92,10 @@ def test_levels_that_come_round(bits: int, data: st.DataObject) -> None:
     high = min(top, low + data.draw(st.integers(0, 3 * span)))
     codes = np.array([low, high, data.draw(st.integers(low, high)), data.draw(st.integers(low, high))], kind)
     own, looked = np.empty((4, 2), np.int32), np.empty((1, 5), np.int32)
-    own_places(np.stack([levels.of(codes), np.zeros(4, np.int32)]), 4, 1, own)
+    stored_places(np.stack([levels.of(codes), np.zeros(4, np.int32)]), 4, 1, own)
     ends = [np.array([end], kind) for end in (low, high)]
     found = np.stack([*(levels.of(end) for end in ends), *np.zeros((2, 1), np.int32)])
-    look_places(found, *ends, np.zeros(1, kind), np.zeros(1, kind), levels.count, *levels.numbers[3:], 0, np.uint64(0),
+    probe_places(found, *ends, np.zeros(1, kind), np.zeros(1, kind), levels.count, *levels.numbers[3:], 0, np.uint64(0),
                 np.uint64(0), 1, looked)
     line, _, more, _, edges = looked[0].tolist()
     for cell, place in own.tolist():

@@ -1,4 +1,4 @@
-"""Vector code that numba does not write by itself: which of 64 slots lie in an interval, as bits of a word."""
+"""Instructions that numba does not emit by itself: comparing 64 slots at once, and counting bits of a word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "lowest", "near", "vector"]
+__all__ = ["BLOCK", "interval_mask", "llvm_intrinsic", "lowest_bit", "popcount"]
 
 #: Slots that are compared at once.
 BLOCK = 64
@@ -17,15 +17,15 @@ BLOCK = 64
 _INT = ir.IntType(32)
 
 
-def vector(function: Callable[..., Any]) -> Callable[..., Any]:
+def llvm_intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Numba's decorator; the function it makes is called with one argument less."""
     return cast(Callable[..., Any], intrinsic(function))
 
 
-@vector
-def near(typing: Any, array: Any, at: Any, low: Any, width: Any) -> Any:
-    """Which of the slots ``array[at]`` to ``array[at + 63]`` lie within ``width`` above ``low``, modulo the width of
-    their type: 64 bits, bit 0 the first. ``array`` has an unsigned type, and so have ``low`` and ``width``.
+@llvm_intrinsic
+def interval_mask(typing: Any, array: Any, at: Any, low: Any, width: Any) -> Any:
+    """A mask of the slots ``array[at]`` to ``array[at + 63]`` that lie within ``width`` above ``low``, modulo the width
+    of their type: 64 bits, bit 0 the first. ``array`` has an unsigned type, and so have ``low`` and ``width``.
     """
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -44,10 +44,19 @@ def near(typing: Any, array: Any, at: Any, low: Any, width: Any) -> Any:
     return types.uint64(array, types.int64, array.dtype, array.dtype), generate
 
 
-@vector
-def lowest(typing: Any, mask: Any) -> Any:
+@llvm_intrinsic
+def lowest_bit(typing: Any, mask: Any) -> Any:
     """The number of the lowest bit that is set in ``mask``, a uint64; 64 if there is none."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), generate
+
+
+@llvm_intrinsic
+def popcount(typing: Any, word: Any) -> Any:
+    """The number of 1 bits of ``word``, an unsigned integer; in the type of ``word``."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return word(word), generate
