@@ -13,7 +13,7 @@ from .errors import InputError
 from .lang.query import Query, TimeColumns
 from .lang.types import Timestamp, TimeUnit, from_arrow, plain, units_per
 
-__all__ = ["Arrivals", "R", "S", "arrivals", "event_ticks", "shown"]
+__all__ = ["Arrivals", "R", "S", "arrivals", "event_ticks", "interleave", "s_before_each_r", "shown"]
 
 #: Stream numbers, as in records and result items.
 R, S = 0, 1
@@ -21,7 +21,7 @@ R, S = 0, 1
 
 @dataclass(frozen=True)
 class Arrivals:
-    """A stretch of arrival order.
+    """A slice of arrival order: tuples of both streams that follow each other.
 
     ``stream``: uint8 (n,), 0 = R, 1 = S. ``ts``: int64 (n,) event times in ticks, or None without a time column.
     ``r`` and ``s`` hold the tuples of each stream in arrival order: the i-th 0 in ``stream`` is row i of ``r``.
@@ -38,6 +38,15 @@ class Arrivals:
     def table(self, side: str) -> pa.Table:
         """The tuples of stream ``side`` ("r" or "s")."""
         return self.r if side == "r" else self.s
+
+    def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
+        """The first ``n`` arrivals, and the others, None if there are none."""
+        if len(self) <= n:
+            return self, None
+        s = int(np.count_nonzero(self.stream[:n]))
+        ts = self.ts
+        return (Arrivals(self.stream[:n], None if ts is None else ts[:n], self.r.slice(0, n - s), self.s.slice(0, s)),
+                Arrivals(self.stream[n:], None if ts is None else ts[n:], self.r.slice(n - s), self.s.slice(s)))
 
 
 def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
@@ -57,6 +66,28 @@ def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
     both = np.repeat(np.array([R, S], np.uint8), [len(r), len(s)])
     order = np.argsort(ts, kind="stable")  # stable: R, which comes first in the concatenation, wins ties
     return Arrivals(both[order], ts[order], r, s)
+
+
+def s_before_each_r(stream: npt.NDArray[np.uint8], before: int) -> npt.NDArray[np.int64]:
+    """The number of S that precede each R in ``stream``, and ``before`` of them before its first tuple: int64 (r,)."""
+    at = np.flatnonzero(stream == R)
+    return at - np.arange(len(at)) + before
+
+
+def interleave(r: pa.Table, s: pa.Table, ts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None,
+               s_before: npt.NDArray[np.int64]) -> Arrivals:
+    """The rows of both streams in arrival order, of which ``s_before`` rows of ``s`` precede each of ``r``: int64 (r,).
+
+    ``ts``: R's and S's event times in ticks, None without a time column.
+    """
+    at_r = s_before + np.arange(len(r))
+    stream = np.full(len(r) + len(s), S, np.uint8)
+    stream[at_r] = R
+    if ts is None:
+        return Arrivals(stream, None, r, s)
+    times = np.empty(len(stream), np.int64)
+    times[stream == R], times[stream == S] = ts
+    return Arrivals(stream, times, r, s)
 
 
 def event_ticks(time: TimeColumns, side: str, table: pa.Table) -> npt.NDArray[np.int64]:

@@ -20,6 +20,7 @@ __all__ = [
     "UnsupportedError",
     "WindowError",
     "WindowOverflow",
+    "first_line",
 ]
 
 
@@ -93,3 +94,8 @@ class DeviceError(SplitJoinError):
 
 class ToolError(SplitJoinError):
     """An external tool (C++ compiler, Verilator, Java, a Python extra) is missing or failed."""
+
+
+def first_line(error: Exception) -> str:
+    """The first line of another library's ``error``, or its class where it has no text."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

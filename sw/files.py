@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from .errors import InputError
+from .errors import InputError, first_line
 from .lang.types import plain
 
 __all__ = ["check_columns", "check_output", "is_url", "read_schema", "read_table", "replacing", "write_table"]
@@ -45,7 +45,7 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
         raise InputError(f"{path} must have column names in UTF-8, but its header holds other bytes; save it as UTF-8"
                          ) from None
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {_first_line(error)}") from None
+        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
     table = _exact(path, table)
     return table if columns is None else table.select(columns)
 
@@ -58,7 +58,7 @@ def read_schema(path: str | Path) -> pa.Schema:
     try:
         return pyarrow.parquet.read_schema(path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as PARQUET: {_first_line(error)}") from None
+        raise InputError(f"{path} cannot be read as PARQUET: {first_line(error)}") from None
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
@@ -75,7 +75,7 @@ def write_table(table: pa.Table, path: str | Path) -> None:
             else:
                 pyarrow.csv.write_csv(_writable(table), part)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be written: {_first_line(error)}") from None
+        raise InputError(f"{path} cannot be written: {first_line(error)}") from None
 
 
 @contextmanager
@@ -246,7 +246,3 @@ def _cut(text: str) -> str:
 def _short(path: Path) -> str:
     text = str(path)
     return text if len(text) <= 300 else f"{text[:100]} … {text[-100:]}"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

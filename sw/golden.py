@@ -1,4 +1,4 @@
-"""The golden model: tuple at a time, the condition evaluated as it stands, windows as plain queues.
+"""The golden model: tuple at a time, the condition evaluated as written, windows as plain queues.
 
 It is the reference for every other engine, so it is written to be read, not to be fast; what conditions mean is in
 `splitjoin.lang.eval.scalar`. `semantics` in comments is docs/semantics.md, the normative page on answers: windows
@@ -56,7 +56,7 @@ class GoldenDevice(Device):
 
 @dataclass
 class _Stream:
-    """What is known of one stream: the tuples in its window, and how far its punctuation is."""
+    """The state of one stream: the tuples in its window, and how many probes came since its last star."""
 
     extent: Extent
     window: deque[tuple[int, int | None, Row]] = field(default_factory=deque)  # (row id, event time, values)
@@ -65,7 +65,7 @@ class _Stream:
 
 
 class GoldenSession(Session):
-    """A query running on the golden model. All of a pushed stretch is done when `push` returns."""
+    """A query running on the golden model. All of a pushed slice is done when `push` returns."""
 
     def __init__(self, query: Query, cores: int = 1, masked: Collection[int] = ()):
         self._query = query
@@ -80,7 +80,7 @@ class GoldenSession(Session):
         self._comparisons = self._matches = 0
 
     def push(self, arrivals: Arrivals) -> None:
-        """Take the next stretch of arrival order. Raises `InputError` when event time decreases."""
+        """Process the next slice of arrival order. Raises `InputError` when event time decreases."""
         if self._flushed:
             raise DeviceError("nothing can be pushed after flush; open a new session")
         times = [None] * len(arrivals) if arrivals.ts is None else arrivals.ts.tolist()

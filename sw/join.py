@@ -1,4 +1,4 @@
-"""`join`: the whole way of a query over two tables, on any device."""
+"""`join`: runs a query over two whole tables, on any device."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pyarrow as pa
 from .arrival import arrivals
 from .device.api import Device, Items, pairs
 from .device.registry import device as find_device
-from .errors import InputError
 from .lang.order import Order
 from .lang.query import Predicate, Query, TimeSpec
 from .lang.schema import Schema
 from .lang.windows import WindowSpec
 from .memory import check_memory, too_large
 from .output import OutputColumn, gather, output_columns
+from .tables import as_table
 
-__all__ = ["JoinResult", "as_table", "execute", "join", "run"]
+__all__ = ["JoinResult", "execute", "join", "run"]
 
 
 @dataclass(frozen=True)
 class JoinResult:
-    """What a run gives: the result rows, the items they came from, and what the device counted.
+    """The result of a run: the result rows, the items they came from, and the counters of the device.
 
     ``latencies`` are cycles per probe in arrival order, None where the device does not measure them. ``plan`` says in
     words what the device chose to do, empty where it has no choice. ``region_counters``
@@ -109,19 +109,3 @@ def run(query: Query, r: pa.Table, s: pa.Table, columns: Sequence[OutputColumn],
 def _row_bytes(columns: Sequence[OutputColumn], tables: dict[str, pa.Table]) -> int:
     """About how many bytes a result row has: the mean of its columns' values."""
     return sum(column.nbytes // max(len(column), 1) for column in (tables[c.side].column(c.source) for c in columns))
-
-
-def as_table(data: Any, name: str) -> pa.Table:
-    """``data`` as an Arrow table. Raises `InputError` for what does not speak Arrow."""
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        try:
-            return pa.table(data)
-        except Exception as error:  # whatever the object itself raises
-            said = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__ of one, but "
-                             f"{type(data).__name__} does not give a table: {said}") from error
-    raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__, not {type(data).__name__}")

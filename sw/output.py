@@ -1,4 +1,4 @@
-"""Result columns: which there are, and gathering them by row id (late materialization)."""
+"""Result columns: their choice, and gathering them by row id (late materialization)."""
 
 from __future__ import annotations
 

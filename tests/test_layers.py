@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("circuit", "cpu", "golden"),
     ("cost",),
     ("tuner", "explain"),
-    ("output", "files"),
+    ("output", "files", "tables"),
     ("schema_text", "join"),
     ("gate", "statement"),
     ("stream",),

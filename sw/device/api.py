@@ -39,7 +39,7 @@ class Session(ABC):
 
     @abstractmethod
     def push(self, arrivals: Arrivals) -> None:
-        """Take the next stretch of arrival order."""
+        """Deliver the next slice of arrival order."""
 
     @abstractmethod
     def poll(self) -> Items:
@@ -52,7 +52,7 @@ class Session(ABC):
     def mask(self, cores: Collection[int]) -> None:
         """Isolate faults: from the next tuple on, no result has its stored tuple in one of ``cores``; all others do.
 
-        Tuples go on being stored in turn, in masked cores too, so the answer loses exactly those pairs and keeps its
+        Tuples are stored in turn as before, in masked cores too, so the answer loses exactly those pairs and keeps its
         order and its stars; a core that is masked no more has what it stored meanwhile (semantics, section 6).
         Raises `DeviceError` for a core that the device does not have, or where there are none.
         """
@@ -63,7 +63,7 @@ class Session(ABC):
         return {}
 
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
-        """What each region of each core counted so far: name → (cores, 2), for the region that stores R, and S.
+        """Counters of each region of each core so far: name → (cores, 2), for the region that stores R, and S.
 
         None where the device does not count so. `splitjoin.circuit.registers.REGION_COUNTERS` tells what each means.
         """
@@ -74,7 +74,7 @@ class Session(ABC):
         return None
 
     def plan(self) -> str:
-        """How the query is being answered at present, in words, where the device has a choice; else empty."""
+        """A text of how the query is being answered at present, where the device has a choice; else empty."""
         return ""
 
     def close(self) -> None:  # noqa: B027  # a session without resources has nothing to release
@@ -89,12 +89,12 @@ class Session(ABC):
 
 
 class Device(ABC):
-    """Where a query runs."""
+    """A place where queries run."""
 
     #: The name under which `splitjoin.join` and the command line know the device.
     name: ClassVar[str]
 
-    #: Whether the `poll` after a `push` gives all results of the pushed tuples (without open groups' stars).
+    #: True if the `poll` after a `push` gives all results of the pushed tuples (without open groups' stars).
     immediate: ClassVar[bool] = False
 
     @abstractmethod

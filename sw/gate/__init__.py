@@ -7,8 +7,7 @@ semantics, section 1, which leaves no ties.
 
 from .gate import ScaleGate
 from .push_order import PushOrder
-from .source import Source
-from .state import GateState, SourceState
+from .source import GateState, Source, SourceState, check_side
 from .times import parse_lateness, to_ticks
 
-__all__ = ["GateState", "PushOrder", "ScaleGate", "Source", "SourceState", "parse_lateness", "to_ticks"]
+__all__ = ["GateState", "PushOrder", "ScaleGate", "Source", "SourceState", "check_side", "parse_lateness", "to_ticks"]

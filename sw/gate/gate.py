@@ -1,4 +1,4 @@
-"""`ScaleGate`: sources in, ready tuples out in arrival order."""
+"""`ScaleGate`: merges the tuples of time-sorted sources into arrival order."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from ..arrival import Arrivals, R, S, event_ticks, shown
 from ..errors import InputError
 from ..lang.query import TimeColumns, TimeSpec, time_columns
 from ..lang.schema import SIDES, Schema, Side
-from .batch import as_batch
+from ..tables import as_batch
 from .late import LateRows
-from .runs import Run, Runs, rows_of
-from .source import Source, check_unfinished
-from .state import GateState, SourceState
+from .source import GateState, Source, SourceState, check_side, check_unfinished
+from .source_queue import Run, SourceQueue, take_rows
 from .times import parse_lateness, to_ticks
 
 __all__ = ["ScaleGate"]
 
-#: A place in arrival order: event time, then the source. `_END` sorts behind every source.
-_Key = tuple[int, tuple[int, int]]
+#: A place in arrival order: event time in ticks, then the rank of the source. `_END` ranks behind every source.
+_Place = tuple[int, tuple[int, int]]
 _END = (2, 0)
 
 
@@ -37,7 +36,7 @@ class ScaleGate:
     Args:
         r, s: The Arrow schemas of both streams.
         time: The event-time column, as in `splitjoin.join`.
-        lateness: How far out of order a source may deliver: ``"5 SECONDS"``, or a whole number for integer times.
+        lateness: The time by which a source may be out of order: ``"5 SECONDS"``, or a whole number for integer times.
             Tuples within it are sorted; later ones are refused, counted and kept for `late`. None, the default, raises
             for the first tuple out of order.
         keep_late: The most late tuples of a stream that are kept until they are taken; beyond it the oldest go.
@@ -53,30 +52,30 @@ class ScaleGate:
         self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
         self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
         self._lateness = None if lateness is None else parse_lateness(lateness, self._time)
-        self._queues: dict[Side, list[Runs]] = {"r": [], "s": []}
+        self._queues: dict[Side, list[SourceQueue]] = {"r": [], "s": []}
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
-        self._frontier: _Key | None = None
+        self._frontier: _Place | None = None
         self._lock = RLock()
 
     @property
     def lateness(self) -> int | None:
-        """How far out of order a source may deliver, in ticks; None: not at all."""
+        """The time in ticks by which a source may be out of order; None: not at all."""
         return self._lateness
 
     @property
     def waiting(self) -> int:
-        """How many tuples were delivered and not given out."""
+        """The number of tuples that were delivered and not given out."""
         return sum(q.waiting for queues in self._queues.values() for q in queues)
 
     @property
     def frontier(self) -> int | None:
-        """The event time up to which arrival order is known: nothing below it can come any more. None at first."""
+        """The event time in ticks below which nothing can come any more; None at first."""
         return None if self._frontier is None else self._frontier[0]
 
     @property
     def done(self) -> bool:
-        """Whether both streams are finished."""
+        """True if both streams are finished."""
         return all(self._finished.values())
 
     def add(self, side: Side) -> Source:
@@ -86,30 +85,30 @@ class ScaleGate:
         the stream is finished.
         """
         with self._lock:
-            _check_side(side)
+            check_side(side)
             check_unfinished(side, self._finished[side])
             queues = self._queues[side]
-            runs = Runs(self._lateness)
+            queue = SourceQueue(self._lateness)
             if self._frontier is not None:
                 ts, rank = self._frontier
-                runs.promise = ts if (_number(side), len(queues)) > rank else ts + 1
-            queues.append(runs)
+                queue.promise = ts if (_number(side), len(queues)) > rank else ts + 1
+            queues.append(queue)
             return Source(self, side, len(queues) - 1)
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
         """Deliver tuples of the source ``index`` of stream ``side``; `Source.push` calls this."""
         table = as_batch(data, side, self._schemas[side])
         with self._lock:
-            runs = self._open(side, index)
+            queue = self._open_queue(side, index)
             ts = event_ticks(self._time, side, table)
-            late = runs.late(ts)
+            late = queue.late(ts)
             if late.any():
                 if self._lateness is None:
                     raise self._out_of_order(side, index, table, int(np.flatnonzero(late)[0]))
-                self._late[side].add(rows_of(table, np.flatnonzero(late)))
+                self._late[side].add(take_rows(table, np.flatnonzero(late)))
                 kept = np.flatnonzero(~late)
-                ts, table = ts[kept], rows_of(table, kept)
-            runs.add(ts, table.select(self._columns[side]))
+                ts, table = ts[kept], take_rows(table, kept)
+            queue.add(ts, table.select(self._columns[side]))
             self._advance()
 
     def behind(self) -> list[str]:
@@ -118,12 +117,12 @@ class ScaleGate:
             return self._behind()[1]
 
     def held_up(self, side: Side, index: int | None) -> bool:
-        """Whether a source (None: one still to be added) waits for another one.
+        """True if a source (None: one still to be added) waits for another one.
 
         One that is behind never does, nor one that is closed: what it delivers is refused at once.
         """
         with self._lock:
-            if self._finished[side] or (index is not None and self._runs(side, index).closed):
+            if self._finished[side] or (index is not None and self._queue(side, index).closed):
                 return False
             _, names = self._behind()
             return bool(names) and (f"{side}[{index}]" if index is not None else side) not in names
@@ -132,36 +131,36 @@ class ScaleGate:
         """The promise of a source; `Source.heartbeat` calls this. One that says nothing new changes nothing."""
         ticks = to_ticks(time, self._time, side, self._schemas[side])
         with self._lock:
-            runs = self._open(side, index)
-            if runs.promise is None or ticks > runs.promise:
-                runs.promise = ticks
+            queue = self._open_queue(side, index)
+            if queue.promise is None or ticks > queue.promise:
+                queue.promise = ticks
                 self._advance()
 
     def remove(self, side: Side, index: int) -> None:
         """Close a source; `Source.close` calls this. What it delivered stays."""
         with self._lock:
-            self._runs(side, index).closed = True
+            self._queue(side, index).closed = True
             self._advance()
 
     def finish(self, side: Side) -> None:
         """Close all sources of stream ``side``, and let there be no more."""
         with self._lock:
-            _check_side(side)
+            check_side(side)
             self._finished[side] = True
-            for runs in self._queues[side]:
-                runs.closed = True
+            for queue in self._queues[side]:
+                queue.closed = True
             self._advance()
 
     def ready(self) -> Arrivals:
-        """The tuples that became ready since the last call: the next stretch of arrival order, which may be empty."""
+        """The tuples that became ready since the last call: the next slice of arrival order, which may be empty."""
         with self._lock:
             taken: list[tuple[int, Run]] = []
             for side in SIDES:
-                for index, runs in enumerate(self._queues[side]):
-                    if runs.waiting and self._frontier is not None:
+                for index, queue in enumerate(self._queues[side]):
+                    if queue.waiting and self._frontier is not None:
                         ts, rank = self._frontier
                         cut = ts if (_number(side), index) <= rank else ts - 1
-                        taken += [(_number(side), run) for run in runs.take(cut)]
+                        taken += [(_number(side), run) for run in queue.take(cut)]
             return self._merge(taken)
 
     def late(self, side: Side) -> pa.Table:
@@ -180,59 +179,61 @@ class ScaleGate:
             return out
 
     def state(self) -> GateState:
-        """All that a gate must know to go on; see `restore`."""
+        """The state from which `restore` continues."""
         with self._lock:
             return GateState(
                 self._frontier, dict(self._finished),
-                {side: [SourceState(q.top, q.promise, q.closed, pa.concat_tables(
+                {side: [SourceState(q.highest, q.promise, q.closed, pa.concat_tables(
                     [run.table for run in q.runs] or [self._kept[side]])) for q in queues]
                  for side, queues in self._queues.items()},
                 {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()})
 
     def restore(self, state: GateState) -> None:
-        """Go on from ``state`` of a gate with the same arguments, instead of what this one knew."""
+        """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
         with self._lock:
             self._frontier, self._finished = state.frontier, dict(state.finished)
             for side in SIDES:
                 self._queues[side] = []
                 for source in state.sources[side]:
-                    runs = Runs(self._lateness)
-                    runs.add(event_ticks(self._time, side, source.waiting), source.waiting)
-                    runs.top, runs.promise, runs.closed = source.top, source.promise, source.closed
-                    self._queues[side].append(runs)
+                    queue = SourceQueue(self._lateness)
+                    queue.add(event_ticks(self._time, side, source.waiting), source.waiting)
+                    queue.highest, queue.promise, queue.closed = source.highest, source.promise, source.closed
+                    self._queues[side].append(queue)
                 self._late[side].restore(*state.late[side])
 
     def is_closed(self, side: Side, index: int) -> bool:
-        """Whether a source is closed. Raises `InputError` when there is none with this index."""
-        return self._runs(side, index).closed
+        """True if a source is closed. Raises `InputError` when there is none with this index."""
+        return self._queue(side, index).closed
 
     def count(self, side: Side) -> int:
-        """How many sources stream ``side`` has had."""
-        _check_side(side)
+        """The number of sources that stream ``side`` has had."""
+        check_side(side)
         return len(self._queues[side])
 
     def _advance(self) -> None:
-        """Move the frontier to the least that an open source can still deliver; it never goes back."""
+        """Move the frontier to the least place that an open source can still deliver; it never goes back."""
         key, names = self._behind()
         if names and key is None:
             return
         if key is None:  # no source is open: all that was delivered is ready
-            tops = [runs.top for queues in self._queues.values() for runs in queues if runs.top is not None]
-            key = (max(tops), _END) if tops else None
+            reached = [q.highest for queues in self._queues.values() for q in queues if q.highest is not None]
+            key = (max(reached), _END) if reached else None
         if key is not None and (self._frontier is None or key > self._frontier):
             self._frontier = key
 
-    def _behind(self) -> tuple[_Key | None, list[str]]:
-        """The least that an open source can still deliver, None if that is not known, and who holds it there."""
-        key: _Key | None = None
+    def _behind(self) -> tuple[_Place | None, list[str]]:
+        """The least place that an open source can still deliver, None if that is not known, and the sources (or
+        streams without one) that are behind.
+        """
+        key: _Place | None = None
         unknown: list[str] = []
         for side in SIDES:
             if not self._queues[side] and not self._finished[side]:
                 unknown.append(side)
-            for index, runs in enumerate(self._queues[side]):
-                if runs.closed:
+            for index, queue in enumerate(self._queues[side]):
+                if queue.closed:
                     continue
-                if (mark := runs.watermark) is None:
+                if (mark := queue.watermark) is None:
                     unknown.append(f"{side}[{index}]")
                 else:
                     reached = (mark, (_number(side), index))
@@ -242,7 +243,7 @@ class ScaleGate:
         return key, [f"{'rs'[key[1][0]]}[{key[1][1]}]"]
 
     def _merge(self, taken: list[tuple[int, Run]]) -> Arrivals:
-        """The runs, given by (stream, source, position), as one stretch of arrival order."""
+        """The runs, given by (stream, source, position), as one slice of arrival order."""
         parts = {side: [run for number, run in taken if number == _number(side)] for side in SIDES}
         tables = {side: pa.concat_tables([run.table for run in runs]) if runs else self._kept[side]
                   for side, runs in parts.items()}
@@ -258,40 +259,35 @@ class ScaleGate:
                 if len(parts[side]) > 1:
                     rows = order[stream == number] - number * n[0]
                     if not (rows[1:] > rows[:-1]).all():
-                        tables[side] = rows_of(tables[side], rows)
+                        tables[side] = take_rows(tables[side], rows)
         return Arrivals(stream, ts, tables["r"], tables["s"])
 
-    def _runs(self, side: Side, index: int) -> Runs:
-        _check_side(side)
+    def _queue(self, side: Side, index: int) -> SourceQueue:
+        check_side(side)
         if not 0 <= index < len(self._queues[side]):
             raise InputError(f"stream {side} has no source {index}; it has {len(self._queues[side])}")
         return self._queues[side][index]
 
-    def _open(self, side: Side, index: int) -> Runs:
-        runs = self._runs(side, index)
+    def _open_queue(self, side: Side, index: int) -> SourceQueue:
+        queue = self._queue(side, index)
         check_unfinished(side, self._finished[side])
-        if runs.closed:
+        if queue.closed:
             raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
-        return runs
+        return queue
 
     def _out_of_order(self, side: Side, index: int, table: pa.Table, row: int) -> InputError:
-        name, runs = self._time.name(side), self._queues[side][index]
+        name, queue = self._time.name(side), self._queues[side][index]
         column = table.column(name)
         if row and (before := shown(column[row - 1])) and event_ticks(
                 self._time, side, table.slice(row - 1, 1))[0] > event_ticks(self._time, side, table.slice(row, 1))[0]:
             reason = f"after {before}"
-        elif runs.promise is not None and runs.promise == runs.watermark:
-            reason = f"although nothing below {runs.promise} was to come, by a heartbeat or as arrival order got there"
+        elif queue.promise is not None and queue.promise == queue.watermark:
+            reason = f"although nothing below {queue.promise} was to come, by a heartbeat or as arrival order got there"
         else:
-            reason = f"after {runs.top} in an earlier batch"
+            reason = f"after {queue.highest} in an earlier batch"
         return InputError(f"the time column {side}.{name} of source {side}[{index}] must not decrease, but row {row} "
                           f"of the batch has {shown(column[row])} {reason}; sort it first, or declare a lateness")
 
 
 def _number(side: Side) -> int:
     return R if side == "r" else S
-
-
-def _check_side(side: str) -> None:
-    if side not in ("r", "s"):
-        raise InputError(f"a stream must be 'r' or 's', not {side!r}")

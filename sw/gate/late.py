@@ -10,21 +10,26 @@ __all__ = ["LateRows"]
 
 
 class LateRows:
-    """At most ``most`` rows of ``schema``; beyond it the oldest are forgotten. ``count``: all that came."""
+    """At most ``limit`` rows of ``schema``; beyond it the oldest are forgotten.
 
-    def __init__(self, schema: pa.Schema, most: int):
-        self._schema, self._most = schema, most
+    Attributes:
+        count: How many rows were late.
+        forgotten: How many of them are forgotten.
+    """
+
+    def __init__(self, schema: pa.Schema, limit: int):
+        self._schema, self._limit = schema, limit
         self._tables: deque[pa.Table] = deque()
         self._rows = 0
         self.count = 0
         self.forgotten = 0
 
     def add(self, rows: pa.Table) -> None:
-        """Keep ``rows``."""
+        """Keep ``rows``, or as many of them as the limit allows."""
         self.count += len(rows)
         self._rows += len(rows)
         self._tables.append(rows)
-        while (over := self._rows - self._most) > 0:
+        while (over := self._rows - self._limit) > 0:
             oldest = self._tables.popleft()
             drop = min(over, len(oldest))
             self._rows -= drop
@@ -37,14 +42,14 @@ class LateRows:
         return pa.concat_tables(self._tables) if self._tables else self._schema.empty_table()
 
     def take(self) -> pa.Table:
-        """The rows kept, oldest first; they are kept no longer."""
+        """The rows kept, oldest first, which are removed."""
         rows = self.peek()
         self._tables.clear()
         self._rows = 0
         return rows
 
     def restore(self, count: int, forgotten: int, rows: pa.Table) -> None:
-        """Be as another one was: with its counts, and ``rows`` kept."""
+        """Take over the counts of another one, and its ``rows``."""
         self.take()
         self.forgotten = forgotten
         self.add(rows)

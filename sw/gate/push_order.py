@@ -1,4 +1,4 @@
-"""`PushOrder`: stands in a gate's place where there is no time column, so that tuples arrive as they are pushed."""
+"""`PushOrder`: replaces the gate of a query without a time column, whose tuples arrive as they are pushed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pyarrow as pa
 from ..arrival import Arrivals, R, S
 from ..errors import InputError
 from ..lang.schema import Side
-from .batch import as_batch
-from .source import Source, check_unfinished
-from .state import GateState, SourceState
+from ..tables import as_batch
+from .source import GateState, Source, SourceState, check_unfinished
 
 __all__ = ["PushOrder"]
 
 
 class PushOrder:
-    """Takes sources as `ScaleGate` does; the order of the calls is arrival order, and everything is ready at once."""
+    """Has sources as `ScaleGate` does; the order of the calls is arrival order, and everything is ready at once."""
 
     def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None = None):
         self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
@@ -29,14 +28,14 @@ class PushOrder:
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._pushed: list[tuple[Side, pa.Table]] = []
 
-    #: As of a gate in which nothing ever waits.
+    #: The values of a gate in which nothing ever waits.
     waiting: int = 0
     lateness: int | None = None
     frontier: int | None = None
 
     @property
     def done(self) -> bool:
-        """Whether both streams are finished."""
+        """True if both streams are finished."""
         return all(self._finished.values())
 
     def add(self, side: Side) -> Source:
@@ -46,7 +45,7 @@ class PushOrder:
         return Source(self, side, len(self._closed[side]) - 1)
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
-        """The next tuples in arrival order."""
+        """Append tuples to arrival order."""
         table = as_batch(data, side, self._schemas[side])
         closed = self.is_closed(side, index)
         check_unfinished(side, self._finished[side])
@@ -55,7 +54,7 @@ class PushOrder:
         self._pushed.append((side, table.select(self._columns[side])))
 
     def promise(self, side: Side, index: int, time: Any) -> None:
-        """Refused: there is no time to promise."""
+        """Raise `InputError`: there is no time to promise."""
         raise InputError("a heartbeat needs a query with a time column; without one, tuples arrive as they are pushed")
 
     def remove(self, side: Side, index: int) -> None:
@@ -69,11 +68,11 @@ class PushOrder:
         self._closed[side] = [True] * len(self._closed[side])
 
     def behind(self) -> list[str]:
-        """Nobody waits for anyone."""
+        """No source: none waits for another one."""
         return []
 
     def held_up(self, side: Side, index: int | None) -> bool:
-        """Nobody waits for anyone."""
+        """False: no source waits for another one."""
         return False
 
     def ready(self) -> Arrivals:
@@ -90,28 +89,28 @@ class PushOrder:
         return self._schemas[side].empty_table()
 
     def counters(self) -> dict[str, int]:
-        """As those of a gate in which nothing waits and nothing is late."""
+        """The counters of a gate in which nothing waits and nothing is late."""
         return {"waiting": 0, "late_r": 0, "forgotten_r": 0, "late_s": 0, "forgotten_s": 0}
 
     def state(self) -> GateState:
-        """What there is to know: which sources are closed. Ready tuples must have been taken."""
+        """The state, which tells the sources that are closed. Ready tuples must have been taken."""
         assert not self._pushed
         return GateState(None, dict(self._finished), {
             side: [SourceState(None, None, c, self._kept[side]) for c in closed]
             for side, closed in self._closed.items()}, {side: (0, 0, self.late(side)) for side in self._schemas})
 
     def restore(self, state: GateState) -> None:
-        """Go on from ``state``."""
+        """Continue from ``state``."""
         self._pushed = []
         self._finished = dict(state.finished)
         self._closed = {side: [source.closed for source in sources] for side, sources in state.sources.items()}
 
     def count(self, side: Side) -> int:
-        """How many sources stream ``side`` has had."""
+        """The number of sources that stream ``side`` has had."""
         return len(self._closed[side])
 
     def is_closed(self, side: Side, index: int) -> bool:
-        """Whether a source is closed. Raises `InputError` when there is none with this index."""
+        """True if a source is closed. Raises `InputError` when there is none with this index."""
         if not 0 <= index < len(self._closed[side]):
             raise InputError(f"stream {side} has no source {index}; it has {len(self._closed[side])}")
         return self._closed[side][index]

@@ -1,23 +1,26 @@
-"""A source: the handle by which one producer delivers its tuples."""
+"""Sources: the handle by which one producer delivers its tuples, and the state of sources and gates as plain values."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from ..errors import InputError
-from ..lang.schema import Side
+from ..lang.schema import SIDES, Side
 
-__all__ = ["Source", "Sources", "check_unfinished"]
+__all__ = ["GateState", "Source", "SourceOwner", "SourceState", "check_side", "check_unfinished"]
 
 
-class Sources(Protocol):
-    """What sources deliver to: a gate, or a session that has one."""
+class SourceOwner(Protocol):
+    """An object that sources deliver to: a gate, or a session that has one."""
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
         """Take the next tuples of a source."""
 
     def promise(self, side: Side, index: int, time: Any) -> None:
-        """Take a source's promise."""
+        """Note a source's promise."""
 
     def remove(self, side: Side, index: int) -> None:
         """Close a source."""
@@ -29,7 +32,7 @@ class Source:
     Use as a context manager to close it at the end.
     """
 
-    def __init__(self, owner: Sources, side: Side, index: int):
+    def __init__(self, owner: SourceOwner, side: Side, index: int):
         self._owner = owner
         self.side: Side = side
         self.index = index
@@ -57,6 +60,39 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """One source: its highest event time and its promise in ticks, and its tuples that are not ready, by position."""
+
+    highest: int | None
+    promise: int | None
+    closed: bool
+    waiting: pa.Table
+
+
+@dataclass(frozen=True)
+class GateState:
+    """A gate, as snapshots keep it.
+
+    Attributes:
+        frontier: The place up to which arrival order is known: event time in ticks, then the source's rank.
+        finished: True for a stream that takes no more.
+        sources: The sources of each stream.
+        late: Of each stream how many tuples were late, how many of them are forgotten, and those still kept.
+    """
+
+    frontier: tuple[int, tuple[int, int]] | None
+    finished: dict[Side, bool]
+    sources: dict[Side, list[SourceState]]
+    late: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
+
+
+def check_side(side: str) -> None:
+    """Raise `InputError` unless ``side`` is "r" or "s"."""
+    if side not in SIDES:
+        raise InputError(f"a stream must be 'r' or 's', not {side!r}")
 
 
 def check_unfinished(side: Side, finished: bool) -> None:

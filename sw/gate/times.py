@@ -1,4 +1,4 @@
-"""What users give as times, in ticks: heartbeats and lateness."""
+"""Times that users give, in ticks: heartbeats and lateness."""
 
 from __future__ import annotations
 

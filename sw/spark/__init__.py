@@ -1,4 +1,4 @@
-"""Joins of Spark DataFrames on splitjoin's devices: `stream_join`, and what goes with it.
+"""Joins of Spark DataFrames on splitjoin's devices: `stream_join`, `stream_sql`, and their tools.
 
 Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or later.
 """

@@ -1,6 +1,6 @@
 """PySpark `Column` → IR: a condition written with Spark's functions, read from the tree that Spark keeps of it.
 
-A `Column` of a classic session stands for a tree of nodes in Spark's JVM (`org.apache.spark.sql.internal.ColumnNode`,
+A `Column` of a classic session is a tree of nodes in Spark's JVM (`org.apache.spark.sql.internal.ColumnNode`,
 from Spark 4 on), unresolved, with the place in the user's Python that made each. Every part means what the same SQL
 text means to splitjoin; columns are ``F.col("r.x")``, ``F.col("x")`` where one stream alone has it, or ``left["x"]``.
 """
@@ -79,7 +79,7 @@ class _Reader:
             place = None if self._placed else _place(node)
             if place is None:
                 raise
-            self._placed = True  # by the innermost part that knows, which is where it went wrong
+            self._placed = True  # by the innermost part that has a place, which is where it went wrong
             raise type(error)(f"{error}\n  {place}") from None
         finally:
             self._depth -= 1
@@ -231,7 +231,7 @@ def _literal(value: Any, at: str) -> Expr:
 
 
 def _place(node: Any) -> str | None:
-    """Where in the user's Python ``node`` was made, as ``file.py:7``; None if Spark did not note it."""
+    """The place in the user's Python that made ``node``, as ``file.py:7``; None if Spark did not note it."""
     try:
         context = node.origin().pysparkErrorContext()
         return str(context.get()._2()) if context.isDefined() else None

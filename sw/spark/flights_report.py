@@ -1,4 +1,4 @@
-"""What the main job shows: the first results as a table, the counters, and a picture of the latencies."""
+"""Output of the main job: the first results as a table, the counters, and a picture of the latencies."""
 
 from __future__ import annotations
 

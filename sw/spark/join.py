@@ -23,13 +23,16 @@ from ..lang.types import TIME_UNITS, Date, Int, Timestamp
 from ..lang.windows import WindowSpec
 from ..output import output_columns
 from .columns import condition as column_condition
-from .rows import Cuts, Stream, balanced_cuts, check_starts, count_rows, partitioned
+from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .task import HOME, PARTITION, Task
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
 
-__all__ = ["Partitions", "Plan", "Ties", "checked_order", "checked_schemas", "explain", "stream_join", "task_options"]
+__all__ = [
+    "PartitionedJoin", "Partitions", "Ties", "checked_order", "checked_schemas", "explain", "stream_join",
+    "task_options",
+]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
 Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
@@ -80,32 +83,32 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     """
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
-    plan = Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                      device=device, device_options=device_options or {}, partitions=partitions)
-    task = Task(plan.query, device, task_options(device, device_options), None if select is None else list(select),
-                plan.cuts.counts, metrics)
-    return plan.rows().mapInArrow(task, plan.result)
+    joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                                  device=device, device_options=device_options or {}, partitions=partitions)
+    task = Task(joined.query, device, task_options(device, device_options), None if select is None else list(select),
+                joined.cuts.counts, metrics)
+    return joined.task_rows().mapInArrow(task, joined.result)
 
 
 def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
             ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
             device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None) -> str:
-    """How `stream_join` with these arguments would run: condition, order, partitions, and how many rows are read twice.
+    """A text of how `stream_join` would run with these arguments: condition, order, partitions, rows read twice.
 
     Runs the jobs that `stream_join` runs and one more, which counts rows. Raises what `stream_join` raises.
     """
-    plan = Plan.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                      device=device, device_options=device_options or {}, partitions=partitions)
-    query, cuts = plan.query, plan.cuts
+    joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                                  device=device, device_options=device_options or {}, partitions=partitions)
+    query, cuts = joined.query, joined.cuts
     assert query.time is not None
     home = F.col(HOME) == F.col(PARTITION)
     counts = F.count_if(home).alias("home"), F.count_if(~home).alias("warm")
-    sizes = plan.rows().groupBy(PARTITION).agg(*counts).collect()
+    sizes = joined.task_rows().groupBy(PARTITION).agg(*counts).collect()
     rows, warm = sum(r["home"] for r in sizes), sum(r["warm"] for r in sizes)
     name = device if isinstance(device, str) else device.name
     options = "".join(f", {k}={v}" for k, v in (device_options or {}).items())
-    keys = [f"{s.side}: {', '.join(s.ties)}" for s in plan.streams if s.ties]
+    keys = [f"{s.side}: {', '.join(s.ties)}" for s in joined.streams if s.ties]
     chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"
     lines = [
         ("device", f"{name}{options}; every partition runs on it, in its Spark task"),
@@ -122,18 +125,25 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Everything checked on the driver, and where to cut."""
+class PartitionedJoin:
+    """A join as the driver has checked it, and cut into time partitions.
+
+    Attributes:
+        query: The query that devices run.
+        streams: R and S.
+        result: Spark's schema of the result.
+        cuts: The beginnings of the partitions.
+    """
 
     query: Query
-    streams: tuple[Stream, Stream]
+    streams: tuple[InputStream, InputStream]
     result: StructType
     cuts: Cuts
 
     @classmethod
     def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
              ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-             device_options: Mapping[str, Any], partitions: Partitions | None) -> Plan:
+             device_options: Mapping[str, Any], partitions: Partitions | None) -> PartitionedJoin:
         schema_r, schema_s = checked_schemas(left, right, time)
         if isinstance(on, Column):
             on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
@@ -147,10 +157,10 @@ class Plan:
 
     @classmethod
     def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, *, ties: Ties,
-           device: str | Device, device_options: Mapping[str, Any], partitions: Partitions | None) -> Plan:
-        """The plan of a query whose tasks give rows like ``result``."""
-        streams = (Stream("r", left, _ties(query, "r", left.schema, ties)),
-                   Stream("s", right, _ties(query, "s", right.schema, ties)))
+           device: str | Device, device_options: Mapping[str, Any], partitions: Partitions | None) -> PartitionedJoin:
+        """The join by ``query`` whose tasks give rows of the schema ``result``."""
+        streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
+                   InputStream("s", right, _ties(query, "s", right.schema, ties)))
         starts = _starts(query, partitions)
         _try_device(query, device, device_options)
         # From here on Spark jobs run.
@@ -159,7 +169,7 @@ class Plan:
             cuts = count_rows(query, streams, cuts)
         return cls(query, streams, result, cuts)
 
-    def rows(self) -> DataFrame:
+    def task_rows(self) -> DataFrame:
         """The input of the tasks."""
         return partitioned(self.query, self.streams, self.cuts)
 
@@ -192,6 +202,7 @@ def _arrow(which: str, schema: StructType) -> pa.Schema:
 
 
 def checked_order(order: str | Order) -> Order:
+    """The parsed ``order``. Raises `OrderError` for one that a DataFrame has no place for."""
     parsed = parse_order(order)
     if parsed.kind not in ("none", "total"):
         raise OrderError(f"order {str(parsed)!r} marks groups of results with stars, for which a DataFrame has no "
@@ -279,8 +290,8 @@ def _try_device(query: Query, device: str | Device, options: Mapping[str, Any]) 
 
 
 def task_options(device: str | Device, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a task gives the device: one thread of the CPU engine unless more are asked for, as Spark runs a task on
-    each core.
+    """The options of the device in a task: one thread of the CPU engine unless more are asked for, as Spark runs a
+    task on each core.
     """
     return {**({"threads": 1} if device == "cpu" else {}), **(options or {})}
 
@@ -288,7 +299,7 @@ def task_options(device: str | Device, options: Mapping[str, Any] | None) -> dic
 def _cores(data: DataFrame) -> int:
     try:
         return data.sparkSession.sparkContext.defaultParallelism
-    except Exception:  # Spark Connect has no context; the number of shuffle partitions stands for the cluster's size
+    except Exception:  # Spark Connect has no context; the number of shuffle partitions tells the cluster's size
         return int(data.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
 

@@ -1,4 +1,4 @@
-"""What the devices in the tasks counted, collected on the driver with Spark accumulators."""
+"""Counters of the devices in the tasks, collected on the driver with Spark accumulators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JoinMetrics", "Latencies"]
 
-#: What travels: a group ("counters", "latencies", "rows") → a name or a number of cycles → how many.
+#: The value of an accumulator: a group ("counters", "latencies", "rows") → a name or a number of cycles → how many.
 Tally = dict[str, dict[Any, int]]
 
 
@@ -45,7 +45,7 @@ class Latencies:
         self.counts: npt.NDArray[np.int64] = np.array([counts[int(c)] for c in self.cycles], np.int64)
 
     def __len__(self) -> int:
-        """How many probes were measured."""
+        """The number of probes that were measured."""
         return int(self.counts.sum())
 
     def percentile(self, q: float) -> int:
@@ -101,7 +101,7 @@ class JoinMetrics:
 
     @property
     def partitions(self) -> int:
-        """How many partitions were joined; empty ones run nothing and do not count."""
+        """The number of partitions that were joined; empty ones run nothing and do not count."""
         return self._group("rows").get("partitions", 0)
 
     @property

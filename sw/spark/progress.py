@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 __all__ = ["progress"]
 
-_EVERY = 0.2  # seconds between two looks at Spark's status
+_EVERY = 0.2  # seconds between two requests of Spark's status
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def progress(spark: SparkSession, title: str) -> Iterator[None]:
     context.setJobGroup(title, title)
     bar = tqdm(desc=title, unit=" tasks", disable=None, total=0, leave=True)
 
-    def look() -> None:
+    def update() -> None:
         total = finished = 0
         for job in tracker.getJobIdsForGroup(title):
             info = tracker.getJobInfo(job)
@@ -37,7 +37,7 @@ def progress(spark: SparkSession, title: str) -> Iterator[None]:
 
     def watch() -> None:
         while not done.wait(_EVERY):
-            look()
+            update()
 
     watcher = threading.Thread(target=watch, daemon=True)
     if not bar.disable:
@@ -48,5 +48,5 @@ def progress(spark: SparkSession, title: str) -> Iterator[None]:
         done.set()
         if not bar.disable:
             watcher.join()
-            look()
+            update()
         bar.close()

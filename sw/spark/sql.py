@@ -16,10 +16,11 @@ from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.windows import WindowSpec
 from ..statement import Select
-from ..statement.inputs import bound, merged
+from ..statement.inputs import bind_tables, merge_tables
 from ..statement.parts import parse
 from ..statement.projection import Output
-from .join import Partitions, Plan, Ties, checked_order, checked_schemas, task_options
+from .join import PartitionedJoin, Partitions, Ties, checked_order, checked_schemas, task_options
+from .partitions import quoted
 from .task import Task
 
 if TYPE_CHECKING:
@@ -48,19 +49,19 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
             `task_error` gets splitjoin's error out of Spark's.
     """
     statement = parse(text)
-    left, right = bound(statement, merged(tables, streams))
+    left, right = bind_tables(statement, merge_tables(tables, streams))
     r, s = checked_schemas(left, right, time)
     select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     query = select.query
     if query.order.kind == "none" and query.window_r.rows is None and query.window_s.rows is None and not ties:
-        left, right = (data.select([data[_quoted(name)] for name in select.needed(schema.side)])
+        left, right = (data.select([data[quoted(name)] for name in select.needed(schema.side)])
                        for data, schema in ((left, r), (right, s)))
-    plan = Plan.of(query, left, right, result, ties=ties, device=device, device_options=device_options or {},
-                   partitions=partitions)
-    task = Task(query, device, task_options(device, device_options), None, plan.cuts.counts, metrics,
+    joined = PartitionedJoin.of(query, left, right, result, ties=ties, device=device,
+                                device_options=device_options or {}, partitions=partitions)
+    task = Task(query, device, task_options(device, device_options), None, joined.cuts.counts, metrics,
                 select.projection)
-    return plan.rows().mapInArrow(task, plan.result)
+    return joined.task_rows().mapInArrow(task, joined.result)
 
 
 def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:
@@ -74,7 +75,3 @@ def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:
     except PySparkTypeError:
         raise SchemaError(f"the values of {output.text!r} have the type {output.field.type}, which Spark has not; "
                           f"select what they are computed from") from None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

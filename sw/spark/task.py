@@ -1,4 +1,4 @@
-"""What runs inside a Spark task: the rows of one time partition through a device session, and the result rows out."""
+"""`Task`: runs inside a Spark task, and joins the rows of each of its time partitions in a device session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROWS = 10_000
 
 @dataclass(frozen=True)
 class Task:
-    """Joins the partitions of a task; given to ``mapInArrow``.
+    """Joins the partitions of a Spark task; given to ``mapInArrow``.
 
     Input rows are sorted by (partition, arrival). ``expected`` is, for queries whose warm rows were chosen by counting,
     the number of home rows (R's, S's) of each partition; None otherwise. ``projection``: the SELECT list of a

@@ -1,5 +1,5 @@
-"""SELECT-FROM-WHERE over two streams (ESJ, "Peripherals"): a statement becomes a join, and what is done before and
-after it.
+"""SELECT-FROM-WHERE over two streams (ESJ, "Peripherals"): a statement becomes a join, with selection and projection
+before it and after it.
 """
 
 from .api import sql

@@ -12,13 +12,14 @@ import pyarrow as pa
 from ..device.api import Device
 from ..errors import InputError
 from ..files import read_table
-from ..join import JoinResult, as_table, run
+from ..join import JoinResult, run
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.schema import SIDES, Schema, Side
 from ..lang.types import plain
 from ..lang.windows import WindowSpec
-from .inputs import bound, is_schema, merged, rows_of, schema_of
+from ..tables import as_table
+from .inputs import bind_tables, is_schema, merge_tables, read_columns, schema_of
 from .parts import Statement, parse
 from .select import Select
 
@@ -54,7 +55,7 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     statement = parse(text)
-    given = bound(statement, merged(tables, streams))
+    given = bind_tables(statement, merge_tables(tables, streams))
     schemas = [is_schema(data) for data in given]
     if all(schemas):
         if device is not None:
@@ -80,7 +81,7 @@ def _opened(data: Any, name: str) -> Any:
 def _run(statement: Statement, tables: Mapping[Side, Any], device: str | Device, **how: Any) -> JoinResult:
     schemas: dict[Side, Schema] = {side: schema_of(side, data) for side, data in tables.items()}
     needed = Select.make(statement, schemas["r"], schemas["s"], **how).needed
-    rows: dict[Side, pa.Table] = {side: rows_of(data, needed(side)) for side, data in tables.items()}
+    rows: dict[Side, pa.Table] = {side: read_columns(data, needed(side)) for side, data in tables.items()}
     # Now that there are rows, it is known where there is NULL.
     measured = {side: _measured(schemas[side], rows[side]) for side in rows}
     for side, schema in measured.items():

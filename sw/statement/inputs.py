@@ -13,11 +13,14 @@ from ..files import read_schema, read_table
 from ..lang.schema import Schema, Side, suggest
 from .parts import Statement
 
-__all__ = ["bound", "is_schema", "merged", "rows_of", "schema_of"]
+__all__ = ["bind_tables", "is_schema", "merge_tables", "read_columns", "schema_of"]
 
 
-def bound(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, Any]:
-    """What ``given`` has for R and for S: by the names of the tables, exactly or else without regard to case."""
+def bind_tables(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The tables in ``given`` for R and for S, by their names in the statement: exactly, else without regard to case.
+
+    Raises `InputError` when one is missing, ambiguous, or not in the statement.
+    """
     used: set[str] = set()
     found = []
     for table in statement.tables:
@@ -36,7 +39,7 @@ def bound(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-def merged(tables: Mapping[str, Any] | None, streams: Mapping[str, Any]) -> dict[str, Any]:
+def merge_tables(tables: Mapping[str, Any] | None, streams: Mapping[str, Any]) -> dict[str, Any]:
     """The tables given as a mapping and those given by their names. Raises `InputError` for one that is given twice."""
     twice = sorted(set(tables or {}) & set(streams))
     if twice:
@@ -45,7 +48,7 @@ def merged(tables: Mapping[str, Any] | None, streams: Mapping[str, Any]) -> dict
 
 
 def is_schema(data: Any) -> bool:
-    """Whether ``data`` is a schema, without rows."""
+    """True if ``data`` is a schema, without rows."""
     return isinstance(data, pa.Schema) or (
         hasattr(data, "__arrow_c_schema__") and not isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader))
         and not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
@@ -62,6 +65,6 @@ def schema_of(side: Side, data: Any) -> Schema:
     return Schema.from_arrow(side, data if isinstance(data, pa.Schema) else pa.schema(data))
 
 
-def rows_of(data: pa.Table | str | Path, columns: list[str]) -> pa.Table:
+def read_columns(data: pa.Table | str | Path, columns: list[str]) -> pa.Table:
     """The ``columns`` of ``data``; of a file, only they are read."""
     return read_table(data, columns) if isinstance(data, (str, Path)) else data.select(columns)

@@ -14,9 +14,9 @@ from ..errors import StatementError
 from ..lang.depth import too_deep
 from ..lang.sql.errors import unreadable, untokenizable
 from ..lang.sql.parser import Sql
-from .refused import Places, check_clauses, check_join, check_table, lone_table
+from .checks import StatementText, check_clauses, check_join, check_table, table_start
 
-__all__ = ["Item", "Statement", "TableName", "parse"]
+__all__ = ["SelectItem", "Statement", "TableName", "parse"]
 
 _PAIRS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET,
           TokenType.L_BRACE: TokenType.R_BRACE}
@@ -35,7 +35,7 @@ class TableName:
 
 
 @dataclass(frozen=True)
-class Item:
+class SelectItem:
     """An item of the SELECT list: its tree without AS, the name after AS (None without), its text and its place."""
 
     tree: exp.Expr
@@ -50,7 +50,7 @@ class Statement:
     """A SELECT over two tables; R is the first of them."""
 
     text: str
-    items: tuple[Item, ...]
+    items: tuple[SelectItem, ...]
     tables: tuple[TableName, TableName]
     on: exp.Expr | None
     where: exp.Expr | None
@@ -67,27 +67,27 @@ def parse(text: str) -> Statement:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens = tokens[:-1]
     outer, unpaired = _outer(tokens)
-    places = Places(text, outer)
+    source = StatementText(text, outer)
     if unpaired is not None:
-        raise places.error(f"{unpaired.text!r} has no counterpart", unpaired.start, unpaired.end + 1)
+        raise source.error(f"{unpaired.text!r} has no counterpart", unpaired.start, unpaired.end + 1)
     if not tokens:
         raise StatementError("the statement is empty; write for example 'SELECT * FROM r JOIN s ON r.x = s.a'")
-    places.must_begin()
+    source.check_begin()
     try:
         tree = cast(Any, Sql().parser().parse(tokens, text)[0])
     except ParseError as error:
         raise StatementError(unreadable(text, error, "statement")) from None
     except RecursionError:
         raise too_deep() from None
-    places.check_commas()
-    check_clauses(tree, places)
-    join = check_join(tree, places)
-    tables = [_table(t, places) for t in (tree.args["from_"].this, join.this)]
+    source.check_commas()
+    check_clauses(tree, source)
+    join = check_join(tree, source)
+    tables = [_table(t, source) for t in (tree.args["from_"].this, join.this)]
     if tables[0].label.lower() == tables[1].label.lower():
-        raise places.error(f"two tables are called {tables[1].label!r}; give them names of their own, such as "
+        raise source.error(f"two tables are called {tables[1].label!r}; give them names of their own, such as "
                            f"{tables[1].name} a JOIN {tables[1].name} b", tables[1].start, tables[1].start)
     where = tree.args.get("where")
-    return Statement(text, tuple(_items(tree.expressions, tokens, outer, text, places)), (tables[0], tables[1]),
+    return Statement(text, tuple(_items(tree.expressions, tokens, outer, text, source)), (tables[0], tables[1]),
                      join.args.get("on"), None if where is None else where.this)
 
 
@@ -106,22 +106,23 @@ def _outer(tokens: list[Token]) -> tuple[list[Token], Token | None]:
     return found, opened[0] if opened else None
 
 
-def _table(tree: exp.Expr, places: Places) -> TableName:
-    check_table(tree, places)
+def _table(tree: exp.Expr, source: StatementText) -> TableName:
+    check_table(tree, source)
     alias = tree.args.get("alias")
     name = tree.name
-    return TableName(name, name if alias is None else alias.name, lone_table(tree))
+    return TableName(name, name if alias is None else alias.name, table_start(tree))
 
 
 def _is_distinct(before: list[Token]) -> bool:
-    """Whether a FROM after ``before`` ends IS [NOT] DISTINCT FROM."""
+    """True if a FROM after ``before`` ends IS [NOT] DISTINCT FROM."""
     kinds = [t.token_type for t in before[-3:]]
     return kinds[-2:] == [TokenType.IS, TokenType.DISTINCT] or kinds == [TokenType.IS, TokenType.NOT,
                                                                        TokenType.DISTINCT]
 
 
-def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text: str, places: Places) -> list[Item]:
-    """The items with their texts: what stands between the commas outside parentheses."""
+def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text: str,
+           source: StatementText) -> list[SelectItem]:
+    """The items with their texts: the words between the commas outside parentheses."""
     cuts = [0]
     at = {id(t) for t in outer}
     for n, token in enumerate(tokens):
@@ -136,7 +137,7 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
         parts[0] = parts[0][1:]
     parts = [p for p in parts if p]
     if len(parts) != len(trees):
-        raise places.at("the values of the SELECT list cannot be told apart; put parentheses around those that are no "
+        raise source.at("the values of the SELECT list cannot be told apart; put parentheses around those that are no "
                         "plain names", (TokenType.SELECT,))
     items = []
     for tree, part in zip(trees, parts, strict=True):
@@ -144,7 +145,7 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
         words = part
         if alias is not None:
             words = part[:-1] if part[-2].token_type != TokenType.ALIAS else part[:-2]
-        items.append(Item(tree.this if alias is not None else tree, alias, _written(words, text), part[0].start,
+        items.append(SelectItem(tree.this if alias is not None else tree, alias, _written(words, text), part[0].start,
                           part[-1].end + 1))
     return items
 

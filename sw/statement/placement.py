@@ -1,4 +1,4 @@
-"""Pass: where each condition of a SELECT is decided (ESJ, "Multi-attribute join" and "Peripherals").
+"""Pass: decides the stage at which each condition of a SELECT is tested (ESJ, "Multi-attribute join", "Peripherals").
 
 ON and WHERE mean the same in an inner join, so their terms go where they are cheapest. A term over one stream is a
 *pre-selection*: the host decides it once per tuple before the join, and a tuple that fails keeps its place in its
@@ -24,7 +24,7 @@ from ..plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from ..plan.passes.pipeline import make_plan
 from ..plan.plan import Plan, Test, is_equality, leading_tests, tests_nothing
 
-__all__ = ["Clause", "Placement", "Stage", "Term", "joined", "place"]
+__all__ = ["Clause", "PlacedTerm", "Placement", "Stage", "conjunction", "place"]
 
 Clause = Literal["ON", "WHERE"]
 #: ``always`` and ``never`` are constants. ``join+post``: a comparison that is necessary, and the verification of what
@@ -33,7 +33,7 @@ Stage = Literal["always", "never", "pre", "join", "join+post", "post"]
 
 
 @dataclass(frozen=True)
-class Term:
+class PlacedTerm:
     """One of the conditions that must all be true.
 
     ``side``: the stream of a pre-selection. ``index``: how an index could find candidates by it, if it is a join
@@ -50,32 +50,32 @@ class Term:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where every term of ON and WHERE went, in the order of the text. ``main``: the main predicate, or None."""
+    """The stages of all terms of ON and WHERE, in the order of the text. ``main``: the main predicate, or None."""
 
-    terms: tuple[Term, ...]
-    main: Term | None
+    terms: tuple[PlacedTerm, ...]
+    main: PlacedTerm | None
 
     def pre(self, side: Side) -> list[Expr]:
         """The pre-selections of stream ``side``."""
         return [t.condition for t in self.terms if t.stage == "pre" and t.side == side]
 
-    def secondary(self) -> list[Term]:
+    def secondary(self) -> list[PlacedTerm]:
         """The other join predicates."""
         return [t for t in self.terms if t.stage in ("join", "join+post") and t is not self.main]
 
-    def post(self) -> list[Term]:
+    def post(self) -> list[PlacedTerm]:
         """The post-selections."""
         return [t for t in self.terms if t.stage in ("post", "join+post")]
 
 
 def place(on: Expr | None, where: Expr | None) -> Placement:
-    """Where the terms of ``on`` and ``where`` go; None stands for no condition."""
+    """Place the terms of ``on`` and ``where``; None is no condition."""
     clauses: Sequence[tuple[Clause, Expr | None]] = (("ON", on), ("WHERE", where))
     terms = tuple(_term(c, clause) for clause, e in clauses if e is not None for c in _terms(e))
     return Placement(terms, _main(terms))
 
 
-def joined(terms: Sequence[Term]) -> Expr:
+def conjunction(terms: Sequence[PlacedTerm]) -> Expr:
     """The condition of the whole join, as devices take it."""
     conditions = [t.condition for t in terms if t.stage != "always"]
     if any(t.stage == "never" for t in terms):
@@ -100,21 +100,21 @@ def _terms(e: Expr) -> Iterator[Expr]:
             yield e
 
 
-def _main(terms: Sequence[Term]) -> Term | None:
+def _main(terms: Sequence[PlacedTerm]) -> PlacedTerm | None:
     """The term by which an index finds candidates: that of the main test, else the first by hash, else by range."""
     known = [t for t in terms if t.index is not None]
-    plan = make_plan(joined(terms))
+    plan = make_plan(conjunction(terms))
     if plan.main is not None and plan.main.test is not None:
         test = plan.tests[plan.main.test]
         for t in known:
             # Other terms may have narrowed the keys since, but not changed what they read.
-            own = make_plan(t.condition)
-            if any(one.is_point == test.is_point and _read(own, one) == _read(plan, test) for one in own.tests):
+            own, read = make_plan(t.condition), _key_columns(plan, test)
+            if any(one.is_point == test.is_point and _key_columns(own, one) == read for one in own.tests):
                 return t
     return min(known, key=lambda t: t.index != "hash", default=None)
 
 
-def _read(plan: Plan, test: Test) -> set[tuple[Side, str]]:
+def _key_columns(plan: Plan, test: Test) -> set[tuple[Side, str]]:
     """The columns that the keys of ``test`` are made of."""
     found: set[tuple[Side, str]] = set()
     for key in (plan.slots_r[test.r].key, plan.slots_s[test.s].key):
@@ -129,17 +129,17 @@ def _read(plan: Plan, test: Test) -> set[tuple[Side, str]]:
     return found
 
 
-def _term(e: Expr, clause: Clause) -> Term:
+def _term(e: Expr, clause: Clause) -> PlacedTerm:
     streams = sides(e)
     if not streams:
-        return Term(e, clause, "always" if constant(e) is True else "never")
+        return PlacedTerm(e, clause, "always" if constant(e) is True else "never")
     if len(streams) == 1:
-        return Term(e, clause, "pre", side=next(iter(streams)))
+        return PlacedTerm(e, clause, "pre", side=next(iter(streams)))
     plan = make_plan(e)
     if plan.residual is not None and tests_nothing(plan):
-        return Term(e, clause, "post", reasons=plan.reasons)
+        return PlacedTerm(e, clause, "post", reasons=plan.reasons)
     leading = leading_tests(plan)
     index: Literal["hash", "range"] | None = None
     if leading:
         index = reduce(lambda found, j: "hash" if is_equality(plan, j) else found, leading, index or "range")
-    return Term(e, clause, "join" if plan.residual is None else "join+post", index=index, reasons=plan.reasons)
+    return PlacedTerm(e, clause, "join" if plan.residual is None else "join+post", index=index, reasons=plan.reasons)

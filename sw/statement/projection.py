@@ -15,9 +15,9 @@ from ..lang.ir import Col, Expr
 from ..lang.schema import Schema
 from ..lang.traversal import columns
 from ..output import OutputColumn, output_schema
-from .parts import Item, Statement
+from .checks import StatementText
+from .parts import SelectItem, Statement
 from .reader import Tables, TreeReader, read_value
-from .refused import Places
 from .values import result_type, to_arrow
 
 __all__ = ["Output", "Projection", "project"]
@@ -29,7 +29,7 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 class Output:
     """A column of the result: the gathered column ``source`` as it is, or the values of ``expr``.
 
-    ``text``: what the user wrote for it.
+    ``text``: the user's text of it.
     """
 
     field: pa.Field
@@ -40,8 +40,12 @@ class Output:
 
 @dataclass(frozen=True)
 class Projection:
-    """The SELECT list. ``gathered``: the columns that it needs of the pairs, one at least, as a table without columns
-    has no rows; their names are ``"r.x"`` and ``"s.a"``.
+    """The SELECT list.
+
+    Attributes:
+        gathered: The columns that it needs of the pairs, one at least, as a table without columns has no rows; their
+            names are ``"r.x"`` and ``"s.a"``.
+        outputs: The columns of the result.
     """
 
     gathered: tuple[OutputColumn, ...]
@@ -54,18 +58,18 @@ class Projection:
 
     @property
     def gathered_schema(self) -> pa.Schema:
-        """The Arrow schema of what is gathered."""
+        """The Arrow schema of the gathered columns."""
         return output_schema(self.gathered)
 
-    def rows(self, found: Rows) -> Rows:
+    def rows(self, gathered: Rows) -> Rows:
         """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
-        table = pa.Table.from_batches([found]) if isinstance(found, pa.RecordBatch) else found
+        table = pa.Table.from_batches([gathered]) if isinstance(gathered, pa.RecordBatch) else gathered
         needed = dict.fromkeys(c for o in self.outputs if o.expr is not None for c in columns(o.expr))
         values = {c: column(table.column(f"{c.side}.{c.name}")) for c in needed}
         made = [table.column(o.source) if o.expr is None else
                 to_arrow(evaluate_columns(o.expr, values, len(table)), o.field.type, o.text) for o in self.outputs]
         result = pa.table(made, schema=self.schema)
-        return cast(Rows, _batch(result) if isinstance(found, pa.RecordBatch) else result)
+        return cast(Rows, _batch(result) if isinstance(gathered, pa.RecordBatch) else result)
 
 
 def _batch(table: pa.Table) -> pa.RecordBatch:
@@ -78,12 +82,12 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _OutputDraft:
     """An output before names are settled: ``label`` is its table's, None for what has a name of its own."""
 
     name: str
     label: str | None
-    item: Item
+    item: SelectItem
     column: tuple[Schema, str] | None
     expr: Expr | None
 
@@ -118,14 +122,14 @@ def _arrow(schema: Schema) -> Any:
     return schema.arrow
 
 
-def _outputs(statement: Statement, tables: Tables, item: Item) -> Iterable[_Made]:
+def _outputs(statement: Statement, tables: Tables, item: SelectItem) -> Iterable[_OutputDraft]:
     tree = item.tree
     star = tree if isinstance(tree, exp.Star) else tree.this if isinstance(tree, exp.Column) else None
     if isinstance(star, exp.Star):
         unread = [name for name, value in star.args.items() if value]
         if unread or item.alias is not None:
             what = f"* {unread[0].strip('_').upper()}" if unread else "AS behind *"
-            raise _places(statement).error(f"{what} is not supported in a SELECT over streams: write out the columns",
+            raise _marked(statement).error(f"{what} is not supported in a SELECT over streams: write out the columns",
                                            item.start, item.end)
         chosen = tables
         if isinstance(tree, exp.Column):
@@ -136,22 +140,22 @@ def _outputs(statement: Statement, tables: Tables, item: Item) -> Iterable[_Made
                 raise type(error)(f"{error}{reader.mark(tree)}") from None
         for named, schema in chosen:
             for name in schema.names:
-                yield _Made(name, named.label, item, (schema, name), None)
+                yield _OutputDraft(name, named.label, item, (schema, name), None)
         return
     value = read_value(statement, tables, item)
     if isinstance(value, tuple):
         schema, found = value
         label = next(t.label for t, s in tables if s is schema) if item.alias is None else None
-        yield _Made(found.name if item.alias is None else item.alias, label, item, (schema, found.name), None)
+        yield _OutputDraft(found.name if item.alias is None else item.alias, label, item, (schema, found.name), None)
         return
     if isinstance(value, Col):  # in parentheses
         schema = next(s for _, s in tables if s.side == value.side)
-        yield _Made(item.alias or item.text, None, item, (schema, value.name), None)
+        yield _OutputDraft(item.alias or item.text, None, item, (schema, value.name), None)
         return
-    yield _Made(item.alias or item.text, None, item, None, value)
+    yield _OutputDraft(item.alias or item.text, None, item, None, value)
 
 
-def _names(statement: Statement, made: Sequence[_Made]) -> list[str]:
+def _names(statement: Statement, made: Sequence[_OutputDraft]) -> list[str]:
     """The names of the result columns: of columns of both tables with one name, with the table's name appended."""
     labels: dict[str, set[str | None]] = {}
     for m in made:
@@ -161,14 +165,14 @@ def _names(statement: Statement, made: Sequence[_Made]) -> list[str]:
     seen: set[str] = set()
     for m, name in zip(made, names, strict=True):
         if counted[name] > 1 and name in seen:
-            raise _places(statement).error(f"result columns must have distinct names, but {name!r} would occur more "
+            raise _marked(statement).error(f"result columns must have distinct names, but {name!r} would occur more "
                                            f"than once; give one of them another name with AS", m.item.start,
                                            m.item.end)
         seen.add(name)
     return names
 
 
-def _output(m: _Made, name: str) -> Output:
+def _output(m: _OutputDraft, name: str) -> Output:
     if m.column is not None:
         schema, of = m.column
         return Output(_arrow(schema).field(of).with_name(name), m.item.text, source=f"{schema.side}.{of}")
@@ -176,5 +180,5 @@ def _output(m: _Made, name: str) -> Output:
     return Output(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)
 
 
-def _places(statement: Statement) -> Places:
-    return Places(statement.text, ())
+def _marked(statement: Statement) -> StatementText:
+    return StatementText(statement.text, ())

@@ -14,7 +14,7 @@ from ..lang.depth import check_depth, too_deep
 from ..lang.ir import Expr
 from ..lang.schema import Column, Schema, suggest
 from ..lang.sql.parser import Reader
-from .parts import Item, Statement, TableName
+from .parts import SelectItem, Statement, TableName
 
 __all__ = ["TreeReader", "read_condition", "read_value"]
 
@@ -24,14 +24,14 @@ R = TypeVar("R")
 
 
 class TreeReader(Reader):
-    """Reads trees of ``statement``. ``place`` says in errors where the tree stands; ``names`` are those that the SELECT
-    list gives with AS.
+    """Reads trees of ``statement``. ``clause`` names in errors the part of the statement that is read; ``names`` are
+    those that the SELECT list gives with AS.
     """
 
-    def __init__(self, statement: Statement, tables: Tables, place: str, names: Sequence[str] = (), *,
+    def __init__(self, statement: Statement, tables: Tables, clause: str, names: Sequence[str] = (), *,
                  quoting: bool = False):
         super().__init__(statement.text, {}, quoting=quoting)
-        self._tables, self._place, self._names = tables, place, names
+        self._tables, self._clause, self._names = tables, clause, names
 
     def value(self, e: exp.Expr) -> Expr:
         """``e``, the tree of a value."""
@@ -58,7 +58,7 @@ class TreeReader(Reader):
                               f"{' or '.join(f'{t.label}.{s.find(name).name}' for t, s in found)}; write which")
         if name.lower() in (n.lower() for n in self._names):
             raise SchemaError(f"neither table has a column {name!r}; a name that the SELECT list gives with AS is not "
-                              f"known in {self._place}: repeat the expression")
+                              f"known in {self._clause}: repeat the expression")
         names = [f"{t.label}.{n}" for t, s in self._tables for n in s.names]
         raise SchemaError(f"neither table has a column {name!r}{suggest(name, [n.split('.', 1)[1] for n in names])}; "
                           f"the columns are {', '.join(names) or '(none)'}")
@@ -85,23 +85,23 @@ class TreeReader(Reader):
         return schema.find(name)
 
     def unsupported(self, e: exp.Expr) -> PredicateError:
-        """What there is not, with what to do instead where that is known."""
+        """The error for an unsupported part, with what to do instead where that is known."""
         part = self.quote(e)
         if isinstance(e, exp.Window):
-            return PredicateError(f"{part!r}: a window function is not supported in {self._place}; compute it on the "
+            return PredicateError(f"{part!r}: a window function is not supported in {self._clause}; compute it on the "
                                   f"result")
         if isinstance(e, exp.AggFunc):
-            return PredicateError(f"{part!r}: the aggregate {e.sql_name()} is not supported in {self._place}: a join "
+            return PredicateError(f"{part!r}: the aggregate {e.sql_name()} is not supported in {self._clause}: a join "
                                   f"gives pairs; aggregate the result")
         if isinstance(e, (exp.Subquery, exp.Select, exp.Exists)):
-            return PredicateError(f"{part!r}: a subquery is not supported in {self._place}; give its rows as a table "
+            return PredicateError(f"{part!r}: a subquery is not supported in {self._clause}; give its rows as a table "
                                   f"of their own")
         made = super().unsupported(e)
-        return PredicateError(str(made).replace("not supported in a condition", f"not supported in {self._place}"))
+        return PredicateError(str(made).replace("not supported in a condition", f"not supported in {self._clause}"))
 
 
-def read_condition(statement: Statement, tables: Tables, tree: exp.Expr, place: str) -> Expr:
-    """The condition ``tree``, which stands in ``place`` ("ON" or "WHERE")."""
+def read_condition(statement: Statement, tables: Tables, tree: exp.Expr, clause: str) -> Expr:
+    """The condition ``tree`` of ``clause`` ("ON" or "WHERE")."""
     names = [i.alias for i in statement.items if i.alias is not None]
 
     def read(reader: TreeReader) -> Expr:
@@ -111,10 +111,10 @@ def read_condition(statement: Statement, tables: Tables, tree: exp.Expr, place: 
         except PredicateError as error:
             raise PredicateError(f"{error}{reader.mark(tree)}" if reader.quoting else str(error)) from None
 
-    return _read(statement, tables, place, names, read)
+    return _read(statement, tables, clause, names, read)
 
 
-def read_value(statement: Statement, tables: Tables, item: Item) -> Expr | tuple[Schema, Column]:
+def read_value(statement: Statement, tables: Tables, item: SelectItem) -> Expr | tuple[Schema, Column]:
     """The value of an item of the SELECT list: a column as it is, of any type, or an expression."""
     def read(reader: TreeReader) -> Expr | tuple[Schema, Column]:
         if isinstance(item.tree, exp.Column):
@@ -127,15 +127,15 @@ def read_value(statement: Statement, tables: Tables, item: Item) -> Expr | tuple
     return _read(statement, tables, "the SELECT list", (), read)
 
 
-def _read(statement: Statement, tables: Tables, place: str, names: Sequence[str],
+def _read(statement: Statement, tables: Tables, clause: str, names: Sequence[str],
           read: Callable[[TreeReader], R]) -> R:
     try:
         # Finding the text of every part costs more than all the rest, and only errors show it.
         with contextlib.suppress(PredicateError, SchemaError):
-            made = read(TreeReader(statement, tables, place, names))
+            made = read(TreeReader(statement, tables, clause, names))
             if isinstance(made, Expr):
                 check_depth(made)
             return made
-        return read(TreeReader(statement, tables, place, names, quoting=True))
+        return read(TreeReader(statement, tables, clause, names, quoting=True))
     except RecursionError:
         raise too_deep() from None

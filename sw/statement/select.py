@@ -17,7 +17,7 @@ from ..lang.schema import SIDES, Schema, Side
 from ..lang.traversal import columns
 from ..lang.windows import WindowSpec
 from .parts import Statement, TableName
-from .placement import Placement, Term, joined, place
+from .placement import PlacedTerm, Placement, conjunction, place
 from .projection import Projection, project
 from .reader import read_condition
 
@@ -33,7 +33,7 @@ class Select:
         statement: The text and its parts.
         query: The join that a device runs.
         projection: The result columns, computed from the pairs that the device finds.
-        placement: Where every term of ON and WHERE went.
+        placement: The stage of every term of ON and WHERE.
     """
 
     statement: Statement
@@ -50,7 +50,7 @@ class Select:
                      for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
         placement = place(on, where)
         projection = project(statement, tables)
-        query = Query.make(r, s, on=joined(placement.terms), window=_by_stream(window, statement.tables, "window"),
+        query = Query.make(r, s, on=conjunction(placement.terms), window=_by_stream(window, statement.tables, "window"),
                            time=None if time is None else _by_stream(time, statement.tables, "time"), order=order)
         return cls(statement, query, projection, placement)
 
@@ -63,29 +63,29 @@ class Select:
         """Pre-projection: the columns of stream ``side`` that condition, result and time need, in the table's order;
         one at least, as a table without columns has no rows.
         """
-        why = self._why(side)
+        uses = self._uses(side)
         names = self.query.schema(side).names
-        return [name for name in names if name in why] or names[:1]
+        return [name for name in names if name in uses] or names[:1]
 
     def explain(self, **options: Any) -> str:
-        """What is done where: before the join, in it and after it. ``options`` are those of circuits, such as
-        ``cores=8``.
+        """A text of the stages: what is done before the join, in it and after it. ``options`` are those of circuits,
+        such as ``cores=8``.
         """
         lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
         return "\n".join([*lines, explain(self.query, **options)])
 
-    def _why(self, side: Side) -> dict[str, list[str]]:
-        """The columns of stream ``side`` that are needed, and for what."""
-        why: dict[str, list[str]] = {}
+    def _uses(self, side: Side) -> dict[str, list[str]]:
+        """The columns of stream ``side`` that are needed, each with its uses."""
+        uses: dict[str, list[str]] = {}
         if self.query.time is not None:
-            why.setdefault(self.query.time.name(side), []).append("time")
+            uses.setdefault(self.query.time.name(side), []).append("time")
         for c in columns(self.query.predicate):
             if c.side == side:
-                why.setdefault(c.name, []).append("condition")
+                uses.setdefault(c.name, []).append("condition")
         for o in self.projection.gathered:
             if o.side == side:
-                why.setdefault(o.source, []).append("result")
-        return why
+                uses.setdefault(o.source, []).append("result")
+        return uses
 
     def _stages(self) -> Iterator[str]:
         for side, named in zip(SIDES, self.statement.tables, strict=True):
@@ -95,8 +95,8 @@ class Select:
             said = " AND ".join(map(text, found)) + ", once per tuple; one that fails keeps its place in the window"
             yield f"pre-selection    {side.upper()}: {said if found else 'none'}"
         for side in SIDES:
-            why, names = self._why(side), self.query.schema(side).names
-            kept = ", ".join(f"{n} ({', '.join(why.get(n, ['rows']))})" for n in self.needed(side))
+            uses, names = self._uses(side), self.query.schema(side).names
+            kept = ", ".join(f"{n} ({', '.join(uses.get(n, ['rows']))})" for n in self.needed(side))
             yield f"pre-projection   {side.upper()}: {kept}; {len(self.needed(side))} of {len(names)} columns"
         main = self.placement.main
         yield from self._terms("main predicate   ", [] if main is None else [main])
@@ -110,7 +110,7 @@ class Select:
             made = f"{o.source}, as it is" if o.expr is None else f"{text(o.expr)}, computed for every pair"
             yield f"post-projection  {o.field.name}: {o.field.type} = {made}"
 
-    def _terms(self, label: str, terms: list[Term]) -> Iterator[str]:
+    def _terms(self, label: str, terms: list[PlacedTerm]) -> Iterator[str]:
         post = label.startswith("post")
         for t in terms:
             parts = [f"{text(t.condition)} ({t.clause})"]

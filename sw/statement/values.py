@@ -1,4 +1,4 @@
-"""What a value of the SELECT list is in the result: its Arrow type, known before any row, and its column of values."""
+"""Values of the SELECT list in the result: their Arrow types, known before any row, and their columns."""
 
 from __future__ import annotations
 

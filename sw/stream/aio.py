@@ -14,7 +14,7 @@ from ..device.api import Device, Items
 from ..errors import BackPressure, DeviceError
 from ..gate import Source
 from ..lang.schema import Side
-from .session import LOOK, StreamJoin
+from .session import POLL_SECONDS, StreamJoin
 
 __all__ = ["AsyncSource", "AsyncStreamJoin"]
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 class AsyncStreamJoin:
     """A `StreamJoin` whose methods are awaited; `splitjoin.open_async` makes it.
 
-    A push waits while the session is full, and the event loop goes on meanwhile; all work is done in one thread. A push
+    A push waits while the session is full, and the event loop runs meanwhile; all work is done in one thread. A push
     that is cancelled while it waits has taken nothing. ``session`` must have been opened with ``when_full="raise"``,
     and must not be used by others.
     """
@@ -43,7 +43,7 @@ class AsyncStreamJoin:
 
     @property
     def finished(self) -> bool:
-        """Whether both streams are closed and all rows have been given out."""
+        """True if both streams are closed and all rows have been given out."""
         return self._session.finished
 
     async def push_r(self, data: Any) -> None:
@@ -149,7 +149,7 @@ class AsyncStreamJoin:
             self._changed.notify_all()
 
     async def _change(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something that may let others go on."""
+        """Call the session where the call may let other tasks continue, and wake them."""
         async with self._changed:
             try:
                 return await self._call(call, *args, **kwargs)
@@ -157,7 +157,7 @@ class AsyncStreamJoin:
                 self._changed.notify_all()
 
     async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something in the thread. What has begun there is waited for even when the caller is cancelled."""
+        """Call in the thread. A call that has begun there is waited for even when the caller is cancelled."""
         if self._closed:
             raise DeviceError("the session is closed")
         done = asyncio.get_running_loop().run_in_executor(self._thread, lambda: call(*args, **kwargs))
@@ -168,12 +168,12 @@ class AsyncStreamJoin:
             raise
 
     async def _wait(self) -> None:
-        """Until something has changed; not long where a device finds results by itself."""
+        """Wait until something has changed, or for `POLL_SECONDS` where a device finds results by itself."""
         if not self._session.lags:
             await self._changed.wait()
             return
         try:
-            await asyncio.wait_for(self._changed.wait(), LOOK)
+            await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
         except TimeoutError:
             return
 

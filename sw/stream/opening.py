@@ -1,4 +1,4 @@
-"""`open` and `query`: how users begin a streaming session."""
+"""`open`, `open_async` and `query`: start a streaming session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..lang.schema import Schema, Side
 from ..lang.windows import WindowSpec
 from ..statement import Select
 from .aio import AsyncStreamJoin
-from .limit import Limit
+from .pipeline import Limit
 from .session import StreamJoin
 
 __all__ = ["open", "open_async", "query"]

@@ -1,53 +1,144 @@
-"""The tuples of one stream that a later pair, or a fresh device session, may need."""
+"""The tuples of both streams that a later pair, or a fresh device session, may need."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..arrival import Arrivals, interleave, s_before_each_r
+from ..lang.query import Query
+from ..lang.schema import SIDES, Side
 from ..lang.windows import Extent
 from ..output import take
-from .growing import FixedColumn, Growing
+from .sliding import FixedWidthColumn, SlidingArray
 
-__all__ = ["Retained"]
+__all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
 
-Rows = npt.NDArray[np.int64]
+RowIds = npt.NDArray[np.int64]
 
 #: Chunks up to this many rows together are made one.
-_SMALL = 1 << 15
+_SMALL_CHUNK = 1 << 15
 
 
-class Retained:
-    """Rows ``base`` to ``end`` of a stream, by row id: columns of fixed width as arrays, the others in chunks.
-
-    Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``seen``, how many tuples of
-    the other stream precede each tuple in arrival order (kept for R only, which tells all of arrival order).
+@dataclass(frozen=True)
+class RetainedState:
+    """The retained rows of a stream from row id ``first`` on, their event times in ticks (None without a time column),
+    and how many S precede each R (None for S).
     """
 
-    def __init__(self, schema: pa.Schema, extent: Extent, first: int = 0):
+    first: int
+    table: pa.Table
+    ts: npt.NDArray[np.int64] | None
+    s_before: npt.NDArray[np.int64] | None
+
+
+class RetainedWindows:
+    """The retained rows of both streams: those that a later probe can still see, and those whose probes' results are
+    still to come from the device.
+
+    Attributes:
+        streams: The rows of each stream.
+        now: The event time in ticks below which nothing will come any more; None at first.
+    """
+
+    def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema]):
+        self._query = query
+        self.streams = {side: RetainedRows(schemas[side], query.window(side)) for side in SIDES}
+        self.now: int | None = None
+        #: After each slice: the rows (R's, S's) that came by then, and the first ones that later probes need.
+        self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The row ids of the first retained rows: R's, S's."""
+        return self.streams["r"].first, self.streams["s"].first
+
+    def append(self, arrivals: Arrivals) -> None:
+        """Retain the next slice of arrival order."""
+        s = self.streams["s"].end
+        for number, side in enumerate(SIDES):
+            ts = None if arrivals.ts is None else arrivals.ts[arrivals.stream == number]
+            s_before = s_before_each_r(arrivals.stream, s) if side == "r" else None
+            self.streams[side].append(arrivals.table(side), ts, s_before)
+        if arrivals.ts is not None and len(arrivals):
+            self.now = int(arrivals.ts[-1])
+        self._checkpoint()
+
+    def advance(self, now: int) -> None:
+        """Note that nothing below event time ``now`` will come any more, after all that was appended."""
+        if self.now is None or now > self.now:
+            self.now = now
+            self._checkpoint()
+
+    def trim(self, settled: tuple[int, int]) -> None:
+        """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been given out."""
+        first = None
+        while self._checkpoints and all(a <= b for a, b in zip(self._checkpoints[0][0], settled, strict=True)):
+            first = self._checkpoints.popleft()[1]
+        if first is not None:
+            for side, row in zip(SIDES, first, strict=True):
+                self.streams[side].trim(row)
+
+    def clear(self) -> None:
+        """Drop all rows: no probe comes any more."""
+        self._checkpoints.clear()
+        for rows in self.streams.values():
+            rows.trim(rows.end)
+
+    def arrivals(self) -> Arrivals:
+        """All retained rows, in arrival order."""
+        r, s = self.streams["r"], self.streams["s"]
+        ts = None if self._query.time is None else (r.ts.values, s.ts.values)
+        s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of those that are retained
+        return interleave(r.table(), s.table(), ts, s_before)
+
+    def restore(self, states: Mapping[Side, RetainedState], now: int | None) -> None:
+        """Retain ``states``, of windows whose time was ``now``, instead of what is there."""
+        for side, state in states.items():
+            self.streams[side].restore(state)
+        self.now = now
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        rows = [self.streams[side] for side in SIDES]
+        if self._checkpoints and self._checkpoints[-1][0] == (rows[0].end, rows[1].end):
+            self._checkpoints.pop()  # time went on, and nothing came: heartbeats must not pile up
+        self._checkpoints.append(((rows[0].end, rows[1].end), (rows[0].needed(self.now), rows[1].needed(self.now))))
+
+
+class RetainedRows:
+    """Rows ``first`` to before ``end`` of a stream, by row id: columns of fixed width as arrays, the others in chunks.
+
+    Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``s_before``, how many S
+    precede each R in arrival order (kept for R only, which determines all of arrival order).
+    """
+
+    def __init__(self, schema: pa.Schema, extent: Extent):
         self._schema, self._extent = schema, extent
-        self._fixed = {f.name: FixedColumn(f.type) for f in schema if FixedColumn.holds(f.type)}
+        self._fixed = {f.name: FixedWidthColumn(f.type) for f in schema if FixedWidthColumn.holds(f.type)}
         self._other = pa.schema([f for f in schema if f.name not in self._fixed])
         self._chunks: list[pa.RecordBatch] = []  # of the other columns, if there are any
         self._starts: list[int] = []
-        self.base = self.end = first
-        self.ts = Growing()
-        self.seen = Growing()
+        self.first = self.end = 0
+        self.ts = SlidingArray()
+        self.s_before = SlidingArray()
 
     def __len__(self) -> int:
-        return self.end - self.base
+        return self.end - self.first
 
     @property
     def nbytes(self) -> int:
         """Bytes of the columns."""
         return sum(int(c.nbytes) for c in self._chunks) + sum(c.nbytes for c in self._fixed.values())
 
-    def append(self, table: pa.Table, ts: Rows | None, seen: Rows | None) -> None:
+    def append(self, table: pa.Table, ts: RowIds | None, s_before: RowIds | None) -> None:
         """Add tuples at the end."""
         if not len(table):
             return
@@ -55,8 +146,8 @@ class Retained:
             column.append(table.column(name))
         if ts is not None:
             self.ts.append(ts)
-        if seen is not None:
-            self.seen.append(seen)
+        if s_before is not None:
+            self.s_before.append(s_before)
         if len(self._other):
             self._append_chunks(table.select(self._other.names))
         self.end += len(table)
@@ -69,7 +160,7 @@ class Retained:
             start += len(batch)
         while len(self._chunks) > 1:
             a, b = self._chunks[-2:]
-            if len(a) + len(b) > _SMALL or 2 * len(b) < len(a):
+            if len(a) + len(b) > _SMALL_CHUNK or 2 * len(b) < len(a):
                 break
             merged = pa.Table.from_batches([a, b]).combine_chunks().to_batches()
             if len(merged) > 1:  # too many bytes for one array
@@ -78,29 +169,29 @@ class Retained:
             self._starts.pop()
 
     def needed(self, now: int | None) -> int:
-        """The first row that a probe can still see which comes after all tuples so far, at event time ``now`` or
-        later.
+        """The id of the first row that a probe can still see which comes after all rows so far, at event time ``now``
+        or later.
         """
-        first = self.base
+        first = self.first
         if self._extent.rows is not None:
             first = max(first, self.end - self._extent.rows)
         if self._extent.length is not None and now is not None:
             oldest = max(now - self._extent.length, -(2**63))
-            first = max(first, self.base + (len(self.ts) if oldest >= 2**63 else
+            first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else
                                             int(np.searchsorted(self.ts.values, oldest))))
         return first
 
     def trim(self, first: int) -> None:
-        """Let go of the rows before ``first``."""
-        if first <= self.base:
+        """Drop the rows before row id ``first``."""
+        if first <= self.first:
             return
-        drop = first - self.base
-        for kept in (self.ts, self.seen):
+        drop = first - self.first
+        for kept in (self.ts, self.s_before):
             if len(kept):
                 kept.drop(drop)
         for column in self._fixed.values():
             column.drop(drop)
-        self.base = first
+        self.first = first
         gone = bisect_right(self._starts, first) - 1 if first < self.end else len(self._starts)
         del self._chunks[:gone], self._starts[:gone]
         if self._chunks and (dead := first - self._starts[0]) > len(self._chunks[0]) // 2:
@@ -110,24 +201,29 @@ class Retained:
                                                           for c in self._chunks[0].columns], schema=self._other)
             self._starts[0] = first
 
+    def restore(self, state: RetainedState) -> None:
+        """Hold the rows of ``state``; there must be none yet."""
+        self.first = self.end = state.first
+        self.append(state.table, state.ts, state.s_before)
+
     def table(self) -> pa.Table:
-        """All rows, from ``base`` on."""
+        """All rows, from ``first`` on."""
         if not len(self):
             return self._schema.empty_table()
         others = pa.Table.from_batches(self._chunks, self._other)
         if self._chunks:
-            others = others.slice(self.base - self._starts[0])
+            others = others.slice(self.first - self._starts[0])
         return pa.table([self._fixed[name].gather(slice(None)) if name in self._fixed else others.column(name)
                          for name in self._schema.names], schema=self._schema)
 
-    def gather(self, names: Sequence[str], rows: Rows) -> list[pa.Array]:
-        """Columns ``names`` of the rows with these ids, in this order, each id from ``base`` to ``end``."""
-        local = rows - self.base
+    def gather(self, names: Sequence[str], rows: RowIds) -> list[pa.Array]:
+        """Columns ``names`` of the rows with these ids, in this order, each id from ``first`` to ``end``."""
+        local = rows - self.first
         others = [name for name in names if name not in self._fixed]
         found = dict(zip(others, self._gather_chunks(others, rows), strict=True))
         return [self._fixed[name].gather(local) if name in self._fixed else found[name] for name in names]
 
-    def _gather_chunks(self, names: Sequence[str], rows: Rows) -> list[pa.Array]:
+    def _gather_chunks(self, names: Sequence[str], rows: RowIds) -> list[pa.Array]:
         if not len(rows):
             return [pa.array([], self._schema.field(name).type) for name in names]
         if not names:

@@ -1,8 +1,10 @@
-"""`StreamJoin`: a join of two streams that is fed in batches and read while it runs, on any device."""
+"""`StreamJoin`: a join of two streams that is pushed in batches and polled while it runs, on any device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Condition, RLock
 from types import TracebackType
 from typing import Any, Literal
 
@@ -10,20 +12,18 @@ import pyarrow as pa
 
 from ..device.api import Device, Items
 from ..device.registry import device as find_device
-from ..errors import InputError, SplitJoinError
-from ..gate import Source
+from ..errors import BackPressure, DeviceError, InputError, SplitJoinError
+from ..gate import Source, check_side
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..statement import Select
-from .flow import Flow
-from .layout import Layout
-from .limit import Limit
-from .shared import SharedFlow
+from .pipeline import Limit, Pipeline
+from .schemas import SessionSchemas
 
-__all__ = ["LOOK", "StreamJoin"]
+__all__ = ["POLL_SECONDS", "StreamJoin"]
 
-#: Seconds between two looks at a device whose results come by themselves.
-LOOK = 0.01
+#: Seconds between two polls of a device whose results come by themselves.
+POLL_SECONDS = 0.01
 
 
 class StreamJoin:
@@ -38,27 +38,29 @@ class StreamJoin:
         select: Result columns, as in `splitjoin.join`.
         lateness: How far out of order each source may be, ``"5 SECONDS"`` or a whole number for integer times; later
             tuples are refused, counted, and kept for `late_r` and `late_s`. None: input out of order raises.
-        limit: Bounds on what is held; a whole number stands for ``Limit(rows=…)``.
-        when_full: Whether a push beyond them raises `BackPressure`, or blocks until another thread makes room.
-        punctuation: Whether `poll_items` is to give row ids and stars too.
+        limit: Bounds on what is held; a whole number is short for ``Limit(rows=…)``.
+        when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
+            makes room.
+        punctuation: True if `poll_items` is to give row ids and stars too.
     """
 
     def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
                  lateness: int | str | None = None, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block"] = "raise", punctuation: bool = False):
-        self._layout = Layout(query, select)
+        self._schemas = SessionSchemas(query, select)
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
-        self._block, self._punctuation = when_full == "block", punctuation
-        self._flow = Flow(query.query if isinstance(query, Select) else query, self._layout, device, lateness, limit,
-                          punctuation)
-        self._shared = SharedFlow(self._flow)
+        self._blocks, self._punctuation = when_full == "block", punctuation
+        self._pipeline = Pipeline(self._schemas, device, lateness=lateness, limit=limit, punctuation=punctuation)
+        self._lock = Condition(RLock())  # held while the pipeline works; pushes wait on it for room
+        self._blocked = 0  # pushes that wait, or are about to
+        self._closed = False
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the results."""
-        return self._layout.result
+        return self._schemas.result
 
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
@@ -78,9 +80,9 @@ class StreamJoin:
         Each source by itself is in order of time. Sources may be added and closed at any time; at equal times, those
         added earlier come first.
         """
-        _check_stream(stream)
-        with self._shared.usable():
-            return Source(self, stream, self._flow.gate.add(stream).index)
+        check_side(stream)
+        with self._usable():
+            return Source(self, stream, self._pipeline.gate.add(stream).index)
 
     def heartbeat(self, time: Any, stream: Side | None = None) -> None:
         """Promise that no source of ``stream`` (None: of both) delivers anything below ``time`` any more.
@@ -89,13 +91,13 @@ class StreamJoin:
         `InputError` without a time column.
         """
         if stream is not None:
-            _check_stream(stream)
-        with self._shared.usable():
-            self._flow.heartbeat(time, SIDES if stream is None else (stream,))
-            self._shared.work()
+            check_side(stream)
+        with self._usable():
+            self._pipeline.heartbeat(time, SIDES if stream is None else (stream,))
+            self._work()
 
     def close_r(self) -> None:
-        """R delivers nothing any more: S waits for it no longer."""
+        """Close R: it delivers nothing any more, so S does not wait for it."""
         self._close_stream("r")
 
     def close_s(self) -> None:
@@ -108,23 +110,23 @@ class StreamJoin:
 
     def promise(self, side: Side, index: int, time: Any) -> None:
         """The promise of one source; `Source.heartbeat` calls this."""
-        with self._shared.usable():
-            self._flow.gate.promise(side, index, time)
-            self._shared.work()
+        with self._usable():
+            self._pipeline.gate.promise(side, index, time)
+            self._work()
 
     def remove(self, side: Side, index: int) -> None:
         """Close one source; `Source.close` calls this."""
-        with self._shared.lock:
-            if not self._shared.closed:
-                self._flow.gate.remove(side, index)
-                self._shared.work()
+        with self._lock:
+            if not self._closed:
+                self._pipeline.gate.remove(side, index)
+                self._work()
 
     def poll(self) -> pa.RecordBatch:
         """The result rows that are complete and were not given out, in order: at most about 1 GiB of them.
 
-        An empty batch of the result's schema when there are none. What a limit held up goes on from here.
+        An empty batch of the result's schema when there are none. Input that a limit held up is worked on now.
         """
-        return self._rows(*self._shared.take())
+        return self._rows(*self._take())
 
     def poll_items(self) -> tuple[Items, pa.RecordBatch]:
         """As `poll`, with the items (pairs of row ids, and stars) that the rows belong to, in order.
@@ -133,7 +135,7 @@ class StreamJoin:
         """
         if not self._punctuation:
             raise InputError("poll_items needs a session opened with punctuation=True")
-        batch, items = self._shared.take()
+        batch, items = self._take()
         return items, self._rows(batch, items)
 
     def flush(self) -> pa.RecordBatch:
@@ -141,12 +143,13 @@ class StreamJoin:
 
         Raises `InputError` when they do not fit one batch of 1 GiB; nothing is lost then, and `poll` gives them.
         """
-        with self._shared.usable():
-            self._finish(SIDES)
-            self._shared.work(everything=True)
-        batch, items = self._flow.outbox.take()
-        if self._flow.outbox.rows:
-            self._flow.outbox.put_back(batch, items)
+        with self._usable():
+            for side in SIDES:
+                self._pipeline.gate.finish(side)
+            self._work(unlimited=True)
+        batch, items = self._pipeline.results.take()
+        if self._pipeline.results.rows:
+            self._pipeline.results.put_back(batch, items)
             raise InputError("the remaining rows do not fit one batch of 1 GiB; call close_r() and close_s() instead "
                              "of flush(), and iterate")
         return self._rows(batch, items)
@@ -157,79 +160,86 @@ class StreamJoin:
             batch = self.poll()
             if len(batch):
                 yield batch
-            elif self._flow.outbox.over:
+            elif self._pipeline.results.finished:
                 return
             else:
-                self._flow.outbox.wait(LOOK if self.lags else None)
+                self._pipeline.results.wait(POLL_SECONDS if self.lags else None)
 
     @property
     def lags(self) -> bool:
-        """Whether the device may find results by itself, after the push that they belong to."""
-        return self._flow.core.runner.lags
+        """True if the device may find results by itself, after the push that they belong to."""
+        return self._pipeline.device_session.lags
 
     @property
     def finished(self) -> bool:
-        """Whether both streams are closed and all rows have been given out."""
-        return self._flow.outbox.over
+        """True if both streams are closed and all rows have been given out."""
+        return self._pipeline.results.finished
 
     def late_r(self) -> pa.Table:
         """R's tuples that came too late since the last call, whole, in the order in which they came."""
-        return self._flow.gate.late("r")
+        return self._pipeline.gate.late("r")
 
     def late_s(self) -> pa.Table:
         """As `late_r`, for S."""
-        return self._flow.gate.late("s")
+        return self._pipeline.gate.late("s")
 
     def counters(self) -> dict[str, int]:
-        """What the session counts, all of it since its beginning:
+        """Counts of the session, all since its beginning:
 
         ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
         ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
-        ``late_…`` and ``forgotten_…`` (of both streams), ``restarts``; and as ``device_…`` what the device counts since
+        ``late_…`` and ``forgotten_…`` (of both streams), ``restarts``; and as ``device_…`` the device's counters since
         its session began.
         """
-        with self._shared.lock:
-            return self._flow.counters()
+        with self._lock:
+            return self._pipeline.counters()
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on from here, on any device: see `restore`.
+        """The state of the session as bytes, from which `restore` continues on any device.
 
-        The live windows, what is not ready or not polled, late tuples, watermarks and counts. In the project's own
+        It holds the live windows, tuples that are not ready, rows that were not polled, late tuples, watermarks and
+        counts. In the project's own
         format, versioned and with a checksum; nothing in it is code.
         """
-        with self._shared.opened():
-            return self._flow.snapshot()
+        with self._opened():
+            return self._pipeline.snapshot()
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of a session of the same query, taken on any device, instead of what this one knew.
+        """Continue from a snapshot of a session of the same query, taken on any device, instead of this one's state.
 
         The windows are replayed into a fresh device session. Sources keep their numbers: `source_at` finds them. Raises
         `SnapshotError` when the bytes are no snapshot, damaged, of another version, or of another query, and then
         changes nothing.
         """
-        with self._shared.opened():
-            self._flow.restore(snapshot)
-            self._shared.lock.notify_all()
+        with self._opened():
+            fresh, old = self._pipeline.restored(snapshot), self._pipeline
+            self._pipeline = fresh
+            old.close()
+            self._lock.notify_all()
 
     def source_at(self, stream: Side, index: int) -> Source:
         """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
-        _check_stream(stream)
-        with self._shared.lock:
-            self._flow.gate.is_closed(stream, index)
+        check_side(stream)
+        with self._lock:
+            self._pipeline.gate.is_closed(stream, index)
             return Source(self, stream, index)
 
     def restart(self, device: str | Device | None = None, **options: object) -> None:
-        """Go on in a fresh device session, of another device if one is given: after a device failed, or to move.
+        """Continue in a fresh device session, of another device if one is given: after a device failed, or to move.
 
         The live windows are replayed into it; no result is lost or given twice.
         """
-        with self._shared.opened():
-            self._flow.restart(self._flow.core.device if device is None else find_device(device, **options))
-            self._shared.work()
+        with self._opened():
+            self._pipeline.restart(self._pipeline.device if device is None else find_device(device, **options))
+            self._work()
 
     def close(self) -> None:
-        """Release the device. Pushes that block are woken, and raise. What was not polled is lost."""
-        self._shared.close()
+        """Release the device. Pushes that block are woken, and raise. Rows that were not polled are lost."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._pipeline.close()
+                self._lock.notify_all()
 
     def __enter__(self) -> StreamJoin:
         return self
@@ -239,29 +249,91 @@ class StreamJoin:
         self.close()
 
     def _push(self, side: Side, index: int | None, data: Any) -> None:
-        table = self._layout.batch(side, data)
-        with self._shared.room(side, index, block=self._block):
-            self._flow.gate.deliver(side, self._flow.default_source(side) if index is None else index, table)
-            self._shared.work()
-
-    def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
-        """The result rows for what was taken from the outbox. When they cannot be computed, it goes back there."""
-        try:
-            return self._layout.rows(found)
-        except SplitJoinError:
-            self._flow.outbox.put_back(found, items)
-            raise
+        table = self._schemas.batch(side, data)
+        with self._room(side, index):
+            self._pipeline.gate.deliver(side, self._pipeline.default_source(side) if index is None else index, table)
+            self._work()
 
     def _close_stream(self, side: Side) -> None:
-        with self._shared.usable():
-            self._finish((side,))
-            self._shared.work()
+        with self._usable():
+            self._pipeline.gate.finish(side)
+            self._work()
 
-    def _finish(self, sides: Sequence[Side]) -> None:
-        for side in sides:
-            self._flow.gate.finish(side)
+    def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
+        """The result rows for a batch from the queue, which goes back there when they cannot be computed."""
+        try:
+            return self._schemas.rows(found)
+        except SplitJoinError:
+            self._pipeline.results.put_back(found, items)
+            raise
 
+    def _take(self) -> tuple[pa.RecordBatch, Items]:
+        """Take a batch from the queue, and continue what a limit held up, unless another thread is at work."""
+        self._check_open()
+        taken = self._pipeline.results.take()
+        # A thread that holds the lock works already, and wakes the others when done; but a blocked push needs this one.
+        if self._lock.acquire(blocking=self._blocked > 0):
+            try:
+                if self._pipeline.failure is not None:
+                    if not len(taken[0]):
+                        raise self._pipeline.failed()
+                elif not self._closed and not self._pipeline.ended:
+                    self._work()
+            except SplitJoinError:
+                if not len(taken[0]):
+                    raise
+            finally:
+                self._lock.notify_all()
+                self._lock.release()
+        return taken if len(taken[0]) or len(taken[1]) else self._pipeline.results.take()
 
-def _check_stream(stream: str) -> None:
-    if stream not in ("r", "s"):
-        raise InputError(f"a stream must be 'r' or 's', not {stream!r}")
+    def _work(self, *, unlimited: bool = False) -> None:
+        """Let the pipeline work, and wake the threads that wait for it. The lock is held."""
+        try:
+            self._pipeline.work(unlimited=unlimited)
+        finally:
+            self._lock.notify_all()
+
+    @contextmanager
+    def _room(self, side: Side, index: int | None) -> Iterator[None]:
+        """As `_usable`, once there is room for a batch of the source ``index`` (None: of the stream's own).
+
+        Raises `BackPressure` where there is none and the session does not block.
+        """
+        with self._lock:
+            self._blocked += 1  # before looking, so that whoever makes room afterwards sees that a thread may wait
+            try:
+                while True:
+                    self._check_usable()
+                    reason = self._pipeline.full(side, index)
+                    if reason is None:
+                        break
+                    if not self._blocks:
+                        raise BackPressure(f"the session is full: {reason}; the batch was not taken")
+                    self._lock.wait()
+            finally:
+                self._blocked -= 1
+            yield
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """Holds the lock; raises `DeviceError` after `close`."""
+        with self._lock:
+            self._check_open()
+            yield
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """As `_opened`; raises `DeviceError` too when the device has failed."""
+        with self._lock:
+            self._check_usable()
+            yield
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError("the session is closed")
+
+    def _check_usable(self) -> None:
+        self._check_open()
+        if self._pipeline.failure is not None:
+            raise self._pipeline.failed()

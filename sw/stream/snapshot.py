@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,56 +17,68 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrival import Arrivals, event_ticks
-from ..device.api import ITEM
+from ..device.api import ITEM, Items
 from ..errors import SnapshotError
 from ..gate import GateState, SourceState
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
-from .core import Core, Resumed
-from .outbox import Outbox
+from .results import ResultQueue
+from .retained import RetainedState, RetainedWindows
 
-__all__ = ["VERSION", "Snapshot"]
+__all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
-#: Of the layout and of all that it holds; a reader takes its own version only.
+#: Version of the layout and of all that it holds; a reader takes its own version only.
 VERSION = 1
 _HEAD = struct.Struct("<8sI32sQ")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """``header``: plain values; ``blobs``: by name."""
+    """A session's state. ``header``: plain values; ``blobs``: tables and arrays by name."""
 
     header: Mapping[str, Any]
     blobs: Mapping[str, bytes]
 
     @classmethod
-    def of(cls, query: Query, result: pa.Schema, lateness: int | None, punctuation: bool, gate: GateState,
-           default: Mapping[Side, int], core: Core, outbox: Outbox) -> Snapshot:
-        """The state of a session, whose gate has given out all that is ready."""
-        about = describe(query, result, lateness, punctuation)
+    def of(cls, identity: Mapping[str, str], gate: GateState, default: Mapping[Side, int], windows: RetainedWindows,
+           ready: Iterable[Arrivals], results: ResultQueue, *, settled: tuple[int, int], ended: bool,
+           restarts: int) -> Snapshot:
+        """The state of a session.
+
+        Args:
+            identity: The properties that two sessions must have in common, from `identity`.
+            gate: The state of its gate, which has given out all that is ready.
+            default: The index of each stream's default source, where there is one.
+            windows: The rows that are retained.
+            ready: Slices of arrival order that the device did not get.
+            results: The rows that were not polled.
+            settled: Row ids (R's, S's) before which the results of all probes have been given out.
+            ended: True if the device's input was ended.
+            restarts: How often the session moved to a fresh device session.
+        """
+        arrivals = list(ready)
         blobs: dict[str, bytes] = {}
         header: dict[str, Any] = {
-            "about": about, "digest": _digest(about), "default": dict(default), "frontier": gate.frontier,
-            "finished": gate.finished, "now": core.now, "ended": core.ended, "restarts": core.restarts,
-            "total": outbox.total, "settled": core.runner.settled, "first": {}, "sources": {}, "late": {},
+            "about": identity, "digest": _digest(identity), "default": dict(default), "frontier": gate.frontier,
+            "finished": gate.finished, "now": windows.now, "ended": ended, "restarts": restarts,
+            "total": results.total, "settled": settled, "first": {}, "sources": {}, "late": {},
         }
         for side in SIDES:
-            kept = core.retained[side]
-            header["first"][side] = kept.base
-            blobs[f"retained_{side}"] = _ipc(kept.table())
-            header["sources"][side] = [[s.top, s.promise, s.closed] for s in gate.sources[side]]
+            table = windows.streams[side].table()
+            header["first"][side] = windows.streams[side].first
+            blobs[f"retained_{side}"] = _ipc(table)
+            header["sources"][side] = [[s.highest, s.promise, s.closed] for s in gate.sources[side]]
             for index, source in enumerate(gate.sources[side]):
                 blobs[f"waiting_{side}_{index}"] = _ipc(source.waiting)
             count, forgotten, late = gate.late[side]
             header["late"][side] = [count, forgotten]
             blobs[f"late_{side}"] = _ipc(late)
-            blobs[f"inbox_{side}"] = _ipc(pa.concat_tables([kept.table().slice(0, 0),
-                                                            *(a.table(side) for a in core.inbox)]))
-        blobs["seen"] = core.retained["r"].seen.values.astype("<i8").tobytes()
-        blobs["inbox"] = np.concatenate([np.empty(0, np.uint8), *(a.stream for a in core.inbox)]).tobytes()
-        batches, items = outbox.peek()
-        blobs["rows"] = _ipc(pa.Table.from_batches(batches, result))
+            blobs[f"inbox_{side}"] = _ipc(pa.concat_tables([table.slice(0, 0), *(a.table(side) for a in arrivals)]))
+        blobs["seen"] = windows.streams["r"].s_before.values.astype("<i8").tobytes()
+        blobs["inbox"] = np.concatenate([np.empty(0, np.uint8), *(a.stream for a in arrivals)]).tobytes()
+        batches, items = results.peek()
+        blobs["rows"] = _ipc(pa.Table.from_batches(batches, results.schema))
         blobs["items"] = items.tobytes()
         return cls(header, blobs)
 
@@ -79,7 +91,7 @@ class Snapshot:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Snapshot:
-        """Read one. Raises `SnapshotError` unless it is whole and of this version."""
+        """The snapshot in ``data``. Raises `SnapshotError` unless it is whole and of this version."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise SnapshotError(f"a snapshot must be bytes, not {type(data).__name__}")
         data = bytes(data)
@@ -99,13 +111,12 @@ class Snapshot:
             at += size
         return cls(header, blobs)
 
-    def check(self, query: Query, result: pa.Schema, lateness: int | None, punctuation: bool) -> None:
-        """Raise `SnapshotError` unless it is of this query."""
-        mine = describe(query, result, lateness, punctuation)
-        if self.header["digest"] == _digest(mine):
+    def check(self, identity: Mapping[str, str]) -> None:
+        """Raise `SnapshotError` unless it is of a session of this ``identity``."""
+        if self.header["digest"] == _digest(identity):
             return
         theirs = self.header["about"]
-        for name, value in mine.items():
+        for name, value in identity.items():
             if theirs[name] != value:
                 raise SnapshotError(f"the snapshot is of another query: its {name} is {theirs[name]}, and this "
                                     f"session's is {value}; open the session as the other one was")
@@ -116,45 +127,74 @@ class Snapshot:
         """The index of each stream's default source, where there is one."""
         return dict(self.header["default"])
 
+    @property
+    def now(self) -> int | None:
+        """The event time in ticks of the windows."""
+        now: int | None = self.header["now"]
+        return now
+
+    @property
+    def settled(self) -> tuple[int, int]:
+        """Row ids (R's, S's) before which the results of all probes have been given out."""
+        r, s = self.header["settled"]
+        return r, s
+
+    @property
+    def ended(self) -> bool:
+        """True if the device's input was ended."""
+        return bool(self.header["ended"])
+
+    @property
+    def restarts(self) -> int:
+        """How often the session moved to a fresh device session."""
+        return int(self.header["restarts"])
+
     def gate(self) -> GateState:
         """The gate's state."""
         frontier = self.header["frontier"]
         return GateState(
             None if frontier is None else (frontier[0], (frontier[1][0], frontier[1][1])), self.header["finished"],
-            {side: [SourceState(top, promise, closed, self._table(f"waiting_{side}_{index}"))
-                    for index, (top, promise, closed) in enumerate(self.header["sources"][side])] for side in SIDES},
+            {side: [SourceState(source[0], source[1], source[2], self._table(f"waiting_{side}_{index}"))
+                    for index, source in enumerate(self.header["sources"][side])] for side in SIDES},
             {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES})
 
-    def fill(self, query: Query, core: Core, outbox: Outbox) -> None:
-        """Put the rest into a new core, which replays the windows, and into its empty outbox."""
-        rows = self._table("rows")
-        outbox.restore(rows.combine_chunks().to_batches(), np.frombuffer(self.blobs["items"], ITEM).copy(),
-                       self.header["total"])
-        streams, inbox = {}, {}
-        for n, side in enumerate(SIDES):
-            table, inbox[side] = self._table(f"retained_{side}"), self._table(f"inbox_{side}")
+    def retained(self, query: Query) -> dict[Side, RetainedState]:
+        """The retained rows of both streams."""
+        found: dict[Side, RetainedState] = {}
+        for side in SIDES:
+            table = self._table(f"retained_{side}")
             ts = None if query.time is None else event_ticks(query.time, side, table)
-            seen = np.frombuffer(self.blobs["seen"], "<i8").astype(np.int64) if side == "r" else None
-            streams[side] = Resumed(self.header["first"][side], table, ts, seen, self.header["settled"][n])
+            s_before = np.frombuffer(self.blobs["seen"], "<i8").astype(np.int64) if side == "r" else None
+            found[side] = RetainedState(self.header["first"][side], table, ts, s_before)
+        return found
+
+    def ready(self, query: Query) -> Arrivals:
+        """The slices of arrival order that the device did not get, as one."""
+        tables = {side: self._table(f"inbox_{side}") for side in SIDES}
         stream = np.frombuffer(self.blobs["inbox"], np.uint8)
         times = None
         if query.time is not None:
             times = np.empty(len(stream), np.int64)
             for n, side in enumerate(SIDES):
-                times[stream == n] = event_ticks(query.time, side, inbox[side])
-        core.resume(streams, Arrivals(stream, times, inbox["r"], inbox["s"]), self.header["now"], self.header["ended"],
-                    self.header["restarts"])
-        if core.ended:
-            outbox.end()
+                times[stream == n] = event_ticks(query.time, side, tables[side])
+        return Arrivals(stream, times, tables["r"], tables["s"])
+
+    def results(self) -> tuple[list[pa.RecordBatch], Items, int]:
+        """The rows that were not polled, in batches, their items, and how many rows there ever were."""
+        return (self._table("rows").combine_chunks().to_batches(), np.frombuffer(self.blobs["items"], ITEM).copy(),
+                self.header["total"])
 
     def _table(self, name: str) -> pa.Table:
         with pa.ipc.open_stream(self.blobs[name]) as reader:
             return reader.read_all()
 
 
-def describe(query: Query, result: pa.Schema, lateness: int | None, punctuation: bool) -> dict[str, str]:
-    """What two sessions must have in common for one to go on where the other was."""
-    about = {"condition": str(query.predicate), "order": str(query.order), "results": _columns(result)}
+def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuation: bool) -> dict[str, str]:
+    """The properties that two sessions must have in common for one to continue where the other was, by name.
+
+    ``gathered``: the schema of the columns that results are made of; ``lateness``: in ticks.
+    """
+    about = {"condition": str(query.predicate), "order": str(query.order), "results": _columns(gathered)}
     for side in SIDES:
         schema = query.schema(side)
         assert schema.arrow is not None

@@ -79,7 +79,7 @@ def run(device: Device, query: Query, r: Any, s: Any, cuts: Sequence[int] = ()) 
 
 
 def slices(whole: Arrivals, cuts: Sequence[int]) -> list[Arrivals]:
-    """``whole`` cut into stretches of arrival order; positions in ``cuts`` beyond its ends are clipped."""
+    """``whole`` cut into slices of arrival order; positions in ``cuts`` beyond its ends are clipped."""
     ends = [0, *sorted(min(max(c, 0), len(whole)) for c in cuts), len(whole)]
     parts = []
     for a, b in pairwise(ends):

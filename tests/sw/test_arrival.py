@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 from splitjoin import InputError, Query, Schema, SchemaError
-from splitjoin.arrival import arrivals
+from splitjoin.arrival import Arrivals, R, S, arrivals, interleave, s_before_each_r
 
 
 def query(r: pa.Table, s: pa.Table, time: Any = None) -> Query:
@@ -112,3 +112,28 @@ def test_times_that_do_not_fit_the_finer_unit() -> None:
 def test_wrong_time_columns(r: dict[str, Any], s: dict[str, Any], time: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         query(pa.table(r), pa.table(s), time)
+
+
+@given(st.lists(st.sampled_from([0, 1]), max_size=30), st.data(), st.booleans())
+def test_slices_put_together_are_the_arrivals_they_were_cut_from(stream: list[int], data: st.DataObject,
+                                                                timed: bool) -> None:
+    r, s = pa.table({"x": range(stream.count(0))}), pa.table({"a": range(stream.count(1))})
+    whole = Arrivals(np.array(stream, np.uint8), np.arange(len(stream)) if timed else None, r, s)
+    parts, rest = [], whole
+    while True:
+        head, tail = rest.split(data.draw(st.integers(1, 9)))
+        parts.append(head)
+        if tail is None:
+            break
+        assert len(tail)
+        rest = tail
+    before, counts = 0, []
+    for part in parts:
+        counts.append(s_before_each_r(part.stream, before))
+        before += len(part.s)
+    ts = (np.flatnonzero(whole.stream == R), np.flatnonzero(whole.stream == S)) if timed else None
+    found = interleave(pa.concat_tables([p.r for p in parts]), pa.concat_tables([p.s for p in parts]), ts,
+                       np.concatenate(counts))
+    assert found.stream.tolist() == stream
+    assert (found.r, found.s) == (r, s)
+    assert (None if found.ts is None else found.ts.tolist()) == (list(range(len(stream))) if timed else None)

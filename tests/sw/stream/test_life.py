@@ -10,7 +10,7 @@ import splitjoin
 from splitjoin import BackPressure, DeviceError, InputError, Limit, Query, StreamJoin
 from splitjoin.cpu.engine import CpuDevice
 from splitjoin.golden import GoldenDevice
-from splitjoin.stream.outbox import Outbox
+from splitjoin.stream.results import ResultQueue
 
 from ...support.lagging import LaggingDevice
 
@@ -53,8 +53,8 @@ def in_thread(call: Any) -> tuple[Thread, Event, list[Any]]:
 def blocked(session: StreamJoin) -> None:
     """Wait until a push of another thread waits for room."""
     for _ in range(60_000):
-        with session._shared.lock:  # who wants room holds it, but for the time it waits
-            if session._shared._blocked:
+        with session._lock:  # who wants room holds it, but for the time it waits
+            if session._blocked:
                 return
         Event().wait(0.001)
     raise AssertionError("nobody waits")
@@ -91,12 +91,12 @@ def test_a_poll_beside_other_work_still_wakes_who_is_blocked() -> None:
         free = Event()
 
         def work() -> None:
-            with session._shared.lock:
+            with session._lock:
                 assert free.wait(60)
 
         worker, *_ = in_thread(work)
-        while session._shared.lock.acquire(blocking=False):
-            session._shared.lock.release()
+        while session._lock.acquire(blocking=False):
+            session._lock.release()
         poller, _, polled = in_thread(session.poll)
         Event().wait(0.05)
         free.set()
@@ -193,14 +193,14 @@ def test_iteration_waits_for_a_producer() -> None:
 
 
 def test_a_failure_before_a_reader_waits_is_not_missed() -> None:
-    outbox = Outbox(R, punctuated=False)
-    outbox.fail()
-    outbox.wait(None)
-    outbox.mend()
-    thread, *_ = in_thread(lambda: outbox.wait(None))
+    queue = ResultQueue(R, punctuated=False)
+    queue.fail()
+    queue.wait(None)
+    queue.recover()
+    thread, *_ = in_thread(lambda: queue.wait(None))
     thread.join(0.05)
     assert thread.is_alive()
-    outbox.fail()
+    queue.fail()
     joined(thread)
 
 
@@ -307,7 +307,7 @@ def test_heartbeats_do_not_pile_up_behind_a_lagging_device() -> None:
         session.push_s(s(1))
         for at in range(2, 200):
             session.heartbeat(at)
-        assert len(session._flow.core._checkpoints) < 4
+        assert len(session._pipeline.windows._checkpoints) < 4
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin import InputError, Limit, Query, Schema, SchemaError, SnapshotError
-from splitjoin.stream.growing import Growing
+from splitjoin.stream.sliding import SlidingArray
 from splitjoin.stream.snapshot import MAGIC, VERSION
 
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
@@ -235,8 +235,8 @@ def test_a_silent_stream_does_not_pile_up_the_other_one() -> None:
     assert len(data) < 10_000
 
 
-def test_growing() -> None:
-    rng, numbers, model = np.random.default_rng(0), Growing(), np.empty(0, np.int64)
+def test_sliding_arrays_keep_what_is_appended_and_not_dropped() -> None:
+    rng, numbers, model = np.random.default_rng(0), SlidingArray(), np.empty(0, np.int64)
     for _ in range(300):
         new = rng.integers(0, 100, rng.integers(0, 200))
         numbers.append(new)

@@ -1,4 +1,4 @@
-"""Result rows between the session that finds them and whoever polls them."""
+"""`ResultQueue`: result rows between the pipeline that finds them and whoever polls them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,34 @@ import pyarrow as pa
 
 from ..device.api import ITEM, Items
 
-__all__ = ["Outbox"]
+__all__ = ["ResultQueue"]
 
 #: Bytes that one polled batch may have, so that the offsets of its strings stay below 2 GiB.
-_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 
 
-class Outbox:
-    """A queue of result batches, and with ``punctuated`` of the items they come from. Safe to use from threads."""
+class ResultQueue:
+    """A FIFO of result batches, and with ``punctuated`` of the items they come from. Safe to use from threads.
+
+    Attributes:
+        schema: The Arrow schema of the batches.
+        rows, nbytes: Rows in the queue, and their bytes.
+        total: Rows that were ever put.
+    """
 
     def __init__(self, schema: pa.Schema, punctuated: bool):
-        self._schema, self._punctuated = schema, punctuated
+        self.schema, self._punctuated = schema, punctuated
         self._queue: deque[tuple[pa.RecordBatch, Items]] = deque()
         self._changed = Condition()
-        self._over = self._failed = False
+        self._ended = self._failed = False
         self.rows = self.nbytes = 0
         self.total = 0
 
     @property
-    def over(self) -> bool:
-        """Whether nothing will come any more and all is taken."""
+    def finished(self) -> bool:
+        """True if no more rows will be put and all are taken."""
         with self._changed:
-            return self._over and not self._queue
+            return self._ended and not self._queue
 
     def put(self, batch: pa.RecordBatch, items: Items) -> None:
         """Add a batch; ``items`` are its pairs, and stars among them."""
@@ -45,45 +51,45 @@ class Outbox:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """No more rows will be put."""
         with self._changed:
-            self._over = True
+            self._ended = True
             self._changed.notify_all()
 
     def fail(self) -> None:
-        """Whoever waits must look for himself: `wait` returns at once, until `mend`."""
+        """Let `wait` return at once, until `recover`: its callers have to look for the failure."""
         with self._changed:
             self._failed = True
             self._changed.notify_all()
 
-    def mend(self) -> None:
-        """After `fail`: `wait` waits again."""
+    def recover(self) -> None:
+        """Let `wait` wait again, after `fail`."""
         with self._changed:
             self._failed = False
 
     def wait(self, seconds: float | None) -> None:
-        """Until there are rows, nothing more will come, something failed, or ``seconds`` have passed."""
+        """Wait until there are rows, no more will be put, something failed, or ``seconds`` have passed."""
         with self._changed:
-            if not self._queue and not self._over and not self._failed:
+            if not self._queue and not self._ended and not self._failed:
                 self._changed.wait(seconds)
 
     def take(self) -> tuple[pa.RecordBatch, Items]:
-        """What is there, as one batch of at most about 1 GiB."""
+        """Remove the oldest rows, as one batch of at most about 1 GiB, which may be empty."""
         with self._changed:
             taken: list[tuple[pa.RecordBatch, Items]] = []
             nbytes = 0
-            while self._queue and (not taken or nbytes + self._queue[0][0].nbytes <= _BYTES):
+            while self._queue and (not taken or nbytes + self._queue[0][0].nbytes <= _MAX_BYTES):
                 taken.append(self._queue.popleft())
                 nbytes += taken[-1][0].nbytes
             self.rows -= sum(len(batch) for batch, _ in taken)
             self.nbytes -= nbytes
         if not taken:
-            return _empty(self._schema), np.empty(0, ITEM)
+            return _empty(self.schema), np.empty(0, ITEM)
         if len(taken) == 1:
             return taken[0]
-        batches = pa.Table.from_batches([b for b, _ in taken], self._schema).combine_chunks().to_batches()
+        batches = pa.Table.from_batches([b for b, _ in taken], self.schema).combine_chunks().to_batches()
         assert len(batches) <= 1, "batches of 1 GiB together fit one"
-        return batches[0] if batches else _empty(self._schema), np.concatenate([i for _, i in taken])
+        return batches[0] if batches else _empty(self.schema), np.concatenate([i for _, i in taken])
 
     def put_back(self, batch: pa.RecordBatch, items: Items) -> None:
         """Undo a `take`."""
@@ -93,13 +99,13 @@ class Outbox:
             self.nbytes += batch.nbytes
 
     def restore(self, batches: list[pa.RecordBatch], items: Items, total: int) -> None:
-        """Hold what another outbox held."""
-        for n, batch in enumerate(batches or [_empty(self._schema)]):
+        """Put what `peek` of another queue gave, whose ``total`` this one takes over."""
+        for n, batch in enumerate(batches or [_empty(self.schema)]):
             self.put(batch, items if n == 0 else items[:0])
         self.total = total
 
     def peek(self) -> tuple[list[pa.RecordBatch], Items]:
-        """All that is there, which stays."""
+        """All batches and items, which stay in the queue."""
         with self._changed:
             return ([batch for batch, _ in self._queue],
                     np.concatenate([np.empty(0, ITEM), *(items for _, items in self._queue)]))

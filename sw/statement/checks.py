@@ -1,4 +1,4 @@
-"""What a SELECT over streams does not have: each part is refused at its place in the text, with what to do instead."""
+"""Checks that a statement is SELECT-FROM-WHERE over two streams: errors mark any other part and say what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ..errors import StatementError
 from ..lang.locations import marked
 
-__all__ = ["Places", "check_clauses", "check_join", "check_table", "lone_table"]
+__all__ = ["StatementText", "check_clauses", "check_join", "check_table", "table_start"]
 
 T = TokenType
 _AFTER = "do that to the result"
@@ -48,14 +48,14 @@ _KINDS = {"SEMI": T.SEMI, "ANTI": T.ANTI, "STRAIGHT_JOIN": T.STRAIGHT_JOIN, "OUT
 _METHODS = {"NATURAL": T.NATURAL, "ASOF": T.ASOF}
 
 
-class Places:
-    """Where in the statement ``text`` its parts begin: ``outer`` are its tokens outside parentheses."""
+class StatementText:
+    """The ``text`` of a statement, with ``outer``, its tokens outside parentheses: makes errors that mark a part."""
 
     def __init__(self, text: str, outer: Sequence[Token]):
         self._text, self._outer = text, outer
 
     def error(self, said: str, start: int | None = None, end: int | None = None) -> StatementError:
-        """``said``, with the line of the text in which ``start`` lies and a mark under it."""
+        """An error ``said``, with the line of the text in which ``start`` lies and a mark under it."""
         if start is None:
             return StatementError(said)
         begin = self._text.rfind("\n", 0, start) + 1
@@ -64,32 +64,32 @@ class Places:
         return StatementError(f"{said}\n{marked(line, start - begin, min(stop - begin, len(line)))}")
 
     def at(self, said: str, kinds: Sequence[TokenType], nth: int = 0) -> StatementError:
-        """``said`` at the ``nth`` of the words of these ``kinds`` outside parentheses."""
+        """An error ``said`` at the ``nth`` of the words of these ``kinds`` outside parentheses."""
         found = [t for t in self._outer if t.token_type in kinds]
         if len(found) <= nth:
             return self.error(said)
         return self.error(said, found[nth].start, found[nth].end + 1)
 
     def on(self, said: str, tree: exp.Expr) -> StatementError:
-        """``said`` at ``tree``."""
+        """An error ``said`` at ``tree``."""
         spans = [n.meta for n in tree.walk() if "start" in n.meta]
         if not spans:
             return self.error(said)
         return self.error(said, min(m["start"] for m in spans), max(m["end"] for m in spans) + 1)
 
     def around(self, said: str, tree: exp.Expr) -> StatementError:
-        """``said`` at the parentheses that hold ``tree``, a table."""
+        """An error ``said`` at the parentheses that hold ``tree``, a table."""
         begins = min((n.meta["start"] for n in tree.walk() if "start" in n.meta), default=0)
         opened = [t.start for t in self._outer if t.token_type == T.L_PAREN and t.start <= begins]
         closed = [t.end + 1 for t in self._outer if t.token_type == T.R_PAREN and t.start >= begins]
         return self.error(said, opened[-1], closed[0]) if opened and closed else self.on(said, tree)
 
     def has(self, kind: TokenType) -> bool:
-        """Whether there is a word of this kind outside parentheses."""
+        """True if there is a word of this kind outside parentheses."""
         return any(t.token_type == kind for t in self._outer)
 
-    def must_begin(self) -> None:
-        """Raise unless the statement begins with SELECT."""
+    def check_begin(self) -> None:
+        """Raise `StatementError` unless the text is one statement and begins with SELECT."""
         if not self._outer or self._outer[0].token_type not in (T.SELECT, T.WITH):
             word = self._outer[0] if self._outer else None
             raise self.error("a statement must begin with SELECT, such as 'SELECT * FROM r JOIN s ON r.x = s.a'",
@@ -98,9 +98,8 @@ class Places:
         if again:
             raise self.at("one statement is needed, not several; leave out all behind the ';'", (T.SEMICOLON,))
 
-
     def check_commas(self) -> None:
-        """Raise where a comma or an AS has nothing to separate or to name, which sqlglot lets pass."""
+        """Raise `StatementError` where a comma or an AS has nothing to separate or to name, which sqlglot lets pass."""
         inside = [None, *self._outer, None]
         for before, token, after in zip(inside, inside[1:], inside[2:], strict=False):
             assert token is not None
@@ -115,28 +114,28 @@ class Places:
                 raise self.error("all tables must be named before WHERE", token.start, token.end + 1)
 
 
-def check_clauses(tree: Any, places: Places) -> None:
-    """Raise `StatementError` for clauses of the statement ``tree`` that there are not."""
+def check_clauses(tree: Any, source: StatementText) -> None:
+    """Raise `StatementError` for a clause of the statement ``tree`` that is not supported."""
     if type(tree) in _SETS:
         kinds, name = _SETS[type(tree)]
-        raise places.at(_no(name, "run the statements one by one and put their results together"), kinds)
+        raise source.at(_no(name, "run the statements one by one and put their results together"), kinds)
     if not isinstance(tree, exp.Select):
-        raise places.error("a statement must be a SELECT, such as 'SELECT * FROM r JOIN s ON r.x = s.a'", 0)
+        raise source.error("a statement must be a SELECT, such as 'SELECT * FROM r JOIN s ON r.x = s.a'", 0)
     for arg, value in tree.args.items():
         if not value or arg in _READ:
             continue
         kinds, name, advice = _CLAUSES.get(arg, ((), arg.strip("_").upper(), "leave it out"))
         if arg == "limit" and isinstance(value, exp.Fetch):
             name = "FETCH"
-        raise places.at(_no(name, advice), kinds)
+        raise source.at(_no(name, advice), kinds)
     if not tree.args.get("from_"):
-        raise places.at("a statement must say FROM which two tables its rows come, such as FROM r JOIN s ON r.x = s.a",
+        raise source.at("a statement must say FROM which two tables its rows come, such as FROM r JOIN s ON r.x = s.a",
                         (T.SELECT,))
     if not tree.expressions:
-        raise places.at("a SELECT must name at least one column", (T.SELECT,))
+        raise source.at("a SELECT must name at least one column", (T.SELECT,))
 
 
-def check_join(tree: exp.Select, places: Places) -> Any:
+def check_join(tree: exp.Select, source: StatementText) -> Any:
     """The only join of the statement. Raises `StatementError` unless it is an inner join of two tables."""
     joins: list[Any] = tree.args.get("joins") or []
     first = tree.args["from_"].this
@@ -144,60 +143,60 @@ def check_join(tree: exp.Select, places: Places) -> Any:
         joins = [*first.args["joins"], *joins]
     if not joins:
         if isinstance(first, exp.Table):
-            raise places.on("two tables must be joined, but there is only one; to join a table with itself, name it "
+            raise source.on("two tables must be joined, but there is only one; to join a table with itself, name it "
                             "twice, such as FROM t a JOIN t b ON …", first)
-        raise places.around(_subquery(), first)
+        raise source.around(_subquery(), first)
     if len(joins) > 1:
-        raise places.on("two tables can be joined, not more; join two of them first, and their result with the next "
+        raise source.on("two tables can be joined, not more; join two of them first, and their result with the next "
                         "one", joins[1].this)
     join = joins[0]
     side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
     if side or kind == "OUTER":
-        raise places.at(_no(f"{side or 'OUTER'} JOIN", "rows of one stream that meet nothing are not given; write "
+        raise source.at(_no(f"{side or 'OUTER'} JOIN", "rows of one stream that meet nothing are not given; write "
                             "INNER JOIN"), (_OUTER.get(side, T.OUTER),))
     if method:
         advice = "say ON which condition, such as ON a.x = b.x" if method == "NATURAL" else "say ON which condition"
-        raise places.at(_no(f"{method} JOIN", advice), (_METHODS.get(method, T.JOIN),))
+        raise source.at(_no(f"{method} JOIN", advice), (_METHODS.get(method, T.JOIN),))
     if kind not in ("", "INNER", "CROSS"):
         name = kind if kind.endswith("JOIN") else f"{kind} JOIN"
-        raise places.at(_no(name, "write INNER JOIN"), (_KINDS.get(kind, T.JOIN),))
+        raise source.at(_no(name, "write INNER JOIN"), (_KINDS.get(kind, T.JOIN),))
     if join.args.get("using"):
         names = join.args["using"]
-        raise places.at(_no("USING", f"write ON, such as ON a.{names[0].name} = b.{names[0].name}"), (T.USING,))
+        raise source.at(_no("USING", f"write ON, such as ON a.{names[0].name} = b.{names[0].name}"), (T.USING,))
     if kind == "CROSS" and join.args.get("on") is not None:
-        raise places.at("a CROSS JOIN has no ON; write JOIN … ON, or put the condition into WHERE", (T.ON,))
-    if kind != "CROSS" and join.args.get("on") is None and places.has(T.JOIN):
-        raise places.at("a JOIN needs ON and a condition, such as ON r.x = s.a; without a condition write CROSS JOIN",
+        raise source.at("a CROSS JOIN has no ON; write JOIN … ON, or put the condition into WHERE", (T.ON,))
+    if kind != "CROSS" and join.args.get("on") is None and source.has(T.JOIN):
+        raise source.at("a JOIN needs ON and a condition, such as ON r.x = s.a; without a condition write CROSS JOIN",
                         (T.JOIN,))
     unread = [name for name, value in join.args.items() if value and name not in ("this", "on", "kind")]
     if unread:
-        raise places.at(_no(f"{unread[0].upper()} in a join", "leave it out"), (T.JOIN,))
+        raise source.at(_no(f"{unread[0].upper()} in a join", "leave it out"), (T.JOIN,))
     return join
 
 
-def check_table(tree: Any, places: Places) -> None:
+def check_table(tree: Any, source: StatementText) -> None:
     """Raise `StatementError` unless ``tree`` is a table's name, with or without another one for the text."""
     if not isinstance(tree, exp.Table):
-        raise places.around(_subquery(), tree)
+        raise source.around(_subquery(), tree)
     if not isinstance(tree.this, exp.Identifier):
-        raise places.on(_no("a table function", "give the table itself by a name"), tree)
+        raise source.on(_no("a table function", "give the table itself by a name"), tree)
     if tree.args.get("db") or tree.args.get("catalog"):
-        raise places.on("a table must have a name of one part, by which its rows are given, not of several; write for "
+        raise source.on("a table must have a name of one part, by which its rows are given, not of several; write for "
                         "example FROM trades", tree)
     if tree.args.get("joins"):
-        raise places.on("two tables can be joined, not more; join two of them first, and their result with the next "
+        raise source.on("two tables can be joined, not more; join two of them first, and their result with the next "
                         "one", tree)
     alias = tree.args.get("alias")
     if alias is not None and alias.args.get("columns"):
-        raise places.on(_no("a list of column names behind a table", "name columns with AS in the SELECT list"), alias)
+        raise source.on(_no("a list of column names behind a table", "name columns with AS in the SELECT list"), alias)
     unread = [name for name, value in tree.args.items() if value and name not in ("this", "alias")]
     if unread:
         what = "TABLESAMPLE" if unread[0] == "sample" else unread[0].strip("_").upper()
-        raise places.on(_no(f"{what} behind a table", "give a table that is prepared so"), tree)
+        raise source.on(_no(f"{what} behind a table", "give a table that is prepared so"), tree)
 
 
-def lone_table(tree: Any) -> int:
-    """Where the name of the table ``tree`` begins."""
+def table_start(tree: Any) -> int:
+    """The offset in the text at which the name of the table ``tree`` begins."""
     return int(tree.this.meta.get("start", 0))
 
 

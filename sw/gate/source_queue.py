@@ -1,4 +1,4 @@
-"""One source's tuples that are not ready yet, as sorted runs, and how far the source is."""
+"""The tuples of one source that are not ready yet, as sorted runs, and the source's watermark."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from ..output import take
 
-__all__ = ["Run", "Runs", "rows_of"]
+__all__ = ["Run", "SourceQueue", "take_rows"]
 
 Ticks = npt.NDArray[np.int64]
 
 #: Runs up to this many tuples together are made one: fewer pieces, each tuple copied a few times at most.
-_SMALL = 1 << 14
+_SMALL_RUN = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,23 @@ class Run:
         return Run(self.ts[start:end], self.table.slice(start, None if end is None else end - start))
 
 
-class Runs:
+class SourceQueue:
     """The tuples of one source, and its watermark. ``lateness``: ticks, None where input must be in order.
 
     A tuple is late when it is below the source's promise, or more than ``lateness`` below an earlier tuple.
+
+    Attributes:
+        highest: The highest event time so far, in ticks; None at first.
+        promise: The source promised to deliver nothing below it any more, in ticks; None without a promise.
+        closed: True if the source delivers nothing any more.
+        waiting: How many tuples are not ready.
     """
 
     def __init__(self, lateness: int | None):
         self._lateness = lateness
         self._runs: list[Run] = []
-        self.top: int | None = None  # the highest event time so far
-        self.promise: int | None = None  # nothing below it will come
+        self.highest: int | None = None
+        self.promise: int | None = None
         self.closed = False
         self.waiting = 0
 
@@ -54,18 +60,18 @@ class Runs:
 
     @property
     def watermark(self) -> int | None:
-        """No tuple below it can come any more; None where nothing is known."""
-        reached = None if self.top is None else self.top - (self._lateness or 0)
+        """The event time below which no tuple can come any more, in ticks; None where nothing is known."""
+        reached = None if self.highest is None else self.highest - (self._lateness or 0)
         return max((w for w in (reached, self.promise) if w is not None), default=None)
 
     def late(self, ts: Ticks) -> npt.NDArray[np.bool_]:
-        """Which of the next tuples are late: bool (n,). Without a lateness, those that are out of order."""
+        """True for those of the next tuples that are late: bool (n,). Without a lateness, those out of order are."""
         out = np.zeros(len(ts), np.bool_)
         if not len(ts):
             return out
         # The highest event time before each tuple.
         before = np.empty(len(ts), np.int64)
-        before[0] = ts[0] if self.top is None else self.top
+        before[0] = ts[0] if self.highest is None else self.highest
         np.maximum.accumulate(ts[:-1], out=before[1:])
         np.maximum(before, before[0], out=before)
         behind = before > ts
@@ -78,16 +84,16 @@ class Runs:
         return out
 
     def add(self, ts: Ticks, table: pa.Table) -> None:
-        """Take tuples that are not late, in the order of the source."""
+        """Add tuples that are not late, in the order of the source."""
         if not len(ts):
             return
-        top = int(ts.max())
-        self.top = top if self.top is None else max(top, self.top)
+        highest = int(ts.max())
+        self.highest = highest if self.highest is None else max(highest, self.highest)
         self.waiting += len(ts)
         self._runs.append(_sorted(ts, table))
         while len(self._runs) > 1:
             a, b = self._runs[-2:]
-            if len(a) + len(b) > _SMALL or 2 * len(b) < len(a):
+            if len(a) + len(b) > _SMALL_RUN or 2 * len(b) < len(a):
                 break
             self._runs[-2:] = [_sorted(np.concatenate([a.ts, b.ts]),
                                        pa.concat_tables([a.table, b.table]).combine_chunks())]
@@ -114,10 +120,10 @@ def _sorted(ts: Ticks, table: pa.Table) -> Run:
     if (ts[1:] >= ts[:-1]).all():
         return Run(ts, table)
     order = np.argsort(ts, kind="stable")
-    return Run(ts[order], rows_of(table, order))
+    return Run(ts[order], take_rows(table, order))
 
 
-def rows_of(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
     """The rows of ``table`` with these numbers, in this order, whatever types it has."""
     chosen = pa.array(rows)
     table = table.combine_chunks()

@@ -15,19 +15,19 @@ from ..lang.query import Query
 from ..lang.schema import Side
 from .task import HOME, PARTITION, STREAM, TS, null_time
 
-__all__ = ["Cuts", "Stream", "balanced_cuts", "check_starts", "count_rows", "partitioned", "ticks"]
+__all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "partitioned", "quoted", "ticks"]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
-#: Partitions chosen without being asked: one for this many rows, at least one a core, at most `_MOST`.
-_ROWS_PER_PARTITION, _MOST = 250_000, 256
+#: Partitions chosen without being asked: one for this many rows, at least one a core, at most `_MAX_PARTITIONS`.
+_ROWS_PER_PARTITION, _MAX_PARTITIONS = 250_000, 256
 
 #: Accuracy of the quantiles: a cut is off by at most one in this many rows.
 _ACCURACY = 10_000
 
 
 @dataclass(frozen=True)
-class Stream:
+class InputStream:
     """One input: its DataFrame and the columns that put rows with equal times in order (empty: it does not matter)."""
 
     side: Side
@@ -42,7 +42,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where time partitions begin.
+    """The beginnings of time partitions.
 
     ``starts``: the ticks at which partitions 1, 2, … begin, ascending; partition 0 takes all before. ``counts``: rows
     of R and of S in each partition, needed for ROWS windows, else None.
@@ -52,13 +52,13 @@ class Cuts:
     counts: tuple[tuple[int, int], ...] | None = None
 
     def __len__(self) -> int:
-        """How many partitions there are."""
+        """The number of partitions."""
         return len(self.starts) + 1
 
 
 def ticks(data: DataFrame, column: str) -> Column:
     """Event time as a bigint: microseconds since 1970 for timestamps, days for dates, the value itself for integers."""
-    c = F.col(_quoted(column))
+    c = F.col(quoted(column))
     kind = data.schema[column].dataType
     if isinstance(kind, TimestampType):
         return F.unix_micros(c)
@@ -81,7 +81,7 @@ def balanced_cuts(query: Query, left: DataFrame, right: DataFrame, partitions: i
     assert query.time is not None
     if partitions == 1:
         return Cuts(())
-    parts = _MOST if partitions is None else partitions
+    parts = _MAX_PARTITIONS if partitions is None else partitions
     times = left.select(F.lit(R).alias(STREAM), ticks(left, query.time.r).alias(TS)).union(
         right.select(F.lit(S).alias(STREAM), ticks(right, query.time.s).alias(TS)))
     row = times.agg(
@@ -96,12 +96,12 @@ def balanced_cuts(query: Query, left: DataFrame, right: DataFrame, partitions: i
         return Cuts(())
     starts = list(row["cuts"])
     if partitions is None:
-        wanted = min(_MOST, max(cores, -(-row["n"] // _ROWS_PER_PARTITION)))
-        starts = [starts[i * _MOST // wanted - 1] for i in range(1, wanted)]
+        wanted = min(_MAX_PARTITIONS, max(cores, -(-row["n"] // _ROWS_PER_PARTITION)))
+        starts = [starts[i * _MAX_PARTITIONS // wanted - 1] for i in range(1, wanted)]
     return Cuts(tuple(sorted({t for t in starts if t > row["first"]})))
 
 
-def count_rows(query: Query, streams: Sequence[Stream], cuts: Cuts) -> Cuts:
+def count_rows(query: Query, streams: Sequence[InputStream], cuts: Cuts) -> Cuts:
     """``cuts`` with the number of rows of each stream in each partition. Runs one Spark job over the time columns."""
     assert query.time is not None
     counts = [[0, 0] for _ in range(len(cuts))]
@@ -116,7 +116,7 @@ def count_rows(query: Query, streams: Sequence[Stream], cuts: Cuts) -> Cuts:
     return Cuts(cuts.starts, tuple((r, s) for r, s in counts))
 
 
-def partitioned(query: Query, streams: Sequence[Stream], cuts: Cuts) -> DataFrame:
+def partitioned(query: Query, streams: Sequence[InputStream], cuts: Cuts) -> DataFrame:
     """Rows ``(partition, home, stream, ts, r, s)``: each input row once in its home partition and once in every later
     partition whose windows it can still be in (there it is warm), sorted by (partition, arrival).
 
@@ -126,11 +126,11 @@ def partitioned(query: Query, streams: Sequence[Stream], cuts: Cuts) -> DataFram
     both = [_copies(query, s, schemas, cuts) for s in streams]
     rows = both[0].union(both[1]).repartitionById(len(cuts), PARTITION)
     keys = [F.col(PARTITION), F.col(TS), F.col(STREAM)]
-    keys += [F.col(f"{s.side}.{_quoted(name)}") for s in streams for name in s.ties]
+    keys += [F.col(f"{s.side}.{quoted(name)}") for s in streams for name in s.ties]
     return rows.sortWithinPartitions(*keys)
 
 
-def _copies(query: Query, stream: Stream, schemas: dict[Side, StructType], cuts: Cuts) -> DataFrame:
+def _copies(query: Query, stream: InputStream, schemas: dict[Side, StructType], cuts: Cuts) -> DataFrame:
     assert query.time is not None
     structs = [F.struct("*").alias(side) if side == stream.side else F.lit(None).cast(schemas[side]).alias(side)
                for side in ("r", "s")]
@@ -148,7 +148,7 @@ def _copies(query: Query, stream: Stream, schemas: dict[Side, StructType], cuts:
         begins = list(accumulate((c[stream.number] for c in cuts.counts), initial=0))
         # Counted from the end of the home partition, so that no stream is ever ranked in one task: `back` is 1 for the
         # last row of its partition. Partition k needs a row if at most n rows lie from it up to k's beginning.
-        order = [F.col(TS).desc(), *(F.col(f"{stream.side}.{_quoted(name)}").desc() for name in stream.ties)]
+        order = [F.col(TS).desc(), *(F.col(f"{stream.side}.{quoted(name)}").desc() for name in stream.ties)]
         rows = rows.withColumn("back", F.row_number().over(Window.partitionBy(HOME).orderBy(*order)).cast(LongType()))
         ends = f"element_at(array({', '.join(f'{n}L' for n in begins[1:])}), {HOME} + 1)"
         reach = f"({ends} - back + {min(window.rows, begins[-1])}L)"
@@ -176,7 +176,8 @@ def _bigint(value: int) -> str:
     return f"({value}L)" if value > _MIN else f"({_MIN + 1}L - 1L)"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """The column ``name`` as Spark's SQL writes it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -13,16 +13,18 @@ from ..lang.order import Order
 from ..lang.query import Query
 from ..lang.schema import SIDES
 
-__all__ = ["Runner"]
+__all__ = ["NumberedSession"]
 
 
-
-class Runner:
+class NumberedSession:
     """Runs ``query`` in a fresh session of ``device`` whose first tuples are ``first`` = (R's, S's row id).
 
     Items of probes before ``settled`` were given out by an earlier session and are dropped. Groups of ``outer(N)``
     count from the beginning of the stream, not of the session: the device closes every probe's group, and the stars
-    that are not due are left out here. That also tells which probes a device is done with where its results lag behind.
+    that are not due are left out here. These stars also tell which probes a device has finished whose results lag.
+
+    Attributes:
+        pushed: The row ids (R's, S's) of the next tuples.
     """
 
     def __init__(self, query: Query, device: Device, first: tuple[int, int] = (0, 0),
@@ -34,10 +36,10 @@ class Runner:
         self._immediate = device.immediate
         self._session = device.open(query)
         self._first = dict(zip(SIDES, first, strict=True))
-        self._emitted = np.array(settled, np.int64)
+        self._given_out = np.array(settled, np.int64)  # by earlier sessions
         self._settled = np.array(settled, np.int64)
         self.pushed = dict(self._first)
-        self._held = np.empty(0, ITEM)
+        self._unsettled = np.empty(0, ITEM)
 
     @property
     def settled(self) -> tuple[int, int]:
@@ -46,22 +48,21 @@ class Runner:
 
     @property
     def lags(self) -> bool:
-        """Whether items may come without a push."""
+        """True if items may come without a push."""
         return not self._immediate
 
     def fits(self, arrivals: Arrivals) -> bool:
-        """Whether the session can number ``arrivals`` too."""
+        """True if the device session can number ``arrivals`` too."""
         limit = self._session.row_limit
         return limit is None or all(self.pushed[side] - self._first[side] + len(arrivals.table(side)) <= limit
                                     for side in SIDES)
 
     def push(self, arrivals: Arrivals) -> Items:
-        """Take the next stretch of arrival order; the items that are settled since the last call."""
+        """Push the next slice of arrival order, and return the items that are settled since the last call."""
         try:
             self._session.push(arrivals)
         except WindowOverflow as error:
-            first = self._first["r" if error.stream == "r" else "s"]
-            raise WindowOverflow(error.stream, first + error.row, error.capacity) from error
+            raise self._numbered_overflow(error) from error
         for side in SIDES:
             self.pushed[side] += len(arrivals.table(side))
         return self.poll()
@@ -71,13 +72,12 @@ class Runner:
         return self._settle(self._session.poll())
 
     def flush(self) -> Items:
-        """End the input; the remaining items."""
+        """End the input, and return the remaining items."""
         try:
             items = self._session.flush()
         except WindowOverflow as error:
-            raise WindowOverflow(error.stream, self._first["r" if error.stream == "r" else "s"] + error.row,
-                                 error.capacity) from error
-        self._immediate = True  # nothing lags behind any more
+            raise self._numbered_overflow(error) from error
+        self._immediate = True  # nothing lags any more
         items = self._settle(items)
         ends = [self.pushed[side] for side in SIDES]
         last = [(STAR, n, -1 if n else end - 1, end - 1 if n else -1) for n, end in enumerate(ends)
@@ -93,35 +93,40 @@ class Runner:
         self._session.close()
 
     def _settle(self, items: Items) -> Items:
+        """The settled ones of ``items`` and of those held back before, without the stars that are not due."""
         items = self._numbered(items)
         if self._immediate:
             self._settled = np.maximum(self._settled, [self.pushed[side] for side in SIDES])
-            if len(self._held):
-                items, self._held = np.concatenate([self._held, items]), self._held[:0]
+            if len(self._unsettled):
+                items, self._unsettled = np.concatenate([self._unsettled, items]), self._unsettled[:0]
         elif len(items):
             stars = items[items["kind"] == STAR]
-            for n, field in enumerate(SIDES):
-                done = stars[field][stars["side"] == n]
+            for n, side in enumerate(SIDES):
+                done = stars[side][stars["side"] == n]
                 if len(done):
                     # With inner order the last star of a probe looks like those within it.
                     self._settled[n] = max(int(self._settled[n]), int(done[-1]) + (self._order.kind != "inner"))
-            items = np.concatenate([self._held, items])
+            items = np.concatenate([self._unsettled, items])
             done = _probes(items) < self._settled[items["side"]]
-            items, self._held = items[done], items[~done]
-        return self._thinned(items)
+            items, self._unsettled = items[done], items[~done]
+        return self._without_early_stars(items)
 
     def _numbered(self, items: Items) -> Items:
-        """With row ids of the stream, and without what an earlier session gave out."""
-        if not self._emitted.any() or not len(items):
+        """``items`` with row ids of the stream, without those that an earlier session gave out."""
+        if not self._given_out.any() or not len(items):
             return items
         items = items.copy()
         for side in SIDES:
             items[side] += np.where(items[side] >= 0, self._first[side], 0)
-        again = _probes(items) < self._emitted[items["side"]]
+        again = _probes(items) < self._given_out[items["side"]]
         return items[~again] if again.any() else items
 
-    def _thinned(self, items: Items) -> Items:
-        """Without the stars that are not due."""
+    def _numbered_overflow(self, error: WindowOverflow) -> WindowOverflow:
+        return WindowOverflow(error.stream, self._first["r" if error.stream == "r" else "s"] + error.row,
+                              error.capacity)
+
+    def _without_early_stars(self, items: Items) -> Items:
+        """``items`` without the stars that are not due by the query's order."""
         kind, n = self._order.kind, self._order.n
         if kind in ("inner", "total") or (kind == "outer" and n == 1) or not len(items):
             return items

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["FixedColumn", "Growing"]
+__all__ = ["FixedWidthColumn", "SlidingArray"]
 
-_ROOM = 1024
+_MIN_CAPACITY = 1024
 
 
-class Growing:
-    """Values of ``dtype`` that are appended at the end and let go at the front, each copied a few times at most."""
+class SlidingArray:
+    """Values of ``dtype`` that are appended at the end and dropped at the front, each copied a few times at most."""
 
     def __init__(self, dtype: npt.DTypeLike = np.int64) -> None:
-        self._array: npt.NDArray[Any] = np.empty(_ROOM, dtype)
+        self._array: npt.NDArray[Any] = np.empty(_MIN_CAPACITY, dtype)
         self._start = self._end = 0
 
     def __len__(self) -> int:
@@ -25,7 +25,7 @@ class Growing:
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """What is there: a view, valid until the next change."""
+        """The values: a view, valid until the next change."""
         return self._array[self._start:self._end]
 
     def append(self, values: npt.NDArray[Any]) -> None:
@@ -33,34 +33,34 @@ class Growing:
         n = len(values)
         if self._end + n > len(self._array):
             used = len(self)
-            grown = np.empty(max(2 * (used + n), _ROOM), self._array.dtype)
+            grown = np.empty(max(2 * (used + n), _MIN_CAPACITY), self._array.dtype)
             grown[:used] = self.values
             self._array, self._start, self._end = grown, 0, used
         self._array[self._end:self._end + n] = values
         self._end += n
 
     def drop(self, n: int) -> None:
-        """Let go of the first ``n``."""
+        """Remove the first ``n`` values."""
         self._start += n
-        if len(self._array) > max(_ROOM, 8 * len(self)):
+        if len(self._array) > max(_MIN_CAPACITY, 8 * len(self)):
             kept = self.values.copy()
-            self._array = np.empty(max(2 * len(kept), _ROOM), self._array.dtype)
+            self._array = np.empty(max(2 * len(kept), _MIN_CAPACITY), self._array.dtype)
             self._array[:len(kept)] = kept
             self._start, self._end = 0, len(kept)
 
 
-class FixedColumn:
+class FixedWidthColumn:
     """An Arrow column of whole bytes a value, as one array, from which rows are gathered at once."""
 
     def __init__(self, type_: pa.DataType):
         self._type = type_
         self._dtype = np.dtype(f"V{type_.bit_width // 8}" if type_.bit_width > 64 else f"u{type_.bit_width // 8}")
-        self._values = Growing(self._dtype)
-        self._valid: Growing | None = None  # None as long as there was no NULL
+        self._values = SlidingArray(self._dtype)
+        self._valid: SlidingArray | None = None  # None as long as there was no NULL
 
     @staticmethod
     def holds(type_: pa.DataType) -> bool:
-        """Whether columns of ``type_`` can be kept so."""
+        """True if columns of ``type_`` can be kept so."""
         return (pa.types.is_primitive(type_) and not pa.types.is_boolean(type_)) or pa.types.is_decimal128(type_)
 
     @property
@@ -77,23 +77,23 @@ class FixedColumn:
             self._values.append(np.frombuffer(chunk.buffers()[1], self._dtype, len(chunk),
                                               chunk.offset * self._dtype.itemsize))
             if chunk.null_count and self._valid is None:
-                self._valid = Growing(np.bool_)
+                self._valid = SlidingArray(np.bool_)
                 self._valid.append(np.ones(before, np.bool_))
             if self._valid is not None:
                 self._valid.append(chunk.is_valid().to_numpy(zero_copy_only=False))
 
     def drop(self, n: int) -> None:
-        """Let go of the first ``n`` values."""
+        """Remove the first ``n`` values."""
         self._values.drop(n)
         if self._valid is not None:
             self._valid.drop(n)
 
     def gather(self, rows: npt.NDArray[np.int64] | slice) -> pa.Array:
-        """The values at these places."""
+        """The values at ``rows``, counted from the first one that was not dropped."""
         values = np.ascontiguousarray(self._values.values[rows])
         bitmap = None
         if self._valid is not None:
             bitmap = pa.py_buffer(np.packbits(self._valid.values[rows], bitorder="little"))
         if isinstance(rows, slice):
-            values = values.copy()  # the array itself goes on changing
+            values = values.copy()  # the array itself will change
         return pa.Array.from_buffers(self._type, len(values), [bitmap, pa.py_buffer(values)])

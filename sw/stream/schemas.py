@@ -1,4 +1,4 @@
-"""What a query's streams and results look like in a session: schemas, and the columns that are kept."""
+"""Schemas of a session: of its streams, of the columns kept of them, of the results; and the checks of batches."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, SchemaError
-from ..gate import PushOrder, ScaleGate
-from ..gate.batch import as_batch
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..lang.traversal import columns as columns_of
 from ..lang.types import plain
 from ..output import output_columns, output_schema
 from ..statement import Select
+from ..tables import as_batch
 
-__all__ = ["Layout"]
+__all__ = ["SessionSchemas"]
 
 
-class Layout:
+class SessionSchemas:
     """Schemas of streams and results of ``query`` with ``select``.
 
     Attributes:
-        schemas: The Arrow schema of each stream.
-        columns, schema: The columns that are gathered for the pairs, and their Arrow schema.
+        query: The query that the device runs.
+        streams: The Arrow schema of each stream.
+        kept: The columns of each stream that results, condition and time need.
+        columns, gathered: The columns that are gathered for the pairs, and their Arrow schema.
         result: The Arrow schema of the result, computed from those where ``query`` is a `Select`.
-        kept: Of each stream the columns that results, condition and time need.
     """
 
     def __init__(self, query: Query | Select, select: Sequence[str] | None):
-        self.projection = query.projection if isinstance(query, Select) else None
+        self._projection = query.projection if isinstance(query, Select) else None
         if isinstance(query, Select):
             if select is not None:
                 raise SchemaError("the result columns are those of the statement's SELECT list; leave select out")
@@ -39,53 +39,43 @@ class Layout:
         if not isinstance(query, Query):
             raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "
                              f"it, or a Select, as splitjoin.sql makes it of schemas, not {query!r}")
-        self._query = query
-        self.schemas: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
-        self.columns = (output_columns(self.schemas["r"], self.schemas["s"], select) if self.projection is None
-                        else self.projection.gathered)
+        self.query = query
+        self.streams: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
+        self.columns = (output_columns(self.streams["r"], self.streams["s"], select) if self._projection is None
+                        else self._projection.gathered)
         if not self.columns:
             raise SchemaError("select must name at least one column")
-        self.schema = output_schema(self.columns)
-        self.result = self.schema if self.projection is None else self.projection.schema
+        self.gathered = output_schema(self.columns)
+        self.result = self.gathered if self._projection is None else self._projection.schema
         self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
         self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
                                  and not query.schema(side)[c.name].nullable] for side in SIDES}
 
     def kept_schema(self, side: Side) -> pa.Schema:
         """The schema of the kept columns of a stream."""
-        return pa.schema([self.schemas[side].field(name) for name in self.kept[side]])
+        return pa.schema([self.streams[side].field(name) for name in self.kept[side]])
 
     def batch(self, side: Side, data: Any) -> pa.Table:
         """``data`` as a checked batch of stream ``side``. Raises `InputError` and `SchemaError`."""
-        table = as_batch(data, side, self.schemas[side])
+        table = as_batch(data, side, self.streams[side])
         for name in self._not_null[side]:
             if plain(table.column(name)).null_count:
                 raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
                                  f"has one; declare the column nullable in the schema of the query")
-        self._query.schema(side).check(table)
+        self.query.schema(side).check(table)
         return table
 
-    def rows(self, found: pa.RecordBatch) -> pa.RecordBatch:
+    def rows(self, gathered: pa.RecordBatch) -> pa.RecordBatch:
         """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
-        return found if self.projection is None else self.projection.rows(found)
-
-    def gate(self, lateness: int | str | None, late: int) -> ScaleGate | PushOrder:
-        """A gate for the streams."""
-        r, s = self.schemas["r"], self.schemas["s"]
-        if self._query.time is not None:
-            return ScaleGate(r, s, time=self._query.time, lateness=lateness, keep_late=late, columns=self.kept)
-        if lateness is not None:
-            raise InputError("a lateness needs a query with a time column; without one, tuples arrive as they are "
-                             "pushed")
-        return PushOrder(r, s, columns=self.kept)
+        return gathered if self._projection is None else self._projection.rows(gathered)
 
     def _needed(self, side: Side) -> list[str]:
-        """One at least, as a table without columns has no rows."""
+        """The columns to keep of a stream: one at least, as a table without columns has no rows."""
         names = {c.source for c in self.columns if c.side == side}
-        names |= {c.name for c in columns_of(self._query.predicate) if c.side == side}
-        if self._query.time is not None:
-            names.add(self._query.time.name(side))
-        all_names = self.schemas[side].names
+        names |= {c.name for c in columns_of(self.query.predicate) if c.side == side}
+        if self.query.time is not None:
+            names.add(self.query.time.name(side))
+        all_names = self.streams[side].names
         return [name for name in all_names if name in names] or all_names[:1]
 
 

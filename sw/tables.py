@@ -1,4 +1,4 @@
-"""Batches of a stream as users hand them over: anything Arrow, of the stream's schema."""
+"""Rows as users give them, in anything that offers Arrow, as Arrow tables."""
 
 from __future__ import annotations
 
@@ -6,18 +6,32 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import SchemaError
-from ..join import as_table
-from ..lang.schema import Side, suggest
+from .errors import InputError, SchemaError, first_line
+from .lang.schema import Side, suggest
 
-__all__ = ["as_batch"]
+__all__ = ["as_batch", "as_table"]
+
+
+def as_table(data: Any, name: str) -> pa.Table:
+    """``data``, of the stream or table ``name``, as an Arrow table. Raises `InputError` unless it offers Arrow."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        try:
+            return pa.table(data)
+        except Exception as error:  # whatever the object itself raises
+            raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__ of one, but "
+                             f"{type(data).__name__} does not give a table: {first_line(error)}") from error
+    raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__, not {type(data).__name__}")
 
 
 def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:
     """``data`` as a table with the columns of ``schema``, in its order.
 
-    Raises `InputError` for what is not Arrow, and `SchemaError` when names or types of columns differ. Columns may come
-    in any order; declared nullability and metadata do not matter.
+    Columns may come in any order; declared nullability and metadata do not matter. Raises `InputError` unless ``data``
+    offers Arrow, and `SchemaError` when names or types of columns differ.
     """
     table = as_table(data, side)
     if table.schema.names != schema.names:

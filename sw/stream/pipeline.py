@@ -1,0 +1,295 @@
+"""The way of tuples through a session: sources, gate, slices of arrival order, device, result rows; and its bounds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..arrival import Arrivals
+from ..device.api import PAIR, Device, Items
+from ..errors import DeviceError, InputError
+from ..gate import PushOrder, ScaleGate
+from ..lang.schema import SIDES, Side
+from .numbered import NumberedSession
+from .results import ResultQueue
+from .retained import RetainedWindows
+from .schemas import SessionSchemas
+from .snapshot import Snapshot, identity
+
+__all__ = ["Limit", "Pipeline"]
+
+#: Rows of a slice of arrival order, which a device gets at once: few at first, more where their results are few.
+_MIN_SLICE, _MAX_SLICE = 256, 1 << 16
+#: Results of a slice that are aimed at, unless the limit is lower, and result rows in one batch.
+_SLICE_RESULTS = 1 << 18
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """Bounds from which on `push` blocks or raises; None is no bound.
+
+    Attributes:
+        rows: Result rows that were not polled.
+        nbytes: Their bytes.
+        waiting: Input rows that are not ready, since another source is behind. A source that others wait for is never
+            held up by it.
+        late: Late rows of a stream that are kept until they are taken; beyond it the oldest are forgotten.
+
+    A push is held up when a bound is reached, so what it brings may exceed a bound once: its results by those of one
+    slice of arrival order, its waiting rows by the batch itself.
+    """
+
+    rows: int | None = 1 << 20
+    nbytes: int | None = 1 << 30
+    waiting: int | None = 1 << 22
+    late: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        for name, value in (("rows", self.rows), ("nbytes", self.nbytes), ("waiting", self.waiting)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise InputError(f"the limit of {name} must be a whole number from 1, or None, not {value!r}")
+        if type(self.late) is not int or self.late < 0:
+            raise InputError(f"the limit of late must be a whole number from 0, not {self.late!r}")
+
+
+class Pipeline:
+    """Runs the query of ``schemas`` on ``device``. Not safe to use from threads, but for ``results``.
+
+    The state between two calls, without the device session, is all that is needed to continue in another one: of the
+    same or another device (`restart`), or from the bytes of a ``snapshot``, of this or another session (`restored`).
+
+    Attributes:
+        gate: Brings the tuples of all sources into arrival order.
+        windows: The rows of both streams that results and fresh device sessions need.
+        results: The result rows that were not polled; safe to use from threads.
+        device: Where the query runs.
+        device_session: Its session.
+        ended: True if the input was ended, and all results are in ``results``.
+        failure: The exception of a device that failed, else None.
+    """
+
+    def __init__(self, schemas: SessionSchemas, device: Device, *, lateness: int | str | None,
+                 limit: Limit, punctuation: bool, snapshot: Snapshot | None = None):
+        query = schemas.query
+        self._query, self._schemas, self._lateness = query, schemas, lateness
+        self._limit, self._punctuation = limit, punctuation
+        self._slice_results = min(limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
+        self._slice_rows = _MIN_SLICE
+        self._gathered_names = {side: list(dict.fromkeys(c.source for c in schemas.columns if c.side == side))
+                                for side in SIDES}
+        self._default: dict[Side, int] = {}
+        self._ready: deque[Arrivals] = deque()
+        self.device = device
+        self.gate = _gate(schemas, lateness, limit.late)
+        self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES})
+        self.results = ResultQueue(schemas.gathered, punctuation)
+        self.restarts = 0
+        self.ended = False
+        self.failure: Exception | None = None
+        self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
+        self.device_session = NumberedSession(query, device) if snapshot is None else self._resumed(snapshot)
+
+    def default_source(self, side: Side) -> int:
+        """The index of the source that a stream's own pushes belong to, which the first use adds."""
+        if side not in self._default:
+            self._default[side] = self.gate.add(side).index
+        return self._default[side]
+
+    def heartbeat(self, time: Any, sides: Sequence[Side]) -> None:
+        """Promise for every open source of ``sides`` that it delivers nothing below ``time`` any more."""
+        for side in sides:
+            if not self.gate.count(side):
+                self.default_source(side)
+            for index in range(self.gate.count(side)):
+                if not self.gate.is_closed(side, index):
+                    self.gate.promise(side, index, time)
+
+    def work(self, *, unlimited: bool = False) -> None:
+        """Give the device the ready tuples, until a limit is reached unless ``unlimited``, and queue its results.
+
+        An exception becomes the ``failure``, too. The slice that a device failed on stays to be pushed.
+        """
+        try:
+            self._collect()
+            while self._ready and (unlimited or not self._results_full()):
+                self._push_slice()
+            self._poll_device()
+            if not self._ready:
+                if self.gate.frontier is not None:
+                    self.windows.advance(self.gate.frontier)
+                    self.windows.trim(self.device_session.settled)
+                if self.gate.done:
+                    self._end()
+        except Exception as error:
+            self.failure = error
+            self.results.fail()
+            raise
+
+    def full(self, side: Side, index: int | None) -> str | None:
+        """The reason why a batch of the source ``index`` (None: of the stream's own) cannot be taken now, else None."""
+        limit = self._limit
+        if index is None:
+            index = self._default.get(side)
+        if self._results_full():
+            return (f"{self.results.rows} result rows ({self.results.nbytes} bytes) were not polled, and the limit is "
+                    f"{limit.rows} rows or {limit.nbytes} bytes; poll first")
+        if limit.waiting is not None and self.gate.waiting >= limit.waiting and self.gate.held_up(side, index):
+            return (f"{self.gate.waiting} tuples wait for {', '.join(self.gate.behind())}, and the limit is "
+                    f"{limit.waiting}; push or heartbeat there, or close it")
+        return None
+
+    def counters(self) -> dict[str, int]:
+        """As `StreamJoin.counters`."""
+        kept = self.windows.streams
+        out = {f"tuples_{side}": kept[side].end for side in SIDES}
+        out |= {"rows": self.results.total, "unread_rows": self.results.rows, "unread_bytes": self.results.nbytes}
+        out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
+        out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts}
+        out |= self.gate.counters()
+        return out | {f"device_{name}": n for name, n in self.device_session.counters().items()}
+
+    def snapshot(self) -> bytes:
+        """As `StreamJoin.snapshot`."""
+        self._collect()
+        return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
+                           settled=self.device_session.settled, ended=self.ended, restarts=self.restarts).to_bytes()
+
+    def restored(self, snapshot: bytes) -> Pipeline:
+        """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
+        found = Snapshot.from_bytes(snapshot)
+        found.check(self._identity)
+        return Pipeline(self._schemas, self.device, lateness=self._lateness, limit=self._limit,
+                        punctuation=self._punctuation, snapshot=found)
+
+    def restart(self, device: Device) -> None:
+        """Continue in a fresh session of ``device``, to which the live windows are replayed."""
+        self._move(device)
+        self.failure = None
+        self.results.recover()
+
+    def failed(self) -> DeviceError:
+        """The error to raise after a ``failure``."""
+        return DeviceError(f"the device failed: {self.failure!r}; what was pushed is kept: restart() goes on in a "
+                           f"fresh device session, restart('cpu') on another device")
+
+    def close(self) -> None:
+        """Close the device session; nothing will be found any more."""
+        self.device_session.close()
+        self.results.end()
+
+    def _results_full(self) -> bool:
+        rows, nbytes = self._limit.rows, self._limit.nbytes
+        return (rows is not None and self.results.rows >= rows) or (
+            nbytes is not None and self.results.nbytes >= nbytes)
+
+    def _collect(self) -> None:
+        arrivals = self.gate.ready()
+        if len(arrivals):
+            self._ready.append(arrivals)
+
+    def _push_slice(self) -> None:
+        """Take the next slice of arrival order through the device."""
+        head, rest = self._ready[0].split(self._slice_rows)
+        if not self.device_session.fits(head):
+            self._move(self.device)
+        items = self.device_session.push(head)
+        self.windows.append(head)
+        if rest is None:
+            self._ready.popleft()
+        else:
+            self._ready[0] = rest
+        found = self._emit(items)
+        self.windows.trim(self.device_session.settled)
+        # As many arrivals as brought the results aimed at, but growing slowly, as results may come in bursts.
+        fitting = len(head) * self._slice_results // max(found, 1)
+        self._slice_rows = min(max(fitting, _MIN_SLICE), 2 * self._slice_rows, _MAX_SLICE)
+
+    def _poll_device(self) -> None:
+        """Fetch the results that a device found by itself since the last call."""
+        if self.device_session.lags and not self.ended:
+            self._emit(self.device_session.poll())
+            self.windows.trim(self.device_session.settled)
+
+    def _end(self) -> None:
+        """End the device's input; all of it must have been pushed."""
+        if not self.ended:
+            self._emit(self.device_session.flush())
+            self.ended = True
+            self.windows.clear()
+            self.results.end()
+
+    def _move(self, device: Device) -> None:
+        fresh = self._replayed(device, self.device_session.settled)
+        self.device_session.close()
+        self.device_session, self.device = fresh, device
+        self.restarts += 1
+
+    def _resumed(self, snapshot: Snapshot) -> NumberedSession:
+        """A device session that continues where the one of ``snapshot`` was; all else becomes as it was there."""
+        self.gate.restore(snapshot.gate())
+        self._default = snapshot.default
+        self.results.restore(*snapshot.results())
+        if len(ready := snapshot.ready(self._query)):
+            self._ready.append(ready)
+        self.ended, self.restarts = snapshot.ended, snapshot.restarts
+        self.windows.restore(snapshot.retained(self._query), snapshot.now)
+        session = self._replayed(self.device, snapshot.settled)
+        self.windows.trim(session.settled)
+        if self.ended:
+            self.results.end()
+        return session
+
+    def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
+        """A fresh session of ``device`` that has seen all that is retained."""
+        session = NumberedSession(self._query, device, self.windows.first, settled)
+        try:
+            rest = None if self.ended else self.windows.arrivals()
+            while rest is not None and len(rest):
+                head, rest = rest.split(self._slice_rows)
+                self._emit(session.push(head))
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _emit(self, items: Items) -> int:
+        """Queue the rows of ``items``, and return how many there are."""
+        if not len(items):
+            return 0
+        at = np.flatnonzero(items["kind"] == PAIR)
+        if len(at) <= _BATCH_ROWS:
+            self.results.put(self._gathered(items[at] if len(at) < len(items) else items), items)
+            return len(at)
+        done = 0
+        for start in range(0, len(at), _BATCH_ROWS):
+            end = len(items) if start + _BATCH_ROWS >= len(at) else int(at[start + _BATCH_ROWS])
+            self.results.put(self._gathered(items[at[start:start + _BATCH_ROWS]]), items[done:end])
+            done = end
+        return len(at)
+
+    def _gathered(self, pairs: Items) -> pa.RecordBatch:
+        """The columns that results are made of, for ``pairs``."""
+        columns, arrays = self._schemas.columns, dict[tuple[Side, str], pa.Array]()
+        for side in SIDES:
+            rows: npt.NDArray[np.int64] = np.ascontiguousarray(pairs[side])
+            names = self._gathered_names[side]
+            found = self.windows.streams[side].gather(names, rows)
+            arrays |= zip([(side, name) for name in names], found, strict=True)
+        return pa.RecordBatch.from_arrays([arrays[c.side, c.source] for c in columns], schema=self._schemas.gathered)
+
+
+def _gate(schemas: SessionSchemas, lateness: int | str | None, late: int) -> ScaleGate | PushOrder:
+    """The gate of a session's streams."""
+    r, s = schemas.streams["r"], schemas.streams["s"]
+    if schemas.query.time is not None:
+        return ScaleGate(r, s, time=schemas.query.time, lateness=lateness, keep_late=late, columns=schemas.kept)
+    if lateness is not None:
+        raise InputError("a lateness needs a query with a time column; without one, tuples arrive as they are pushed")
+    return PushOrder(r, s, columns=schemas.kept)
