@@ -5,6 +5,7 @@ from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.hw.hls.lookup import GROUP, WRITING
 from splitjoin.hw.hls.matcher import Matcher
+from splitjoin.lang.schema import other_side
 from splitjoin.sim.testbench.models import holds, pack
 from splitjoin.sim.testbench.on_amaranth import simulate
 
@@ -65,7 +66,7 @@ def interval_holds(config, side, j, key, named):
     value, low, wide = key[config.tests[j]["rs".index(side)]], named[f"lo{j}"], config.test_widths[j]
     if wide is None:
         return low <= value <= named[f"hi{j}"]
-    bits = dict(config.bounds("s" if side == "r" else "r").fields)[f"lo{j}"]
+    bits = dict(config.bounds(other_side(side)).fields)[f"lo{j}"]
     return (value - low) % 2**bits <= wide
 
 
@@ -92,7 +93,7 @@ def sum_holds(sum_, side, key, bound):
 def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lanes, probes, built_with):
     """Batch by batch: the bounds are loaded while the keys of the batch before are compared."""
     config = replace(config, lanes=lanes, probes=probes, registers=built_with)
-    keys, bounds = config.keys(side), config.bounds("s" if side == "r" else "r")
+    keys, bounds = config.keys(side), config.bounds(other_side(side))
 
     def values(width):
         near = st.integers(max(0, 2**(width - 1) - 5), min(2**width - 1, 2**(width - 1) + 5))
