@@ -53,7 +53,7 @@ _UNLISTED = {
 
 @dataclass(frozen=True)
 class Departures:
-    """Two streams, sorted by ``departed``, and how many flights of both were cancelled in the stretch of days."""
+    """Two streams, sorted by ``departed``, and how many flights of both were cancelled on these days."""
 
     r: pa.Table
     s: pa.Table

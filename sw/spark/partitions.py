@@ -12,7 +12,7 @@ from pyspark.sql.types import ByteType, DateType, LongType, StructType, Timestam
 from ..arrival import R, S
 from ..errors import InputError
 from ..lang.query import Query
-from ..lang.schema import Side
+from ..lang.schema import SIDES, Side
 from .task import HOME, PARTITION, STREAM, TS, null_time
 
 __all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "partitioned", "quoted", "ticks"]
@@ -133,7 +133,7 @@ def partitioned(query: Query, streams: Sequence[InputStream], cuts: Cuts) -> Dat
 def _copies(query: Query, stream: InputStream, schemas: dict[Side, StructType], cuts: Cuts) -> DataFrame:
     assert query.time is not None
     structs = [F.struct("*").alias(side) if side == stream.side else F.lit(None).cast(schemas[side]).alias(side)
-               for side in ("r", "s")]
+               for side in SIDES]
     rows = stream.data.select(F.lit(stream.number).cast(ByteType()).alias(STREAM),
                               ticks(stream.data, query.time.name(stream.side)).alias(TS), *structs)
     rows = rows.withColumn(HOME, F.expr(_position(TS, cuts.starts)))

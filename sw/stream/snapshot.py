@@ -58,6 +58,7 @@ class Snapshot:
             restarts: How often the session moved to a fresh device session.
         """
         arrivals = list(ready)
+        # Version 1 of the layout calls what is ready "inbox", and how many S precede each R "seen".
         blobs: dict[str, bytes] = {}
         header: dict[str, Any] = {
             "about": identity, "digest": _digest(identity), "default": dict(default), "frontier": gate.frontier,

@@ -68,7 +68,7 @@ def groups(items: Iterable[Item], side: int) -> list[tuple[int, frozenset[tuple[
 
 
 def run(device: Device, query: Query, r: Any, s: Any, cuts: Sequence[int] = ()) -> Items:
-    """The items that ``device`` gives for two whole tables, pushed in stretches that end at ``cuts``."""
+    """The items that ``device`` gives for two whole tables, pushed in slices that end at ``cuts``."""
     with device.open(query) as session:
         found = []
         for part in slices(arrivals(query, r, s), cuts):
