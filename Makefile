@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test lint types formal check bench soak synth synth-full clean
+.PHONY: help prerequisites setup run test test-long lint types formal check bench soak synth synth-full clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +31,11 @@ setup: $(STAMP) ## Make .venv with everything installed.
 run: $(STAMP) ## Main job: New York's departures joined through Spark on the simulated circuit, checked against Spark.
 	$(BIN)/python -m splitjoin.spark.flights
 
-test: $(STAMP) ## All tests.
+test: $(STAMP) ## All tests but those that take long and find what others find too.
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+test-long: $(STAMP) ## Really all tests, and five times as many random examples in each (hours).
+	SPLITJOIN_TEST_EXAMPLES=5 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
 
 lint: $(STAMP) ## Style, by ruff.
 	$(BIN)/ruff check .

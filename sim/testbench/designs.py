@@ -30,7 +30,7 @@ __all__ = ["DESIGNS", "GATES", "MERGERS", "REGIONS", "TOPS", "TREES", "TREE_BITS
 #: Width of the payload in the distribution trees.
 TREE_BITS = 12
 #: Name → (fan-out, leaves).
-TREES = {f"b{b}k{k}": (b, k) for b in (2, 3, 4) for k in range(1, 10)}
+TREES = {f"b{b}k{k}": (b, k) for b, leaves in ((2, range(1, 10)), (3, (1, 3, 4, 9)), (4, (1, 4, 5, 9))) for k in leaves}
 #: Name → sources.
 GATES = {f"n{n}": n for n in (1, 2, 3, 5, 8)}
 #: Name → (fan-in, leaves); one merger where they are equal.

@@ -80,7 +80,8 @@ def _tail(log: Path) -> str:
 def _program(text: str, top: str, *, traced: bool) -> Path:
     """The simulation program of a circuit, built if the cache has none."""
     verilator, compiler = find_verilator(), cxx()
-    flags = ["-O1", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
+    # A traced run is read, not waited for often.
+    flags = ["-O0" if traced else "-O1", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
              f"-DVM_TRACE={int(traced)}", f"-DVM_TRACE_VCD={int(traced)}", "-w",
              f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
     key = "\0".join((text, top, verilator.version, cocotb.__version__, *flags, *compiler))

@@ -5,7 +5,7 @@ from splitjoin.sim.testbench.designs import DESIGNS, TOPS
 from splitjoin.sim.testbench.runner import run_bench
 
 #: Design → how many tests its bench has at least; the matrix of stalls is part of each.
-BENCHES = {"gate": 60, "tree": 108, "merger": 80, "region": 240, "combiner": 24,
+BENCHES = {"gate": 60, "tree": 68, "merger": 80, "region": 192, "combiner": 24,
            **{f"top-{name}": 84 for name in TOPS}}
 
 

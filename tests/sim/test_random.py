@@ -18,6 +18,7 @@ from splitjoin.sim.pysim import PysimDevice
 from splitjoin.sim.testbench.models import NO_LIMIT, Window, first_without_room
 
 from ..support.conformance import assert_conforms, run
+from ..support.sampling import examples
 
 #: A sample of the matrix: cores, capacity, fan-out, fan-in, lanes, probes; whether there are event times. Rings of 2
 #: are full nearly always.
@@ -112,7 +113,7 @@ def check(circuit, make, join, *, core="auto", tables=False):
                                                           *((*case, True) for case in WITH_TABLES)], ids=str)
 def test_compiled_circuit(circuit, timed, tables):
     @given(joins(circuit, timed=timed, max_rows=100 + 10 * circuit[1]))
-    @settings(max_examples=60)
+    @settings(max_examples=examples(40))
     def same_answer(join):
         check(circuit, SimDevice, join, tables=tables)
 
@@ -121,7 +122,7 @@ def test_compiled_circuit(circuit, timed, tables):
 
 @given(st.data(), st.integers(1, 6), st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.integers(2, 4),
        st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans(), st.booleans())
-@settings(max_examples=20)
+@settings(max_examples=examples(12))
 def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, probes, timed, tables):
     capacity, lanes = ring
     circuit = (cores, capacity, fanout, fanin, lanes, probes)

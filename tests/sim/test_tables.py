@@ -15,6 +15,7 @@ from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
+from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 from .test_widths import CONDITIONS, SCHEMAS, table
 
@@ -46,11 +47,11 @@ def test_the_answer_is_the_golden_models(on: str) -> None:
     assert_conforms(run(engine, query, r, s, [5, 31]), golden, "total")
 
 
-#: A third of those that can have tables: each takes seconds.
+#: A third of those that can have tables, and every other one of these at length only: each takes seconds.
 SOME = [scenario for scenario in SCENARIOS if has_tables(scenario)][::3]
 
 
-@pytest.mark.parametrize("scenario", SOME, ids=str)
+@pytest.mark.parametrize("scenario", [at_length(case) if n % 2 else case for n, case in enumerate(SOME)], ids=str)
 def test_scenarios_on_pysim_with_tables(scenario: Scenario) -> None:
     n = SOME.index(scenario)
     device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=2, probes=n % 3 + 1, core="scan", tables=True,

@@ -7,6 +7,7 @@ from splitjoin.hw.layouts import settings_layout
 from splitjoin.sim.testbench.models import Operation, RegionModel, Window, item_of, packed_operation, packed_window
 from splitjoin.sim.testbench.on_amaranth import simulate
 
+from ...support.sampling import examples
 from ...support.stimuli import cells, configurations, operations, windows
 
 SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, probes=2)
@@ -19,7 +20,7 @@ def packed_settings(config, window_r, window_s):
 
 
 @given(st.data(), configurations(), cells())
-@settings(max_examples=30)
+@settings(max_examples=examples(12))
 def test_both_regions_emit_the_items_of_their_models(data, config, stalls):
     window_r, window_s = data.draw(windows(config)), data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))

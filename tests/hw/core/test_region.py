@@ -10,6 +10,7 @@ from splitjoin.sim.testbench.models import NO_LIMIT, Operation, Window, item_of,
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls, scripted
 
+from ...support.sampling import at_length, examples
 from ...support.stimuli import cells, configurations, operations, windows, with_tables
 
 DEPTH = 256
@@ -17,7 +18,7 @@ LARGE = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1
 
 
 @given(st.data(), st.one_of(configurations(), with_tables()), st.sampled_from("rs"), cells())
-@settings(max_examples=80)
+@settings(max_examples=examples(60))
 def test_same_items_as_the_model(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))
@@ -125,9 +126,14 @@ def test_arguments_can_be_read_back():
     assert (circuit.config, circuit.side) == (LARGE, "s")
 
 
+#: Cycles and stores.
+HELD = [(0, 1), (0, 32), (15, 5), (100, 20), (300, 1), (300, 5), (300, 20), (1000, 32)]
+
+
 @pytest.mark.parametrize("window", [Window(rows=32), Window(rows=NO_LIMIT, length=31)], ids=["rows", "range"])
-@pytest.mark.parametrize("stores", [1, 5, 20, 32])
-@pytest.mark.parametrize("held", [0, 15, 100, 300, 1000])
+@pytest.mark.parametrize(("held", "stores"), [*HELD, *(
+    at_length(held, stores) for held in (0, 15, 100, 300, 1000) for stores in (1, 5, 20, 32)
+    if (held, stores) not in HELD)])
 def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(window, held, stores):
     """The ring is full; nobody takes results for ``held`` cycles. The list has room for those of two scans: with 300
     the third one stands in the middle while stores wait behind it.

@@ -1,0 +1,233 @@
+# amaranth: UnusedElaboratable=no
+"""The emitter against a plain model: what leaves for the outcomes of any passes, under stalls at every port."""
+
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.circuit.wire import Configuration, ItemKind
+from splitjoin.hw.core.emitter import Emitter
+from splitjoin.hw.core.layouts import batch_layout, found_layout
+from splitjoin.sim.testbench.models import Item, Window, item_of, packed_window
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import flowing, scripted
+
+from ...support.sampling import examples
+from ...support.stimuli import pauses
+
+PAIR, STAR, END, SLICE = ItemKind.PAIR, ItemKind.STAR, ItemKind.END, ItemKind.SLICE
+CAPACITY = 16
+#: Cycles from a read to its outcome, here.
+LATENCY = 4
+
+
+def configuration(cores=1, lanes=1, probes=1):
+    return Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, cores=cores, capacity=CAPACITY, lanes=lanes,
+                         probes=probes)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch whose pass reads ``count`` tuples, the first of which has row id ``row``, less the index, and lies in
+    ``lane``. ``hits``: of each member, which of these tuples it found. ``flush``: the last member is no probe.
+    """
+
+    row: int
+    lane: int
+    count: int
+    hits: tuple[frozenset[int], ...]
+    flush: bool
+
+    def payload(self, config):
+        return batch_layout(config).const({"row": self.row, "lane": self.lane, "probes": len(self.hits) - 1,
+                                           "flush": self.flush, "count": self.count}).as_bits()
+
+    def outcomes(self, config):
+        """The outcome of each read of the pass; it reads once where the window is empty."""
+        lanes, words = config.lanes, [0] * max(1, -(-self.count // config.lanes))
+        for member, found in enumerate(self.hits):
+            for at in found:
+                words[at // lanes] |= 1 << member * lanes + (self.lane + at) % lanes
+        return [found_layout(config).const({"hits": word, "last": n == len(words) - 1}).as_bits()
+                for n, word in enumerate(words)]
+
+
+def wanted(config, index, window, batches):
+    """What must leave."""
+    out, probe, since = [], 0, 0  # the row id of the next probe; probes since the last star
+    for batch in batches:
+        for n, found in enumerate(batch.hits):
+            if batch.flush and n == len(batch.hits) - 1:
+                out += [Item(STAR, probe - 1)] * bool(window.precision and since)
+                out.append(Item(END))
+                since = 0
+                continue
+            inner = range(window.slice, batch.count, window.slice) if window.slice else ()
+            for at in sorted({*found, *inner}):
+                out += [Item(SLICE, probe)] * (at in inner)
+                out += [Item(PAIR, probe, (batch.row + index + config.cores * at) % 2**32)] * (at in found)
+            since += 1
+            if since == window.precision:
+                out.append(Item(STAR, probe))
+                since = 0
+            probe += 1
+    return out
+
+
+class Passes:
+    """Begins the pass of a batch when its batch can be offered, reads where there is room, and gives the outcomes."""
+
+    def __init__(self, tb, config, batches, idle):
+        self._tb, self._idle, self._room = tb, idle, tb.watch("room")
+        self._waiting = [(batch.payload(config), batch.outcomes(config)) for batch in batches]
+        self._reads, self._under_way = [], []  # of the pass; with the cycles in which they are due
+        self._source = tb.source("batch")
+        self.reads = 0
+        tb.attach(self)
+
+    @property
+    def done(self):
+        return not (self._waiting or self._reads or self._under_way or self._source.queue)
+
+    def drive(self):
+        due = bool(self._under_way) and self._under_way[0][0] == self._tb.cycle
+        self._tb.set("found_valid", due)
+        if due:
+            self._tb.set("found", self._under_way.pop(0)[1])
+
+    def observe(self, cycle):
+        if self._reads and self._room() and not next(self._idle):
+            self._under_way.append((cycle + LATENCY, self._reads.pop(0)))
+            self.reads += 1
+        elif not self._reads and self._waiting and not self._source.queue and not next(self._idle):
+            payload, self._reads = self._waiting.pop(0)
+            self._source.queue.append(payload)
+
+
+async def run(tb, config, index, window, batches, idle, backpressure):
+    """Returns the sink, and what was counted as matches."""
+    tb.set("window", packed_window(config, window))
+    tb.set("index", index)
+    await tb.steps(4)  # the settings stand before the first batch
+    passes, sink = Passes(tb, config, batches, idle), tb.sink("o", backpressure)
+    matched, matches = tb.watch("matched"), 0
+    expected = wanted(config, index, window, batches)
+    limit = 300 + 20 * len(expected) + sum(12 + 4 * batch.count for batch in batches)
+    for _ in range(limit):
+        await tb.step()
+        matches += matched()
+        if passes.done and len(sink.items) >= len(expected):
+            break
+    for _ in range(40):  # nothing more comes
+        await tb.step()
+        matches += matched()
+    assert [item_of(payload) for payload in sink.items] == [item.essence() for item in expected]
+    assert matches == sum(item.kind == PAIR for item in expected)
+    assert passes.done
+    return sink
+
+
+@st.composite
+def batches(draw, config, *, inner):
+    """Batches of one probe where there are inner stars; many find nothing, or nothing in the first reads."""
+    out = []
+    for _ in range(draw(st.integers(1, 6))):
+        count = draw(st.integers(0, CAPACITY))
+        flush = draw(st.integers(0, 4)) == 0
+        members = draw(st.integers(1, 1 if inner else config.probes))
+        places = st.one_of(st.just(frozenset()), st.just(frozenset(range(count))),
+                           st.frozensets(st.integers(0, max(0, count - 1)), max_size=count))
+        hits = [draw(places) for _ in range(members)]
+        if flush:
+            hits[-1] = frozenset()
+            count = 0 if members == 1 else count
+        out.append(Batch(draw(st.sampled_from([0, 12, 2**32 - 5])), draw(st.integers(0, config.lanes - 1)), count,
+                         tuple(hits), flush))
+    return out
+
+
+@given(st.data(), st.integers(1, 4), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), pauses(), pauses())
+@settings(max_examples=examples(50))
+def test_what_passes_found_leaves_probe_by_probe_with_its_stars(data, cores, lanes, probes, idle, backpressure):
+    config = configuration(cores, lanes, probes)
+    index = data.draw(st.integers(0, cores - 1))
+    precision, slice_ = data.draw(st.integers(0, 4)), data.draw(st.sampled_from([0, 0, 1, 3, 16]))
+    window = Window(precision=precision, slice=slice_)
+    found = data.draw(batches(config, inner=slice_ != 0))
+
+    async def body(tb):
+        await run(tb, config, index, window, found, idle, backpressure)
+
+    simulate(Emitter(config, latency=LATENCY), body)
+
+
+EVERY = frozenset(range(CAPACITY))
+
+
+@pytest.mark.parametrize(("lanes", "probes"), [(1, 1), (1, 4), (2, 2), (4, 8)])
+def test_reads_stop_when_the_list_is_full_and_nothing_is_lost(lanes, probes):
+    """Nobody takes results for so long that all of the list and the queue behind it is full of them."""
+    config = configuration(1, lanes, probes)
+    found = [Batch(0, 0, CAPACITY, (EVERY,) * probes, False)] * 12
+
+    async def body(tb):
+        level, room, levels = tb.watch("list_high"), tb.watch("room"), []
+
+        class Level:
+            def drive(self):
+                pass
+
+            def observe(self, cycle):
+                levels.append((level(), room()))
+
+        tb.attach(Level())
+        await run(tb, config, 0, Window(), found, flowing(), scripted([True] * 400))
+        depth = max(64, 2 * CAPACITY // lanes)
+        assert max(level for level, _ in levels) <= depth
+        # A batch waits for the one whose results stand: so two passes are in the list, however much room there is.
+        assert max(level for level, _ in levels) >= 2 * CAPACITY // lanes
+        assert all(room for level, room in levels[8:] if level <= CAPACITY // lanes)
+
+    simulate(Emitter(config, latency=LATENCY), body)
+
+
+def test_a_result_takes_a_cycle_and_the_end_of_a_probe_two():
+    config = configuration(1, 1, 2)
+
+    async def body(tb):
+        sink = await run(tb, config, 0, Window(), [Batch(0, 0, CAPACITY, (EVERY, EVERY), False)], flowing(), flowing())
+        steps = [b - a for a, b in pairwise(sink.cycles)]
+        assert steps == [*[1] * (CAPACITY - 1), 2, 1, *[1] * (CAPACITY - 1), 2]
+
+    simulate(Emitter(config, latency=LATENCY), body)
+
+
+@pytest.mark.parametrize("precision", [0, 1, 3])
+def test_a_flush_ends_what_has_no_star_yet(precision):
+    config = configuration(1, 1, 4)
+    one, none = frozenset({1}), frozenset()
+    found = [Batch(0, 0, 2, (one, none, one, none), True), Batch(0, 0, 2, (one, none), True),
+             Batch(0, 0, 0, (none,), True)]
+    kinds = {0: [PAIR, PAIR, END, PAIR, END, END], 1: [PAIR, STAR, STAR, PAIR, STAR, END, PAIR, STAR, END, END],
+             3: [PAIR, PAIR, STAR, END, PAIR, STAR, END, END]}
+    assert [item.kind for item in wanted(config, 0, Window(precision=precision), found)] == kinds[precision]
+
+    async def body(tb):
+        await run(tb, config, 0, Window(precision=precision), found, flowing(), flowing())
+
+    simulate(Emitter(config, latency=LATENCY), body)
+
+
+def test_inner_stars_stand_before_the_first_tuple_of_a_slice():
+    config = configuration(2)
+    found = [Batch(0, 0, 9, (frozenset({0, 3, 4, 8}),), False), Batch(4, 0, 9, (frozenset(),), False)]
+    stars = [Item(SLICE, 1)] * 2
+    assert wanted(config, 1, Window(slice=4), found) == [
+        Item(PAIR, 0, 1), Item(PAIR, 0, 7), Item(SLICE, 0), Item(PAIR, 0, 9), Item(SLICE, 0), Item(PAIR, 0, 17),
+        Item(STAR, 0), *stars, Item(STAR, 1)]
+
+    async def body(tb):
+        await run(tb, config, 1, Window(slice=4), found, flowing(), scripted(chain.from_iterable([[True, False]] * 30)))
+
+    simulate(Emitter(config, latency=LATENCY), body)
