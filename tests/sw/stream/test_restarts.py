@@ -1,0 +1,121 @@
+"""Restarts of the device, after failures and by themselves: no result is lost, and none comes twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import splitjoin
+from splitjoin import DeviceError, Query, StreamJoin
+from splitjoin.golden import GoldenDevice
+
+from ...support.lagging import LaggingDevice
+from ...support.sessions import query, r, s
+
+
+@pytest.mark.parametrize("lag", [0, 3])
+def test_a_session_outlives_the_row_numbers_of_its_device(lag: int) -> None:
+    """The device can number 7 tuples of a stream; the session goes on in fresh ones."""
+    made = query(window="ROWS 3", time=None)
+    device = LaggingDevice(lag, rows=7)
+    with (StreamJoin(made, device, punctuation=True) as session,
+          StreamJoin(made, GoldenDevice(), punctuation=True) as g):
+        found: list[Any] = []
+        expected: list[Any] = []
+        for n in range(40):
+            for to, out in ((session, found), (g, expected)):
+                (to.push_r if n % 3 else to.push_s)((r if n % 3 else s)(n))
+                out += to.poll_items()[0].tolist()
+        for to, out in ((session, found), (g, expected)):
+            to.close_r()
+            to.close_s()
+            out += to.poll_items()[0].tolist()
+        assert found == expected
+        assert session.counters()["restarts"] >= 5
+
+
+@pytest.mark.parametrize("lag", range(6))
+@pytest.mark.parametrize("order", ["inner(1)", "inner(2)", "outer(2)", "total", "none"])
+def test_restarts_in_the_middle_of_a_probe(order: str, lag: int) -> None:
+    """A star within a probe does not mean that the device is done with the probe."""
+    made = query(order=order, window="ROWS 4", time=None)
+    with StreamJoin(made, LaggingDevice(lag), punctuation=True) as session:
+        found: list[Any] = []
+        for n in range(12):
+            (session.push_r if n % 2 else session.push_s)((r if n % 2 else s)(n))
+            session.restart()
+            found += session.poll_items()[0].tolist()
+        session.close_r()
+        session.close_s()
+        found += session.poll_items()[0].tolist()
+    with StreamJoin(made, GoldenDevice(), punctuation=True) as session:
+        for n in range(12):
+            (session.push_r if n % 2 else session.push_s)((r if n % 2 else s)(n))
+        session.close_r()
+        session.close_s()
+        assert found == session.poll_items()[0].tolist()
+
+
+def test_heartbeats_do_not_pile_up_behind_a_lagging_device() -> None:
+    with StreamJoin(query(), LaggingDevice(50), punctuation=True) as session:
+        session.push_r(r(1))
+        session.push_s(s(1))
+        for at in range(2, 200):
+            session.heartbeat(at)
+        assert len(session._pipeline.windows._checkpoints) < 4
+
+
+@pytest.mark.parametrize("fails", [1, 2, 3])
+def test_nothing_is_lost_when_a_device_fails(fails: int) -> None:
+    with StreamJoin(query(), LaggingDevice(2, fails=fails)) as session:
+        batches, failed = [], False
+        for at in range(5):
+            for push, data in ((session.push_r, r(at)), (session.push_s, s(at))):
+                try:
+                    push(data)
+                except DeviceError as error:
+                    assert str(error) == "the cable is out"
+                    with pytest.raises(DeviceError, match="the device failed"):
+                        session.push_r(r(99))
+                    saved = session.snapshot()
+                    failed = True
+                    session.restart(GoldenDevice())
+                    with StreamJoin(query(), GoldenDevice()) as other:
+                        other.restore(saved)  # a snapshot of a failed session is good too
+                        assert other.counters()["tuples_r"] <= at + 1
+                batches.append(session.poll())
+        batches.append(session.flush())
+        assert failed
+        rows = pa.Table.from_batches(batches)
+        expected = splitjoin.join(r(*range(5)), s(*range(5)), on="r.x = s.a", window="RANGE 1000", time="ts",
+                                  device="golden")
+        assert rows.to_pylist() == expected.to_pylist()
+
+
+def test_overflow_names_the_row_of_the_stream() -> None:
+    """After a restart, a device counts rows from its first one; the message must not."""
+    from splitjoin.errors import WindowOverflow
+
+    class Overflowing(LaggingDevice):
+        def open(self, query: Query) -> Any:
+            session = super().open(query)
+            push = session.push
+
+            def limited(arrivals: Any) -> None:
+                if len(arrivals) and arrivals.ts[-1] == 50:
+                    raise WindowOverflow("r", 2, 2)
+                push(arrivals)
+
+            session.push = limited  # type: ignore[method-assign]  # of this session only
+            return session
+
+    with StreamJoin(query(window="RANGE 5"), Overflowing(), limit=None) as session:
+        session.push_r(r(1, 2, 3, 4, 20, 21))
+        session.heartbeat(22)
+        assert session.counters()["retained_r"] == 2
+        session.restart()
+        session.push_r(r(50))
+        with pytest.raises(WindowOverflow) as caught:
+            session.heartbeat(51)
+        assert (caught.value.stream, caught.value.row, caught.value.capacity) == ("r", 6, 2)
