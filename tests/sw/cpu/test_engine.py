@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +22,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import leading_tests
 
 from tests.support.conformance import assert_conforms, run, slices
+from tests.support.sampling import at_length
 from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of
 from tests.support.strategies import Scenario as RandomScenario, scenario
 
@@ -32,10 +35,10 @@ WAYS = {"auto": CpuDevice(threads=1), "index": CpuDevice(engine="index", threads
 ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
 
 
-@pytest.fixture(params=["whole", "tiny batches"])
+@pytest.fixture
 def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
-    if request.param != "whole":
+    if request.param == "tiny":
         monkeypatch.setattr(engine, "_BATCH", 7)
         monkeypatch.setattr(engine, "_WORTH", 0.0)
         monkeypatch.setattr(search, "_RETHINK", 5)
@@ -48,8 +51,9 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("batches")
-@pytest.mark.parametrize(("way", "order"), [(way, order) for way in WAYS for order in ORDERS
-                                            if way in ("auto", "three workers") or order in ("total", "inner(2)")])
+@pytest.mark.parametrize(("way", "order", "batches"), [
+    case if case[1] in ("total", "inner(2)") or (case[0] in ("auto", "three workers") and case[2] == "tiny")
+    else at_length(*case) for case in product(WAYS, ORDERS, ("whole", "tiny"))], indirect=["batches"])
 @pytest.mark.parametrize("case", SCENARIOS, ids=str)
 def test_scenarios(case: Scenario, way: str, order: str) -> None:
     query = case.query(order)

@@ -12,10 +12,13 @@ from ...support.spark_streams import stream
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``--dist loadgroup`` one worker runs all of these, so that only one starts a JVM."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    """With ``--dist loadgroup`` one worker runs all of these, so that only one starts a JVM; and they come first, as
+    the other worker would wait for what takes minutes and comes last.
+    """
+    here = [item for item in items if item.path.parent == Path(__file__).parent]
+    for item in here:
+        item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")

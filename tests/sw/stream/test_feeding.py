@@ -16,6 +16,7 @@ from splitjoin.golden import GoldenDevice
 from splitjoin.stream import Limit, StreamJoin
 
 from tests.support.conformance import assert_conforms
+from tests.support.sampling import at_length
 from tests.support.scenarios import SCENARIOS
 from tests.support.strategies import scenario
 
@@ -81,8 +82,11 @@ def test_shared_scenarios_moving_between_golden_and_cpu(case: Any, data: st.Data
           order=order)
 
 
-@pytest.mark.parametrize("order", ["none", "total", "outer(3)"])
-@pytest.mark.parametrize("name", ["band-rows-17", "band-rows-and-range", "null-band"])
+MOVES = [("band-rows-17", "none"), ("band-rows-and-range", "total"), ("null-band", "outer(3)")]
+
+
+@pytest.mark.parametrize(("name", "order"), [*MOVES, *(
+    at_length(name, order) for name, _ in MOVES for _, order in MOVES if (name, order) not in MOVES)])
 def test_moving_between_the_circuit_and_cpu(name: str, order: str) -> None:
     from splitjoin.sim import SimDevice
 
