@@ -96,6 +96,13 @@ def test_ci_runs_what_make_test_runs() -> None:
     assert "make check" in (ROOT / ".ci" / "run").read_text()
 
 
+def test_what_make_test_leaves_out_is_run_by_make_test_long() -> None:
+    tool = project()["tool"]
+    assert isinstance(tool, dict)
+    assert "-m 'not long'" in tool["pytest"]["ini_options"]["addopts"]
+    assert re.search(r"^test-long: .*\n\t.*-m pytest .*-m \"\"$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
 def test_every_pin_has_a_reason() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     section = text[text.index("dependencies = ["):text.index("[project.scripts]")]
