@@ -64,7 +64,8 @@ def test_scenarios_on_sim(scenario: Scenario) -> None:
     *((SimDevice, k, TIMED) for k in (1, 2, 4, 8, 16)), (PysimDevice, 4, EVERY_WINDOW),
     *(at_length(SimDevice, k, EVERY_WINDOW) for k in (1, 2, 4, 8, 16)),
     *(at_length(PysimDevice, k, EVERY_WINDOW) for k in (1, 2, 8))])
-def test_the_number_of_cores_does_not_change_the_answer(make: type[CircuitDevice], cores: int, scenarios: list[Scenario]) -> None:
+def test_the_number_of_cores_does_not_change_the_answer(make: type[CircuitDevice], cores: int,
+                                                        scenarios: list[Scenario]) -> None:
     """The same items in total order from 1 to 16 cores, for ROWS and RANGE."""
     for scenario in scenarios:
         conforms(make(cores=cores, capacity=64), scenario, "total")
