@@ -9,9 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..lang.ir import Arith
+from ..lang.ir import Arith, Call
 
-__all__ = ["ExactWriter", "NotCompiled", "Operand", "TooWide", "all_of", "any_of", "both"]
+__all__ = ["BITWISE", "ExactWriter", "NotCompiled", "Operand", "TooWide", "all_of", "any_of", "both"]
+
+#: Operations on integers whose code is their symbol.
+BITWISE = ("&", "|", "^")
 
 
 class NotCompiled(Exception):
@@ -85,11 +88,7 @@ class ExactWriter:
         return [replace(self.scaled(a, common // a.denominator), denominator=common) for a in args]
 
     def arith(self, e: Arith, a: Operand, b: Operand) -> Operand:
-        """The exact operation ``e`` of the values ``a`` and ``b``; bit operations of whole ones only, else
-        `NotCompiled`. The result is not checked yet.
-        """
-        if e.op in ("&", "|", "^"):
-            return self._bits(e, a, b)
+        """The exact operation ``e`` of the values ``a`` and ``b``. The result is not checked yet."""
         valid = both(a.valid, b.valid)
         if e.op == "*":
             ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
@@ -107,7 +106,8 @@ class ExactWriter:
             return Operand(self._whole(f"{a.code} - {b.code}"), valid, a.low - b.high, a.high - b.low, a.denominator)
         return self._division(e, a, b)
 
-    def _bits(self, e: Arith, a: Operand, b: Operand) -> Operand:
+    def bits(self, e: Call, a: Operand, b: Operand) -> Operand:
+        """The bitwise operation ``e``, of `BITWISE`, of the whole values ``a`` and ``b``; else `NotCompiled`."""
         if a.denominator != 1 or b.denominator != 1:
             raise NotCompiled(f"'{e}'")
         top = 1 << max(x.bit_length() for x in (a.low, a.high, b.low, b.high))

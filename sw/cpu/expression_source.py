@@ -11,13 +11,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 from ..lang.eval.vector import constant
-from ..lang.ir import Abs, And, Arith, BitCount, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
+from ..lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
+from ..lang.ranges import value_range
 from ..lang.traversal import sides
 from ..lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .atoms import Atom, ValueRange
-from .exact_source import ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both
+from .exact_source import BITWISE, ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both
 
 __all__ = ["Code", "compile_pair"]
 
@@ -128,8 +130,8 @@ class _PairWriter:
             return self._case(e)
         if isinstance(e, Extreme):
             return self._extreme(e)
-        if isinstance(e, BitCount):
-            return self._bit_count(e)
+        if isinstance(e, Call):
+            return self._call(e)
         if isinstance(e.type, Bool):
             return Operand(f"{self._int}({self._truth(e, True)})", self._valid(e), 0, 1)
         match e:
@@ -185,14 +187,17 @@ class _PairWriter:
             raise NotCompiled(f"'{e}'")
         return self._writer.scaled(a, units_per(e.a.type.unit, e.type.unit))
 
-    def _bit_count(self, e: BitCount) -> Operand:
-        type_ = e.a.type
-        if not isinstance(type_, Int) or type_.bits > 64:
+    def _call(self, e: Call) -> Operand:
+        if e.op in BITWISE:
+            return self._writer.bits(e, *map(self._number, e.args))
+        if e.op not in _WORDS:
             raise NotCompiled(f"'{e}'")
-        kind = "np.uint32" if type_.bits <= 32 else "np.uint64"
-        code, valid = self._pattern(e.a, kind)
-        mask = f"{kind}({2**type_.bits - 1})"
-        return Operand(f"{self._int}(popcount({kind}({code} & {mask})))", valid, 0, type_.bits)
+        kind = "np.uint32" if e.of.bits <= 32 else "np.uint64"
+        parts = [self._pattern(a, kind) for a in e.args]
+        mask = f"{kind}({2**e.of.bits - 1})"
+        code = _WORDS[e.op].format(*(f"{kind}({code} & {mask})" for code, _ in parts))
+        low, high = value_range(e)
+        return Operand(f"{self._int}({code})", reduce(both, (valid for _, valid in parts)), int(low), int(high))
 
     def _pattern(self, e: Expr, kind: str) -> tuple[str, str | None]:
         """The last bits of ``e``, of a number of any size, in the unsigned type ``kind``; its validity."""
@@ -204,8 +209,8 @@ class _PairWriter:
         if isinstance(e, Lit):
             bits = 32 if kind == "np.uint32" else 64
             return f"{kind}({int(e.value or 0) % 2**bits})", None if e.value is not None else "False"
-        if isinstance(e, Arith) and e.op in ("&", "|", "^"):
-            (a, x), (b, y) = self._pattern(e.a, kind), self._pattern(e.b, kind)
+        if isinstance(e, Call) and e.op in BITWISE:
+            (a, x), (b, y) = (self._pattern(part, kind) for part in e.args)
             return self._writer.let(f"{kind}({a} {e.op} {b})"), both(x, y)
         v = self._number(e)
         if v.denominator != 1:
@@ -250,6 +255,8 @@ class _PairWriter:
         return replace(a, code=f"{kind}({code})")
 
 
+#: Functions on integers: of their operands' bits as unsigned words, the value.
+_WORDS = {"bit_count": "popcount({0})"}
 _OPERATOR = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 

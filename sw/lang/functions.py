@@ -13,11 +13,12 @@ from typing import Literal
 from ..errors import PredicateError
 from .build import and_, compare, condition, is_null, not_, one_type, or_
 from .eval.vector import constant
-from .ir import Arith, ArithOp, BitCount, Case, Expr, Extreme, Lit, StartsWith
+from .ir import Arith, Call, Case, Expr, Extreme, Lit, StartsWith
 from .literals import whole
+from .operations import OPERATIONS
 from .types import BOOL, EXACT, Binary, Exact, Int, String, Timestamp, Type
 
-__all__ = ["bit_count", "bits", "case", "coalesce", "complement", "distinct", "extreme", "in_", "nullif", "shift",
+__all__ = ["case", "coalesce", "complement", "distinct", "extreme", "in_", "nullif", "operation", "shift",
            "starts_with"]
 
 
@@ -77,17 +78,17 @@ def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
     return StartsWith(BOOL, a, prefix.value)
 
 
-def bits(op: Literal["&", "|", "^"], a: Expr, b: Expr, at: str) -> Expr:
-    """``a op b`` on the bits of integers."""
-    type_ = _bit_type(a, b, op, at)
-    made = Arith(type_, op, a, b)
-    return Lit(EXACT, constant(made)) if isinstance(a, Lit) and isinstance(b, Lit) else made
+def operation(name: str, args: Sequence[Expr], at: str) -> Expr:
+    """Operation ``name`` of `splitjoin.lang.operations` on integers ``args``, as many as it has operands."""
+    common = _bit_type(args[0], args[-1], name, at)
+    made = Call(OPERATIONS[name].type(common), name, common, tuple(args))
+    return Lit(EXACT, constant(made)) if all(isinstance(a, Lit) for a in args) else made
 
 
 def complement(a: Expr, at: str) -> Expr:
     """``~a``: all bits the other way."""
     type_ = _bit_type(a, a, "~", at)
-    return bits("^", a, Lit(EXACT, -1 if type_.signed else type_.range[1]), at)
+    return operation("^", (a, Lit(EXACT, -1 if type_.signed else type_.range[1])), at)
 
 
 def shift(op: Literal["<<", ">>"], a: Expr, by: Expr, at: str) -> Expr:
@@ -95,20 +96,8 @@ def shift(op: Literal["<<", ">>"], a: Expr, by: Expr, at: str) -> Expr:
     type_ = _bit_type(a, a, op, at)
     if not (isinstance(by, Lit) and isinstance(by.value, int) and 0 <= by.value <= 63):
         raise PredicateError(f"{at!r}: the number of places to shift by must be a constant from 0 to 63, not {by}")
-    made: ArithOp = "<<" if op == "<<" else ">>"
-    e = Arith(EXACT if op == "<<" else type_, made, a, by)
+    e = Arith(EXACT if op == "<<" else type_, op, a, by)
     return Lit(EXACT, whole(constant(e))) if isinstance(a, Lit) and a.value is not None else e
-
-
-def bit_count(a: Expr, at: str) -> Expr:
-    """How many bits of ``a`` are 1, in two's complement of its width."""
-    type_ = _bit_type(a, a, "bit_count", at)
-    return BitCount(EXACT, a if isinstance(a.type, Int) else Lit(type_, _value(a)))
-
-
-def _value(a: Expr) -> int | None:
-    assert isinstance(a, Lit) and (a.value is None or isinstance(a.value, int))
-    return a.value
 
 
 def _bit_type(a: Expr, b: Expr, op: str, at: str) -> Int:

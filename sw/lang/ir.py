@@ -11,19 +11,19 @@ from fractions import Fraction
 from typing import Literal
 
 from .schema import Side
-from .types import Bool, Date, Duration, Exact, String, Timestamp, Type
+from .types import Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 
 __all__ = [
     "MIRRORED",
-    "Abs", "And", "Arith", "ArithOp", "BitCount", "Case", "Cast", "Cmp", "CmpOp", "Col", "Expr", "Extreme", "IsNull",
-    "Isqrt", "Lit", "Neg", "Not", "Or", "StartsWith", "Step", "Unary", "Within",
+    "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp", "CmpOp", "Col", "Expr", "Extreme", "IsNull",
+    "Isqrt", "Lit", "Neg", "NextFloat", "Not", "Or", "StartsWith", "Unary", "Within",
     "text",
 ]
 
 #: ``/`` is of floats. Whole numbers: ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
-#: rounds down and ``%`` has the divisor's sign (Python); by zero all four are NULL. Bit operations are those of two's
-#: complement.
-ArithOp = Literal["+", "-", "*", "/", "div", "mod", "//", "%", "&", "|", "^", "<<", ">>"]
+#: rounds down and ``%`` has the divisor's sign (Python); by zero all four are NULL. ``<<`` is times a power of two,
+#: ``>>`` rounds down.
+ArithOp = Literal["+", "-", "*", "/", "div", "mod", "//", "%", "<<", ">>"]
 CmpOp = Literal["=", "<>", "<", "<=", ">", ">="]
 
 #: ``a op b`` is ``b MIRRORED[op] a``.
@@ -194,8 +194,16 @@ class StartsWith(Unary):
 
 
 @dataclass(frozen=True)
-class BitCount(Unary):
-    """How many bits of ``a``, an `Int` in two's complement of its width, are 1."""
+class Call(Expr):
+    """Operation ``op`` of `splitjoin.lang.operations` on integers ``args``, whose common type is ``of``."""
+
+    op: str
+    of: Int
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
 
 
 @dataclass(frozen=True)
@@ -204,7 +212,7 @@ class Isqrt(Unary):
 
 
 @dataclass(frozen=True)
-class Step(Unary):
+class NextFloat(Unary):
     """The next float above ``a`` (``up``) or below it; infinity of that sign for NaN. Made by passes only."""
 
     up: bool
@@ -268,9 +276,13 @@ def text(e: Expr) -> str:
             return f"{e.kind}({', '.join(map(text, e.args))})"
         case StartsWith():
             return f"starts_with({text(e.a)}, {_literal(Lit(e.a.type, e.prefix))})"
-        case BitCount() | Isqrt():
-            return f"{'bit_count' if isinstance(e, BitCount) else 'isqrt'}({text(e.a)})"
-        case Step():
+        case Call(args=(a, b)) if not e.op.isidentifier():
+            return f"({text(a)} {e.op} {text(b)})"
+        case Call():
+            return f"{e.op}({', '.join(map(text, e.args))})"
+        case Isqrt():
+            return f"isqrt({text(e.a)})"
+        case NextFloat():
             return f"{'above' if e.up else 'below'}({text(e.a)})"
         case Within():
             return f"within({text(e.a)}, {e.low}, {e.high})"

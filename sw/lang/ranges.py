@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from .denominator import denominator
-from .ir import Abs, Arith, BitCount, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, Within
+from .ir import Abs, Arith, Call, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, Within
+from .operations import OPERATIONS, Range
 from .types import Bool, Date, Decimal, Duration, Int, Timestamp, units_per
 
 __all__ = ["Range", "value_range"]
-
-#: Least and greatest value, both included.
-Range = tuple[Fraction, Fraction]
 
 
 def value_range(e: Expr) -> Range:
@@ -51,9 +49,8 @@ def value_range(e: Expr) -> Range:
         case Extreme():
             # An operand may be NULL, and then the others alone say it.
             return _union([value_range(x) for x in e.args])
-        case BitCount():
-            assert isinstance(e.a.type, Int)
-            return Fraction(0), Fraction(e.a.type.bits)
+        case Call():
+            return OPERATIONS[e.op].range(e.of, *map(value_range, e.args))
         case Isqrt():
             top = math.floor(value_range(e.a)[1])
             return Fraction(-1), Fraction(math.isqrt(top) if top >= 0 else -1)
@@ -118,8 +115,4 @@ def _arith(op: str, a: Range, b: Range, whole: bool) -> Range:
                 parts = [x / y for x in a for y in b]
                 return Fraction(math.floor(min(parts))), Fraction(math.ceil(max(parts)))
             return -most - 1, most + 1
-    # Bit operations: as many bits as the operands have.
-    if op == "&" and (a[0] >= 0 or b[0] >= 0):
-        return Fraction(0), min(x[1] for x in (a, b) if x[0] >= 0)
-    bits = max(int(abs(x)).bit_length() for x in (*a, *b))
-    return (Fraction(0) if min(a[0], b[0]) >= 0 else Fraction(-(2**bits))), Fraction(2**bits - 1)
+    raise AssertionError(f"no range for {op!r}")

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..errors import PredicateError
+from .operations import functions, operators
 
 __all__ = ["Refusing", "operand_text", "refuse", "text_of"]
 
-_SUPPORTED = ("columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as ^ "
-              "<< >>), .between(lo, hi), .isin(values), .starts_with(prefix), .bit_count(), .cast(type), .is_null(), "
-              ".is_not_null(), and splitjoin.least, greatest, where and coalesce")
+_OPERATORS = " ".join(o.name for o in operators() if o.name not in "&|")
+_METHODS = ", ".join(f".{o.name}({'other' * (o.operands - 1)})" for o in functions())
+_SUPPORTED = (f"columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as "
+              f"{_OPERATORS} << >>), .between(lo, hi), .isin(values), .starts_with(prefix), {_METHODS}, .cast(type), "
+              f".is_null(), .is_not_null(), and splitjoin.least, greatest, where and coalesce")
 
 
 class Refusing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from .ir import And, Arith, Case, Cmp, Col, Expr, Extreme, Lit, Or, Unary
+from .ir import And, Arith, Call, Case, Cmp, Col, Expr, Extreme, Lit, Or, Unary
 from .schema import Side
 
 __all__ = ["columns", "distinct", "rebuilt", "sides", "walk"]
@@ -70,7 +70,7 @@ def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
     match e:
         case Arith() | Cmp():
             return replace(e, a=children[0], b=children[1])
-        case And() | Or() | Extreme():
+        case And() | Or() | Extreme() | Call():
             return replace(e, args=tuple(children))
         case Case():
             return replace(e, when=tuple(children[:-1:2]), then=tuple(children[1::2]), otherwise=children[-1])

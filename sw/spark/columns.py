@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, cast as typed
 
 from pyspark.sql import Column, DataFrame
@@ -20,6 +21,7 @@ from ..lang.casts import cast, named_type
 from ..lang.depth import MAX_DEPTH, too_deep
 from ..lang.ir import ArithOp, CmpOp, Expr, Lit
 from ..lang.names import find_column
+from ..lang.operations import OPERATIONS, functions as integer_functions
 from ..lang.schema import Schema, Side
 from ..lang.sql.parser import parse_sql
 from ..lang.types import Timestamp
@@ -193,18 +195,15 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
     "nullif": (2, 2, lambda p, at: functions.nullif(p[0], p[1], at)),
     "least": (2, _MANY, lambda p, at: functions.extreme("least", p, at)),
     "greatest": (2, _MANY, lambda p, at: functions.extreme("greatest", p, at)),
-    "&": (2, 2, lambda p, at: functions.bits("&", p[0], p[1], at)),
-    "|": (2, 2, lambda p, at: functions.bits("|", p[0], p[1], at)),
-    "^": (2, 2, lambda p, at: functions.bits("^", p[0], p[1], at)),
+    **{o.name: (o.operands, o.operands, partial(functions.operation, o.name)) for o in OPERATIONS.values()},
     "~": (1, 1, lambda p, at: functions.complement(p[0], at)),
     "shiftleft": (2, 2, lambda p, at: functions.shift("<<", p[0], p[1], at)),
     "shiftright": (2, 2, lambda p, at: functions.shift(">>", p[0], p[1], at)),
-    "bit_count": (1, 1, lambda p, at: functions.bit_count(p[0], at)),
 }
 _NAMES = {"UnresolvedExtractValue": "an element of an array, map or struct", "Window": "a window function",
           "UnresolvedStar": "*", "SortOrder": "an order", "LambdaFunction": "a function of elements"}
-_SHOWN = ("abs", "bit_count", "coalesce", "greatest", "ifnull", "least", "negative", "nullif", "shiftleft",
-          "shiftright")
+_SHOWN = sorted(("abs", "coalesce", "greatest", "ifnull", "least", "negative", "nullif", "shiftleft", "shiftright",
+                 *(o.name for o in integer_functions())))
 
 
 def _literal(value: Any, at: str) -> Expr:

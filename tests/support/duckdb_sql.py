@@ -139,11 +139,13 @@ def _made(e: ir.Expr) -> str:
             if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
                 per = units_per(e.a.type.unit, e.type.unit)
             return f"({_whole(e.a)} * {per} // {denominator(e.a)})"
-        case ir.BitCount():
-            assert isinstance(e.a.type, Int)
-            value = _whole(e.a)
-            whole = f"{value} + CASE WHEN {value} < 0 THEN {_huge(2**e.a.type.bits)} ELSE 0 END"
+        case ir.Call(op="bit_count"):
+            value = _whole(e.args[0])
+            whole = f"{value} + CASE WHEN {value} < 0 THEN {_huge(2**e.of.bits)} ELSE 0 END"
             return f"CAST(bit_count({whole}) AS HUGEINT)"
+        case ir.Call(op="&" | "|" | "^"):
+            a, b = map(_whole, e.args)
+            return f"xor({a}, {b})" if e.op == "^" else f"({a} {e.op} {b})"
         case ir.Arith():
             return _arith(e)
     return _choice(e, denominator(e))
@@ -156,9 +158,6 @@ def _arith(e: ir.Arith) -> str:
         assert isinstance(e.b, ir.Lit)
         power = _huge(2 ** int(e.b.value or 0))
         return f"({_whole(e.a)} * {power})" if e.op == "<<" else _floor(_whole(e.a), power)
-    if e.op in ("&", "|", "^"):
-        a, b = _whole(e.a), _whole(e.b)
-        return f"xor({a}, {b})" if e.op == "^" else f"({a} {e.op} {b})"
     a, b = _operands(e.a, e.b)
     if e.op in ("+", "-"):
         return f"({a} {e.op} {b})"

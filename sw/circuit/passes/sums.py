@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import cast
 
 from ...lang.denominator import denominator
-from ...lang.ir import Abs, Arith, BitCount, CmpOp, Expr, Isqrt
+from ...lang.ir import Abs, Arith, Call, CmpOp, Expr, Isqrt
 from ...lang.ranges import value_range
 from ...lang.schema import Side
 from ...lang.traversal import sides
-from ...lang.types import Int
 from ...plan.exact_keys import ExactKey, exact_key
 from ...plan.linear import Term, Total
 from ...plan.passes.strength import NotComputed
@@ -53,7 +51,7 @@ def _axis(e: Expr, total: Total) -> AxisRelation:
             return _difference("square", Total.of(e.a).times(d * root), shift)
         case Abs():
             return _difference("absolute", Total.of(e.a).times(f), 0)
-        case BitCount(a=Arith(op="^") as bits) if isinstance(bits.type, Int):
+        case Call(op="bit_count", args=(Call(op="^") as bits,)):
             weight = int(f)
             if weight & (weight - 1):
                 raise NotComputed(f"a circuit multiplies '{e}' by powers of two only, not by {weight}")
@@ -97,14 +95,14 @@ def _key(side: Side, total: Total) -> ExactKey:
     return replace(key, nullable=False)  # a NULL is a matter of a test of its own
 
 
-def _differing(bits: Arith, shift: int) -> AxisRelation:
-    if len(sides(bits.a)) != 1 or len(sides(bits.b)) != 1:
+def _differing(bits: Call, shift: int) -> AxisRelation:
+    a, b = bits.args
+    if len(sides(a)) != 1 or len(sides(b)) != 1:
         raise NotComputed
-    one, other = (bits.a, bits.b) if sides(bits.a) == {"r"} else (bits.b, bits.a)
-    type_ = cast(Int, bits.type)
+    one, other = (a, b) if sides(a) == {"r"} else (b, a)
     low = min(int(value_range(e)[0]) for e in (one, other))
     if low < 0:
-        low, high = -(2 ** (type_.bits - 1)), 2 ** (type_.bits - 1) - 1
+        low, high = -(2 ** (bits.of.bits - 1)), 2 ** (bits.of.bits - 1) - 1
     else:
         width = max(1, *(int(value_range(e)[1]).bit_length() for e in (one, other)))
         low, high = 0, 2**width - 1

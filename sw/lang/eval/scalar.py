@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from ..operations import OPERATIONS
 from ..schema import Side
 from ..traversal import columns
 from ..types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
@@ -78,11 +79,12 @@ def compile_condition(e: ir.Expr) -> Evaluator:
             return _extreme([compile_condition(a) for a in e.args], better)
         case ir.StartsWith():
             return _strict1(lambda v: v.startswith(e.prefix), e.a)
-        case ir.BitCount():
-            assert isinstance(e.a.type, Int)
-            bits = e.a.type.bits
-            return _strict1(lambda v: (v % 2**bits).bit_count(), e.a)
-        case ir.Step():
+        case ir.Call():
+            value, t = OPERATIONS[e.op].value, e.of
+            if len(e.args) == 1:
+                return _strict1(lambda v: value(t, v), e.args[0])
+            return _strict2(lambda v, w: value(t, v, w), *e.args)
+        case ir.NextFloat():
             end = math.inf if e.up else -math.inf
             return _strict1(lambda v: end if v != v else np.nextafter(v, type(v)(end)), e.a)
         case ir.Isqrt():
@@ -161,7 +163,6 @@ _ARITH: dict[str, Callable[[Value, Value], Value]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divide,
     "div": lambda a, b: None if b == 0 else _quotient(a, b), "//": lambda a, b: None if b == 0 else a // b,
     "mod": lambda a, b: None if b == 0 else a - b * _quotient(a, b), "%": lambda a, b: None if b == 0 else a % b,
-    "&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
     "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
 }
 _CMP: dict[str, Callable[[Value, Value], bool]] = {

@@ -7,7 +7,6 @@ arrays of Python integers, which are slow and never wrong. Fractions are whole n
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .. import ir
+from ..operations import OPERATIONS
 from ..traversal import columns, distinct
 from ..types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
@@ -79,9 +79,9 @@ def _value(e: ir.Expr, args: list[Vector], table: Mapping[ir.Col, Vector], n: in
         case ir.StartsWith():
             starts = np.array([v.startswith(e.prefix) for v in args[0].values], np.bool_)
             return Vector(starts, args[0].valid)
-        case ir.BitCount():
-            return _bit_count(e, args[0])
-        case ir.Step():
+        case ir.Call():
+            return _call(e, args)
+        case ir.NextFloat():
             end = args[0].values.dtype.type(np.inf if e.up else -np.inf)
             with np.errstate(over="ignore"):  # beyond the largest is infinity
                 return Vector(np.where(np.isnan(args[0].values), end, np.nextafter(args[0].values, end)), args[0].valid)
@@ -173,7 +173,6 @@ def _nearest(n: int, d: int) -> float:
 _FLOAT_ARITH: dict[str, Callable[[Any, Any], Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "mod": np.fmod,
 }
-_BITS: dict[str, Callable[[Any, Any], Any]] = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
 
 
 def _arith(e: ir.Arith, a: Vector, b: Vector) -> Vector:
@@ -195,8 +194,6 @@ def _arith(e: ir.Arith, a: Vector, b: Vector) -> Vector:
         x, y = _wide(a.values, b.values, magnitude(a.values) + magnitude(b.values))
         return Vector(x + y if e.op == "+" else x - y, valid, a.denominator)
     x, y = _wide(a.values, b.values, max(magnitude(a.values), magnitude(b.values)))
-    if e.op in _BITS:
-        return Vector(_BITS[e.op](x, y), valid)
     return _division(e.op, x, y, valid, a.denominator)
 
 
@@ -221,12 +218,14 @@ def _division(op: str, x: Array, y: Array, valid: Mask, denominator: int) -> Vec
     return Vector(quotient, valid) if op in ("div", "//") else Vector(remainder, valid, denominator)
 
 
-def _bit_count(e: ir.BitCount, a: Vector) -> Vector:
-    assert isinstance(e.a.type, Int)
-    bits = e.a.type.bits
-    if a.values.dtype == object:
-        return Vector(np.array([(int(v) % 2**bits).bit_count() for v in a.values], np.int64), a.valid)
-    return Vector(np.bitwise_count(a.values.view(np.uint64) & np.uint64(2**bits - 1)).astype(np.int64), a.valid)
+def _call(e: ir.Call, args: Sequence[Vector]) -> Vector:
+    operation = OPERATIONS[e.op]
+    valid = np.logical_and.reduce([a.valid for a in args])
+    if operation.array is not None and all(a.values.dtype == np.int64 for a in args):
+        return Vector(operation.array(e.of, *(a.values for a in args)), valid)
+    rows = zip(valid.tolist(), *(a.values.tolist() for a in args), strict=True)
+    values = np.array([operation.value(e.of, *map(int, row)) if ok else 0 for ok, *row in rows], object)
+    return narrowed(values, valid)
 
 
 def _compared(op: str, x: Array, y: Array, is_float: bool) -> Mask:

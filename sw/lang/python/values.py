@@ -13,6 +13,7 @@ from ...errors import PredicateError
 from .. import build, functions
 from ..casts import cast, named_type
 from ..ir import ArithOp, CmpOp, Expr
+from ..operations import Operation, functions as integer_functions, operators
 from ..refusals import Refusing, operand_text, refuse, text_of
 from ..schema import Schema
 from ..types import Bool, Exact, Int
@@ -99,11 +100,6 @@ class Value(Refusing):
         at = f"{operand_text(self)}.cast({text_of(to)})"
         return Value(cast(self.expr, named_type(to, at), at), at, atom=True)
 
-    def bit_count(self) -> Value:
-        """How many bits of the integer are 1, in two's complement of its width."""
-        at = f"{operand_text(self)}.bit_count()"
-        return Value(functions.bit_count(self.expr, at), at, atom=True)
-
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Value:
         """What NumPy calls for ``np.float32(1) - r.y`` and ``np.abs(r.y)``."""
         operation = _UFUNCS.get(ufunc.__name__) if method == "__call__" and not options else None
@@ -165,23 +161,17 @@ class Value(Refusing):
     def __rmod__(self, other: Any) -> Value:
         return _divide("%", other, self)
 
-    def __xor__(self, other: Any) -> Value:
-        return _bits("^", self, other)
-
-    def __rxor__(self, other: Any) -> Value:
-        return _bits("^", other, self)
-
     def __lshift__(self, other: Any) -> Value:
-        return _bits("<<", self, other)
+        return _shift("<<", self, other)
 
     def __rlshift__(self, other: Any) -> Value:
-        return _bits("<<", other, self)
+        return _shift("<<", other, self)
 
     def __rshift__(self, other: Any) -> Value:
-        return _bits(">>", self, other)
+        return _shift(">>", self, other)
 
     def __rrshift__(self, other: Any) -> Value:
-        return _bits(">>", other, self)
+        return _shift(">>", other, self)
 
     def __eq__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
         return _compare("=", "==", self, other)
@@ -238,10 +228,14 @@ def _divide(op: Literal["/", "//", "%"], a: Any, b: Any) -> Value:
     return Value(build.divide(x, y, at) if op == "/" else build.remainder(op, x, y, at), at)
 
 
-def _bits(op: Literal["^", "<<", ">>"], a: Any, b: Any) -> Value:
+def _shift(op: Literal["<<", ">>"], a: Any, b: Any) -> Value:
     at = f"{operand_text(a)} {op} {operand_text(b)}"
-    x, y = lift(a, at), lift(b, at)
-    return Value(functions.bits(op, x, y, at) if op == "^" else functions.shift(op, x, y, at), at)
+    return Value(functions.shift(op, lift(a, at), lift(b, at), at), at)
+
+
+def _operate(symbol: str, a: Any, b: Any) -> Value:
+    at = f"{operand_text(a)} {symbol} {operand_text(b)}"
+    return Value(functions.operation(symbol, (lift(a, at), lift(b, at)), at), at)
 
 
 def _compare(op: CmpOp, symbol: str, a: Any, b: Any) -> Value:
@@ -262,18 +256,46 @@ def _connect(symbol: Literal["&", "|"], a: Any, b: Any) -> Value:
     at = f"{operand_text(a)} {symbol} {operand_text(b)}"
     x, y = lift(a, at), lift(b, at)
     if any(isinstance(e.type, Int) for e in (x, y)) and all(isinstance(e.type, (Int, Exact)) for e in (x, y)):
-        return Value(functions.bits(symbol, x, y, at), at)
+        return Value(functions.operation(symbol, (x, y), at), at)
     args = [_condition(a, at), _condition(b, at)]
     return Value(build.and_(args, at) if symbol == "&" else build.or_(args, at), at)
 
 
 _UFUNCS: dict[str, Callable[..., Value]] = {
+    **{o.numpy: partial(_operate, o.name) for o in operators() if o.numpy},
     "absolute": abs, "negative": operator.neg, "invert": operator.invert, "bitwise_not": operator.invert,
     "add": partial(_arith, "+"), "subtract": partial(_arith, "-"), "multiply": partial(_arith, "*"),
     "equal": partial(_compare, "=", "=="), "not_equal": partial(_compare, "<>", "!="),
     "less": partial(_compare, "<", "<"), "less_equal": partial(_compare, "<=", "<="),
     "greater": partial(_compare, ">", ">"), "greater_equal": partial(_compare, ">=", ">="),
-    "bitwise_and": partial(_connect, "&"), "bitwise_or": partial(_connect, "|"), "bitwise_xor": partial(_bits, "^"),
-    "left_shift": partial(_bits, "<<"), "right_shift": partial(_bits, ">>"), "divide": partial(_divide, "/"),
+    "bitwise_and": partial(_connect, "&"), "bitwise_or": partial(_connect, "|"),
+    "left_shift": partial(_shift, "<<"), "right_shift": partial(_shift, ">>"), "divide": partial(_divide, "/"),
     "floor_divide": partial(_divide, "//"), "remainder": partial(_divide, "%"),
 }
+
+
+def _method(operation: Operation) -> Callable[..., Value]:
+    """The method of `Value` that a function on integers is."""
+    def method(self: Value, *others: Any) -> Value:
+        at = f"{operand_text(self)}.{operation.name}({', '.join(map(text_of, others))})"
+        if len(others) != operation.operands - 1:
+            refuse(at)
+        args = [self.expr, *(lift(x, at) for x in others)]
+        return Value(functions.operation(operation.name, args, at), at, atom=True)
+
+    method.__name__, method.__doc__ = operation.name, f"{operation.help[0].upper()}{operation.help[1:]}."
+    return method
+
+
+def _special(symbol: str) -> tuple[Callable[[Value, Any], Value], Callable[[Value, Any], Value]]:
+    """The special methods of an operator on integers: with the value on the left, and on the right."""
+    return (lambda self, other: _operate(symbol, self, other)), (lambda self, other: _operate(symbol, other, self))
+
+
+for _operation in integer_functions():
+    setattr(Value, _operation.name, _method(_operation))
+for _operation in operators():
+    if f"__{_operation.python}__" not in vars(Value):  # & and | are of conditions, too
+        _forward, _reflected = _special(_operation.name)
+        setattr(Value, f"__{_operation.python}__", _forward)
+        setattr(Value, f"__r{_operation.python}__", _reflected)

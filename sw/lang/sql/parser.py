@@ -15,6 +15,7 @@ from ..casts import cast, sql_type
 from ..depth import MAX_DEPTH, too_deep
 from ..ir import ArithOp, CmpOp, Expr
 from ..names import find_column
+from ..operations import OPERATIONS, functions as integer_functions, operators
 from ..schema import Schema
 from ..types import Date, Timestamp
 from .dialect import Sql, sql_of
@@ -25,18 +26,17 @@ from .locations import Places
 __all__ = ["SUPPORTED", "Reader", "Sql", "parse_sql"]
 
 #: What errors say a condition may hold.
-SUPPORTED = ("columns, literals, + - * / %, DIV (//), & | ^ ~ << >>, abs(), bit_count(), least(), greatest(), "
-             "coalesce(), nullif(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, "
-             "NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
+SUPPORTED = (f"columns, literals, + - * / %, DIV (//), {' '.join(o.name for o in operators())} ~ << >>, abs(), "
+             f"{', '.join(f'{o.name}()' for o in integer_functions())}, least(), greatest(), coalesce(), nullif(), "
+             f"CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, NOT, IS [NOT] NULL, "
+             f"IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
 
 _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }
 _ARITH: dict[type[exp.Expr], ArithOp] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 _REMAINDER: dict[type[exp.Expr], Literal["div", "mod"]] = {exp.IntDiv: "div", exp.Mod: "mod"}
-_BITS: dict[type[exp.Expr], Literal["&", "|", "^"]] = {
-    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.Xor: "^",
-}
+_OPERATORS: dict[type[exp.Expr], str] = {getattr(exp, node): o.name for o in operators() for node in o.sql}
 _SHIFT: dict[type[exp.Expr], Literal["<<", ">>"]] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 #: Names for what people try first; everything else is named by its node or function.
 _NAMES: dict[type[exp.Expr], str] = {
@@ -171,8 +171,8 @@ class Reader:
             return build.divide(self.expr(a), self.expr(b), self.quote(e))
         if kind in _REMAINDER:
             return build.remainder(_REMAINDER[kind], self.expr(a), self.expr(b), self.quote(e))
-        if kind in _BITS:
-            return functions.bits(_BITS[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind in _OPERATORS:
+            return functions.operation(_OPERATORS[kind], (self.expr(a), self.expr(b)), self.quote(e))
         if kind is exp.BitwiseNot:
             return functions.complement(self.expr(a), self.quote(e))
         if kind in _SHIFT:
@@ -243,9 +243,10 @@ class Reader:
                                  ) from None
 
     def function(self, e: exp.Expr) -> Expr:
-        if e.name.lower() != "bit_count" or len(e.expressions) != 1:
+        found = OPERATIONS.get(e.name.lower())
+        if found is None or len(e.expressions) != found.operands:
             raise self.unsupported(e)
-        return functions.bit_count(self.expr(e.expressions[0]), self.quote(e))
+        return functions.operation(found.name, [self.expr(x) for x in e.expressions], self.quote(e))
 
     def column(self, e: exp.Expr) -> Expr:
         name, side = e.name, e.args.get("table")

@@ -9,7 +9,7 @@ import math
 from typing import cast
 
 from ...lang.denominator import denominator
-from ...lang.ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, Step
+from ...lang.ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, NextFloat
 from ...lang.nulls import causes
 from ...lang.schema import Side
 from ...lang.traversal import sides
@@ -199,13 +199,13 @@ def isolated(cmp: Cmp) -> Compared | None:
     if len(sides(x)) != 1 or len(sides(y)) != 1 or sides(x) == sides(y):
         return None
     up = op in ("<", "<=")
-    t = Step(b.type, b, up)
+    t = NextFloat(b.type, b, up)
     if sides(b) == sides(y):
         alone, rest = x, Arith(a.type, "-", t, y) if plus else Arith(a.type, "+", y, t)
     else:
         alone, rest = y, Arith(a.type, "-", t, x) if plus else Arith(a.type, "-", x, t)
         up = up if plus else not up
-    keys = {side: _float_key(side, e, up) for e in (alone, Step(a.type, rest, up)) for side in sides(e)}
+    keys = {side: _float_key(side, e, up) for e in (alone, NextFloat(a.type, rest, up)) for side in sides(e)}
     # ``alone <= rest`` or ``alone >= rest``, said of R and S.
     below = up == (sides(alone) == {"r"})
     return Compared(keys["r"], keys["s"], (FloatOrder("<=" if below else ">="),))

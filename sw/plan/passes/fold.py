@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 
 from ...lang.eval.vector import constant
-from ...lang.ir import MIRRORED, And, Arith, Case, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
+from ...lang.ir import MIRRORED, And, Arith, Call, Case, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
 from ...lang.literals import whole
 from ...lang.nulls import may_be_null
+from ...lang.operations import OPERATIONS
 from ...lang.traversal import rebuilt, sides
 from ...lang.types import BOOL, EXACT, Type, is_exact
 
@@ -52,6 +53,8 @@ def fold(e: Expr) -> Expr:
             return a.a
         case Arith() if is_exact(e.type):
             return _arith(e)
+        case Call():
+            return _call(e)
     return e
 
 
@@ -98,14 +101,30 @@ def _arith(e: Arith) -> Expr:
     a, b = e.a, e.b
     if any(isinstance(x, Lit) and x.value is None for x in (a, b)):
         return Lit(e.type, None)
-    if isinstance(a, Lit) and e.op in ("+", "*", "&", "|", "^"):
+    if isinstance(a, Lit) and e.op in ("+", "*"):
         a, b = b, a
     if not isinstance(b, Lit):
         return e
-    if e.op in ("*", "&") and b.value == 0 and not may_be_null(a):
+    if e.op == "*" and b.value == 0 and not may_be_null(a):
         return Lit(EXACT, 0)
-    nothing = {"+": 0, "-": 0, "*": 1, "<<": 0, ">>": 0, "|": 0, "^": 0}.get(e.op)
-    return _as(e.type, a, e) if nothing is not None and b.value == nothing else e
+    neutral = {"+": 0, "-": 0, "*": 1, "<<": 0, ">>": 0}.get(e.op)
+    return _as(e.type, a, e) if neutral is not None and b.value == neutral else e
+
+
+def _call(e: Call) -> Expr:
+    operation = OPERATIONS[e.op]
+    if any(isinstance(x, Lit) and x.value is None for x in e.args):
+        return Lit(e.type, None)
+    if operation.operands < 2:
+        return e
+    a, b = e.args
+    if isinstance(a, Lit) and operation.commutative:
+        a, b = b, a
+    if not isinstance(b, Lit):
+        return e
+    if operation.absorbing is not None and b.value == operation.absorbing and not may_be_null(a):
+        return Lit(EXACT, operation.absorbing)
+    return _as(e.type, a, e) if operation.neutral is not None and b.value == operation.neutral else e
 
 
 def _as(type_: Type, e: Expr, otherwise: Expr) -> Expr:

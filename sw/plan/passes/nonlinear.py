@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, cast
 
 from ...lang.denominator import denominator
-from ...lang.ir import Abs, Arith, BitCount, Cmp, CmpOp, Expr, Isqrt, Lit
+from ...lang.ir import Abs, Arith, Call, Cmp, CmpOp, Expr, Isqrt, Lit
 from ...lang.ranges import value_range
 from ...lang.schema import Side
 from ...lang.traversal import sides
@@ -54,7 +54,7 @@ def simpler(total: Total, op: CmpOp) -> Simpler | None:
 
 def _has_equality(e: Expr) -> bool:
     """Whether ``e = constant`` says more than ``<=`` and ``>=`` do."""
-    return isinstance(e, Arith) and e.op in ("%", "mod", "^")
+    return isinstance(e, (Arith, Call)) and e.op in ("%", "mod", "^")
 
 
 def _without_sign(total: Total, e: Abs) -> Simpler:
@@ -93,17 +93,9 @@ def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
     if rest.terms:
         return None
     at = -rest.constant / f  # e op' at
-    if isinstance(e, BitCount) and f > 0 and isinstance(e.a, Arith) and e.a.op == "^":
-        if at < 0:
-            return Simpler("false", ())
-        # No bit differs: the two are equal.
-        return Simpler("and", (Cmp(BOOL, "=", e.a.a, e.a.b),)) if at < 1 else None
+    if isinstance(e, Call):
+        return _of_bits(e, op, at) if f > 0 or e.op == "^" else None
     if not isinstance(e, Arith):
-        return None
-    if e.op == "^" and op == "=" and at.denominator == 1:
-        one, other = (e.a, e.b) if len(sides(e.a)) == 1 else (e.b, e.a)
-        if len(sides(one)) == 1 and len(sides(other)) == 1:
-            return Simpler("and", (Cmp(BOOL, "=", one, Arith(e.type, "^", other, Lit(EXACT, int(at)))),))
         return None
     if not isinstance(e.b, Lit) or not isinstance(e.b.value, int) or e.b.value <= 0:
         return None
@@ -112,6 +104,21 @@ def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
         return _quotient(e, n, at, f > 0)
     if e.op in ("%", "mod") and op == "=" and at.denominator == 1 and denominator(e.a) == 1:
         return _remainder(e, n, int(at))
+    return None
+
+
+def _of_bits(e: Call, op: CmpOp, at: Fraction) -> Simpler | None:
+    """``e op at`` of an operation on integers."""
+    match e:
+        case Call(op="bit_count", args=(Call(op="^", args=(a, b)),)):
+            if at < 0:
+                return Simpler("false", ())
+            # No bit differs: the two are equal.
+            return Simpler("and", (Cmp(BOOL, "=", a, b),)) if at < 1 else None
+        case Call(op="^", args=(a, b)) if op == "=" and at.denominator == 1:
+            one, other = (a, b) if len(sides(a)) == 1 else (b, a)
+            if len(sides(one)) == 1 and len(sides(other)) == 1:
+                return Simpler("and", (Cmp(BOOL, "=", one, replace(e, args=(other, Lit(EXACT, int(at))))),))
     return None
 
 

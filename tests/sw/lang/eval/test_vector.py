@@ -15,13 +15,13 @@ from splitjoin.golden import GoldenSession
 from splitjoin.lang.denominator import denominator
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.eval.vector import Vector, column, constant, evaluate, evaluate_columns
-from splitjoin.lang.ir import Arith, Expr, Isqrt, Lit, Step
+from splitjoin.lang.ir import Arith, Call, Expr, Isqrt, Lit, NextFloat
 from splitjoin.lang.nulls import causes, may_be_null
 from splitjoin.lang.query import Query
 from splitjoin.lang.ranges import value_range
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.traversal import columns, walk
-from splitjoin.lang.types import EXACT, FLOAT64, Bool, Date, Float, Timestamp, is_exact, is_text
+from splitjoin.lang.types import EXACT, FLOAT64, Bool, Date, Float, Int, Timestamp, is_exact, is_text
 
 from tests.support.strategies import Scenario, scenario
 
@@ -83,11 +83,20 @@ def test_isqrt(value: Fraction) -> None:
     ("div", -7, 2, -3), ("//", -7, 2, -4), ("mod", -7, 2, -1), ("%", -7, 2, 1), ("div", 7, -2, -3), ("//", 7, -2, -4),
     ("mod", 7, -2, 1), ("%", 7, -2, -1), ("mod", 7, 0, None), ("//", 7, 0, None), ("div", -(2**63), -1, 2**63),
     ("mod", Fraction(-15, 2), 2, Fraction(-3, 2)), ("<<", 1, 63, 2**63), (">>", -9, 1, -5),
-    ("^", -1, 2**64, -1 - 2**64),
     ("*", 2**62, 4, 2**64), ("-", -(2**63), 1, -(2**63) - 1),
 ])
 def test_whole_numbers_do_not_wrap(op: Any, a: Any, b: Any, value: Any) -> None:
     e = Arith(EXACT, op, Lit(EXACT, a), Lit(EXACT, b))
+    assert constant(e) == value
+    assert compile_condition(e)({}, {}) == value
+
+
+@pytest.mark.parametrize(("op", "of", "args", "value"), [
+    ("^", Int(64), (-1, 2**64), -1 - 2**64), ("&", Int(8), (-1, 6), 6), ("|", Int(8), (-8, 1), -7),
+    ("bit_count", Int(8), (-1,), 8), ("bit_count", Int(64, False), (2**64 - 1,), 64),
+])
+def test_operations_on_integers(op: str, of: Int, args: tuple[int, ...], value: int) -> None:
+    e = Call(EXACT, op, of, tuple(Lit(EXACT, a) for a in args))
     assert constant(e) == value
     assert compile_condition(e)({}, {}) == value
 
@@ -106,7 +115,7 @@ def test_beyond_the_largest_float_is_infinity() -> None:
     condition = query("r.y < 0", r)
     for up, expected in ((True, [math.inf, np.nextafter(-largest, 0), math.inf]),
                          (False, [np.nextafter(largest, 0), -math.inf, -math.inf])):
-        assert evaluate(Step(FLOAT64, condition.children[0], up), r).values.tolist() == expected
+        assert evaluate(NextFloat(FLOAT64, condition.children[0], up), r).values.tolist() == expected
 
 
 def query(on: str, r: pa.Table) -> Expr:

@@ -1,0 +1,114 @@
+"""Operations on integers, each declared once: its names, its type, the range of its values, and how to evaluate it.
+
+An operation takes integer columns, other such operations and integer literals, and is NULL where an operand is. The
+front ends, the evaluators and the passes read `OPERATIONS`; the CPU engine has a template of compiled code for each in
+`splitjoin.cpu.expression_source`, and evaluates those without one by NumPy. Circuits test a part of one stream as any
+other, and verify a part of both streams on the host unless a pass knows the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .types import EXACT, Int, Type
+
+__all__ = ["OPERATIONS", "Operation", "Range", "functions", "operators"]
+
+Array = npt.NDArray[Any]
+#: Least and greatest value, both included.
+Range = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """An operation on one or two integers.
+
+    ``t`` is the operands' common type: the wider one, signed if one operand is.
+
+    Attributes:
+        name: In SQL, in PySpark and in the IR's text: a function's name, or an operator's symbol. In Python a function
+            is a method of that name.
+        help: What it computes, a phrase.
+        type: Of ``t``, the type of the value.
+        range: Of ``t`` and the operands' ranges, a range that holds the value's.
+        value: Of ``t`` and the operands, the value, in Python integers.
+        array: The same of int64 arrays (n,), as int64 (n,); None: ``value`` is called row by row.
+        operands: How many operands it has, 1 or 2.
+        sql: Of an operator, its nodes in `sqlglot.exp`.
+        python: Of an operator, its special method in Python without underscores.
+        numpy: Of an operator, NumPy's universal function for it.
+        commutative: True if two operands may change places.
+        neutral: A right operand that leaves the left one as it is; None for none.
+        absorbing: An operand that makes the value that operand; None for none.
+    """
+
+    name: str
+    help: str
+    type: Callable[[Int], Type]
+    range: Callable[..., Range]
+    value: Callable[..., int]
+    array: Callable[..., Array] | None = None
+    operands: int = 2
+    sql: tuple[str, ...] = ()
+    python: str = ""
+    numpy: str = ""
+    commutative: bool = False
+    neutral: int | None = None
+    absorbing: int | None = None
+
+    @property
+    def is_function(self) -> bool:
+        """True for a function, False for an operator."""
+        return self.name.isidentifier()
+
+
+def _bits(_: Int, a: Range, b: Range) -> Range:
+    """Values of as many bits as the operands have."""
+    bits = max(int(abs(x)).bit_length() for x in (*a, *b))
+    return (Fraction(0) if min(a[0], b[0]) >= 0 else Fraction(-(2**bits))), Fraction(2**bits - 1)
+
+
+def _common_bits(t: Int, a: Range, b: Range) -> Range:
+    if a[0] >= 0 or b[0] >= 0:
+        return Fraction(0), min(x[1] for x in (a, b) if x[0] >= 0)
+    return _bits(t, a, b)
+
+
+def _bit_counts(t: Int, a: Array) -> Array:
+    counts: Array = np.bitwise_count(a.view(np.uint64) & np.uint64(2**t.bits - 1)).astype(np.int64)
+    return counts
+
+
+_DECLARED = (
+    Operation(name="&", help="the bits that are 1 in both", type=lambda t: t, range=_common_bits,
+              value=lambda t, a, b: a & b, array=lambda t, a, b: a & b, sql=("BitwiseAnd",),
+              python="and", numpy="bitwise_and", commutative=True, absorbing=0),
+    Operation(name="|", help="the bits that are 1 in one or both", type=lambda t: t, range=_bits,
+              value=lambda t, a, b: a | b, array=lambda t, a, b: a | b, sql=("BitwiseOr",),
+              python="or", numpy="bitwise_or", commutative=True, neutral=0),
+    Operation(name="^", help="the bits that differ", type=lambda t: t, range=_bits,
+              value=lambda t, a, b: a ^ b, array=lambda t, a, b: a ^ b, sql=("BitwiseXor", "Xor"),
+              python="xor", numpy="bitwise_xor", commutative=True, neutral=0),
+    Operation(name="bit_count", help="the number of bits of the integer that are 1, in two's complement of its width",
+              type=lambda t: EXACT, range=lambda t, a: (Fraction(0), Fraction(t.bits)),
+              value=lambda t, a: (a % 2**t.bits).bit_count(), array=_bit_counts, operands=1),
+)
+
+#: Name → operation.
+OPERATIONS = {operation.name: operation for operation in _DECLARED}
+
+
+def operators() -> tuple[Operation, ...]:
+    """The operations that are written as operators."""
+    return tuple(o for o in _DECLARED if not o.is_function)
+
+
+def functions() -> tuple[Operation, ...]:
+    """The operations that are written as functions."""
+    return tuple(o for o in _DECLARED if o.is_function)
