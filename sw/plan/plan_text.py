@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dataclasses import dataclass
 from ..lang.ir import text
+from .forms import ComputedTest
 from .plan import Plan, Slot, Test
 from .text import key_text, relation_text, tree_text
 
-__all__ = ["BOTH_ENDS", "plan_lines"]
+__all__ = ["BOTH_ENDS", "Placed", "Shared", "plan_lines"]
 
 #: What a probe brings for an interval test.
 BOTH_ENDS = "an interval"
@@ -48,3 +50,31 @@ def _slot(slot: Slot) -> str:
 def _test(test: Test, brought: str) -> str:
     said = " and ".join(relation_text(x, f"R{test.r}", f"S{test.s}") for x in test.relations)
     return f"{said}; an R probe brings {brought} for S{test.s}, an S probe one for R{test.r}"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A test that a device computes itself. ``r``, ``s``: the plan's slots of its keys, in the order of
+    `ComputedTest.keys`; None where there is no key.
+    """
+
+    test: ComputedTest
+    r: tuple[int | None, ...]
+    s: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The plan, and beside its interval tests those that a device computes itself: in the plan's tree they are numbered
+    on from the interval tests.
+    """
+
+    plan: Plan
+    computed: tuple[Placed, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(plan_lines(self.plan, self._computed_lines()))
+
+    def _computed_lines(self) -> Iterator[str]:
+        for placed in self.computed:
+            yield placed.test.described(placed.r, placed.s)

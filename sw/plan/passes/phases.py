@@ -6,19 +6,17 @@ Conjuncts ── fold, narrow, lift ── logic ─→ Forms ── strength, b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
 from ...lang.ir import And, Expr, text
 from ...lang.types import BOOL
-from ..forms import ComputedTest, Form, form_text
-from ..plan import Plan
-from ..plan_text import plan_lines
+from ..forms import Form, form_text
+from ..plan import Shared
 from .merge import Node, node_text
 from .split import Split
 
-__all__ = ["Conjunct", "Conjuncts", "FormedConjunct", "Forms", "Phase", "Placed", "Shared", "SplitForms", "TreeOfTests"]
+__all__ = ["Conjunct", "Conjuncts", "FormedConjunct", "Forms", "Phase", "SplitForms", "TreeOfTests"]
 
 
 @dataclass(frozen=True)
@@ -93,34 +91,6 @@ class TreeOfTests:
 
     def __str__(self) -> str:
         return node_text(self.root)
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A test that a device computes itself. ``r``, ``s``: the plan's slots of its keys, in the order of
-    `ComputedTest.keys`; None where there is no key.
-    """
-
-    test: ComputedTest
-    r: tuple[int | None, ...]
-    s: tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The plan, and beside its interval tests those that a device computes itself: in the plan's tree they are numbered
-    on from the interval tests.
-    """
-
-    plan: Plan
-    computed: tuple[Placed, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join(plan_lines(self.plan, self._computed_lines()))
-
-    def _computed_lines(self) -> Iterator[str]:
-        for placed in self.computed:
-            yield placed.test.described(placed.r, placed.s)
 
 
 #: What a pass takes and gives.
