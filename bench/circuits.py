@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 import splitjoin
 from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.circuit.configure import configure
-from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.lowering import configure, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.hw.network.tree import levels
 from splitjoin.hw.verilog import to_verilog

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
-from splitjoin.circuit.configure import configure, plan_for
+from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query

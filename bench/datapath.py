@@ -7,7 +7,7 @@ from typing import Any
 
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
-from splitjoin.circuit.configure import configure
+from splitjoin.circuit.lowering import configure
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration

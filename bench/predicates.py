@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import splitjoin
-from splitjoin.circuit.configure import plan_for
+from splitjoin.circuit.lowering import plan_for
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.device.api import PAIR, Items
 from splitjoin.lang.query import Query

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .circuit.configure import configure, plan_for, settings, sized
-from .circuit.lowering import phases
+from .circuit.lowering import configure, phases, plan_for, settings, sized
 from .circuit.parameters import CircuitParameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
@@ -16,10 +15,8 @@ from .errors import SplitJoinError
 from .lang.ir import text
 from .lang.query import Query
 from .lang.schema import Side
-from .plan.passes.phases import Shared
 from .plan.passes.pipeline import make_plan
-from .plan.plan import Plan, is_equality, leading_tests, tests_nothing
-from .plan.plan_text import plan_lines
+from .plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, tests_nothing
 
 __all__ = ["explain"]
 

@@ -20,9 +20,9 @@ from .arrival import Arrivals, R
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, check_masked
 from .errors import DeviceError, InputError
 from .lang.eval.scalar import Row, Value, compile_condition
+from .lang.ir import columns
 from .lang.query import Query
 from .lang.schema import SIDES, Side, other_side
-from .lang.traversal import columns
 from .lang.types import FLOAT32, Date, Decimal, Duration, Timestamp, Type, plain
 from .lang.windows import Extent
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from splitjoin.arrival import arrivals
-from splitjoin.circuit.configure import configure, settings
 from splitjoin.circuit.encode import Encoder, Words
-from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.lowering import configure, settings, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.registers import MAGIC, REGISTERS, register
 from splitjoin.circuit.wire import Configuration, ItemKind

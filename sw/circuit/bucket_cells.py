@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from ..lang.schema import other_side
 from ..plan.encoding import TupleCodes
-from ..plan.float_keys import FloatKey, float_values
-from ..plan.keys import Codes, Key
+from ..plan.keys import Codes, FloatKey, Key, float_values
 from ..plan.plan import Plan
 from .wire import Configuration, Span
 

@@ -1,7 +1,7 @@
 """How a circuit's cores find what a probe matches: by a scan, or by an index on some of the condition's tests.
 
 ESJ's main and secondary predicates: an index narrows the sub-window to candidates by the main ones, and all tests are
-checked on the candidates. Which test is best is the compiler's to say (`splitjoin.plan.passes.main`); here it is
+checked on the candidates. Which test is best is the compiler's to say (`splitjoin.plan.passes.tree`); here it is
 weighed against what the circuit is to be.
 """
 

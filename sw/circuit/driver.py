@@ -14,8 +14,8 @@ from ..device.api import ITEM, PAIR, Device, Items, Session, check_masked
 from ..errors import DeviceError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
-from .configure import configure, longest_range, plan_for, settings
 from .encode import Encoder, Words, decode, pack
+from .lowering import configure, longest_range, plan_for, settings
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection

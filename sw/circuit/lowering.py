@@ -1,29 +1,156 @@
-"""Lowering: a plan becomes that of a circuit, for its core kind, to constant widths and to a clock.
+"""Lowering: a plan becomes that of a circuit, for its core kind, to constant widths and to a clock; and then the
+circuit's configuration and the words of its registers.
 
 Two passes follow those of `splitjoin.plan.passes.pipeline`, and comparisons that no interval test decides become sum
 tests on the way.
+
+``width``: interval tests whose intervals are all as wide need the low end alone, for circuits that scan. A band of
+whole numbers, ``|x − y| <= c``, becomes one subtraction and a comparison with a constant; an equality a comparison for
+being equal. Half of what a probe brings and holds is saved.
+
+``clock``: the datapath gets as many registers as a clock that is asked for needs. A comparison is cut into parts, the
+Boolean tree into stages, and each addition of a sum gets a cycle of its own; only where a step would otherwise take
+longer than a cycle, by the times of `splitjoin.circuit.delays`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Union, cast
 
+from ..errors import CapacityError, UnsupportedError
 from ..lang.ir import Expr
-from ..plan.passes.phases import Phase, Shared
-from ..plan.passes.pipeline import Observer, Pass, compiled
+from ..lang.order import Order
+from ..lang.query import Query
+from ..plan.keys import ExactKey
+from ..plan.linear import ExactRelation
+from ..plan.passes.pipeline import Observer, Pass, Phase, compiled, make_plan
 from ..plan.passes.strength import ComputedTests
-from ..plan.plan import Plan
+from ..plan.plan import Plan, Shared, Test
+from ..plan.relations import Relation
 from .core_kind import CoreChoice, choose_core
-from .parameters import CircuitParameters
-from .passes.clock import pipelined
-from .passes.sums import sum_relation
-from .passes.width import constant_widths
+from .delays import Step, combined_digits, comparison, equality, sum_steps, tree, width_digits
+from .parameters import BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest
-from .sum_relations import SumRelation
+from .schedule import Gate, PipelineRegisters, arranged
+from .sum_relations import SumRelation, sum_relation
+from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
-__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "lower", "phases", "plan_with_bounds", "unlowered"]
+__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "longest_range", "lower",
+           "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized", "unlowered"]
+
+#: Bits of a key, at most: a low end has one more, and records are made of numbers of 64.
+_BITS = 63
+
+
+def constant_widths(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
+    """``plan`` with its `CircuitPlan.widths`.
+
+    Only tests of cores that scan have any: an index needs both ends of its intervals. And none has where ``clock``, in
+    MHz, is too high for it, as comparisons can be cut into parts and this cannot.
+    """
+    if plan.core.index:
+        return plan
+    return replace(plan, widths=tuple(_width(plan, t, clock) for t in plan.tests))
+
+
+def _width(plan: Plan, test: Test, clock: float | None) -> int | None:
+    slots = plan.slots_r[test.r], plan.slots_s[test.s]
+    bits = [slot.key.width for slot in slots]
+    period = 1000 / clock if clock else math.inf
+    if max(bits) > _BITS:
+        return None
+    if test.is_point:
+        return 0 if equality(max(bits) + 1).ns <= period else None
+    # A stored NULL has code 0, which intervals that begin further down would hold.
+    if any(slot.null_code or not isinstance(slot.key, ExactKey) for slot in slots):
+        return None
+    found = _constant(test.relations)
+    if found is None or found >= 2**min(bits) or width_digits(max(bits) + 1).ns > period:
+        return None
+    return found
+
+
+def _constant(relations: tuple[Relation, ...]) -> int | None:
+    """How much more than its low end the high end of every interval is, if that is always the same."""
+    exact = [x for x in relations if isinstance(x, ExactRelation)]
+    if len(relations) != 2 or len(exact) != 2 or {x.op for x in exact} != {"<=", ">="}:
+        return None
+    below, above = sorted(exact, key=lambda x: x.op)
+    if (below.g, below.h) != (above.g, above.h) or abs(below.g) != 1 or abs(below.h) != 1:
+        return None
+    wide = above.c - below.c
+    return wide if wide >= 0 else None
+
+
+#: Bits of a comparison's part, at least: with fewer it is hardly faster.
+_LEAST = 4
+#: As many gates in a row as any tree has.
+_ANY = 2**31
+
+
+def pipelined(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
+    """``plan`` with the pipeline registers that ``clock``, in MHz, needs; None for those that every datapath has.
+
+    Raises `UnsupportedError` for a clock that no registers are enough for, with the highest that is to be had.
+    """
+    if clock is None:
+        return plan
+    slowest = max(_steps(plan), key=lambda step: step.ns)
+    period = 1000 / clock
+    if slowest.ns > period:
+        raise UnsupportedError(
+            f"clock must be one that the datapath of the condition can have on ECP5, but at {clock:g} MHz a cycle is "
+            f"{period:.2f} ns, and {slowest.what} takes {slowest.ns:.2f} ns; the nearest clock that it can have is "
+            f"{math.floor(1000 / slowest.ns)} MHz")
+    wide = _widest(plan)
+    chain = next((bits for bits in range(wide, _LEAST, -1) if comparison(bits + (bits < wide)).ns <= period),
+                 min(wide, _LEAST))
+    depth = _depth(plan)
+    levels = next(n for n in range(max(depth, 1), 0, -1) if n == 1 or tree(n).ns <= period)
+    apart, digits = (any(step.ns > period for sum_ in plan.sums for step in sum_steps(sum_.relation, apart=False)),
+                     any(combined_digits(bits, depth).ns > period for bits in _differences(plan)))
+    return replace(plan, clock=clock, registers=PipelineRegisters(
+        chain if chain < wide else 64, levels if levels < depth else 0, apart, digits))
+
+
+def _steps(plan: CircuitPlan) -> Iterator[Step]:
+    """What the datapath does between two registers each, with as many as there can be."""
+    yield tree(1)
+    wide = _widest(plan)
+    if wide:
+        yield comparison(min(wide, _LEAST + 1))
+    yield from map(combined_digits, _differences(plan))
+    for sum_ in plan.sums:
+        yield from sum_steps(sum_.relation, apart=True)
+
+
+def _widest(plan: CircuitPlan) -> int:
+    """Bits of the widest comparison with two bounds."""
+    return max((_bits(plan, test) for test, width in _with_widths(plan) if width is None), default=0)
+
+
+def _differences(plan: CircuitPlan) -> Iterator[int]:
+    """Bits of the differences of tests with a width."""
+    return (_bits(plan, test) + 1 for test, width in _with_widths(plan) if width)
+
+
+def _with_widths(plan: CircuitPlan) -> Iterator[tuple[Test, int | None]]:
+    return zip(plan.tests, plan.widths, strict=True)
+
+
+def _bits(plan: CircuitPlan, test: Test) -> int:
+    return max(plan.slots_r[test.r].key.width, plan.slots_s[test.s].key.width)
+
+
+def _depth(plan: CircuitPlan) -> int:
+    """Gates in a row that the whole tree is."""
+    signals = [1 if plan.sums or width is not None else 2 for width in plan.widths] + [1] * len(plan.sums)
+    root = arranged(plan.tree, _ANY, signals)
+    return root.depth if isinstance(root, Gate) else 1
+
 
 #: A pass that only circuits need: it takes a plan and the clock that is asked for, in MHz.
 CircuitPass = Pass[tuple[CircuitPlan, "float | None"], CircuitPlan]
@@ -100,3 +227,90 @@ def _circuit_plan(shared: Shared, core: CoreChoice) -> CircuitPlan:
                          p.r[-1], p.s[-1]) for p in shared.computed)
     given: dict[str, Any] = {f.name: getattr(plan, f.name) for f in fields(Plan)}
     return CircuitPlan(**given, sums=sums, widths=(None,) * len(plan.tests), core=core)
+
+
+#: What order none runs as where the host verifies the pairs; it drops the stars.
+_STARRED = Order("outer", 64)
+
+
+def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
+    """The plan of ``query`` for a circuit with ``parameters``. Raises what `lower` raises."""
+    return lower(make_plan(query.predicate), sized(query, parameters))
+
+
+def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> Configuration:
+    """The configuration of a circuit for ``plan`` with the windows of ``query``.
+
+    Raises `CapacityError` for a RANGE that needs more bits of time than circuits have.
+    """
+    longest = longest_range(query)
+    built = {f.name: getattr(sized(query, parameters), f.name) for f in fields(BuildParameters)}
+    return Configuration(
+        **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
+        keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
+        index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest),
+        registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else ())
+
+
+def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:
+    """``parameters`` with a capacity: where none is given, what the windows of ``query`` need.
+
+    That is a power of two from 64 on, so that few circuits serve all windows.
+    """
+    if parameters.capacity is not None:
+        return parameters
+    need = max(1024 if w.rows is None else -(-w.rows // parameters.cores) for w in (query.window_r, query.window_s))
+    capacity = 64
+    while capacity < min(need, 65536):
+        capacity *= 2
+    return replace(parameters, capacity=capacity)
+
+
+def _sums(plan: CircuitPlan) -> tuple[Sum, ...]:
+    return tuple(Sum(tuple(Axis(a.kind, r, s, a.bits, a.shift)
+                           for a, r, s in zip(t.relation.axes, t.r, t.s, strict=True)),
+                     max(t.relation.most, -1) if t.rest_r is not None or t.rest_s is not None else t.relation.limit,
+                     t.relation.above, (t.rest_r, t.rest_s)) for t in plan.sums)
+
+
+def longest_range(query: Query) -> int | None:
+    """The longer RANGE of the windows of ``query``, in ticks; None if they have none."""
+    lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
+    return max(lengths) if lengths else None
+
+
+def _time_bits(longest: int) -> int:
+    """Ages reach twice the RANGE plus one (see `Encoder`). Whole bytes, so that few circuits serve all RANGEs."""
+    bits = (2 * longest + 2).bit_length()
+    if bits > 64:
+        raise CapacityError(f"a RANGE of {longest} ticks needs {bits} bits of time, and circuits have up to 64; use a "
+                            f"coarser time unit, or device='cpu'")
+    return max(32, -(-bits // 8) * 8)
+
+
+def settings(query: Query, config: Configuration, *, verified: bool = False) -> dict[str, int]:
+    """Register name → value for ``query``. Raises what `Device.open` raises.
+
+    ``verified``: the host verifies the pairs, and needs stars to know which tuples it may let go of.
+    """
+    order = query.order
+    if verified and order.kind == "none":
+        order = _STARRED
+    modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL, "inner": OrderMode.INNER}
+    precision = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
+    # No sub-window holds more than the capacity, so that a longer slice is the whole of it.
+    slice_ = min(order.n, config.capacity) if order.kind == "inner" else 0
+    out = {"order": int(modes[order.kind]), "precision": precision, "slice": slice_}
+    for side in ("r", "s"):
+        window = query.window(side)
+        if window.rows is not None and window.rows > config.window_capacity:
+            if window.length is None:
+                raise CapacityError(
+                    f"the window of stream {side} must fit the device, but ROWS {window.rows} is more than "
+                    f"{config.cores} cores of {config.capacity} tuples can hold; the largest that fits is ROWS "
+                    f"{config.window_capacity}; use more cores or a larger capacity")
+            out[f"rows_{side}"] = min(window.rows, 2**ROW_BITS - 1)
+        else:
+            out[f"rows_{side}"] = 2**ROW_BITS - 1 if window.rows is None else window.rows
+        out[f"range_{side}"] = 2**64 - 1 if window.length is None else window.length
+    return out

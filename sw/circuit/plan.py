@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..plan.plan import Plan
-from ..plan.plan_text import BOTH_ENDS, plan_lines
+from ..plan.plan import BOTH_ENDS, Plan, plan_lines
 from .core_kind import SCAN, CoreChoice
 from .schedule import PipelineRegisters
 from .sum_relations import SumRelation

@@ -14,9 +14,8 @@ import numpy.typing as npt
 from ..arrival import Arrivals
 from ..device.api import PAIR, STAR, Items
 from ..lang.eval.vector import Vector, column, evaluate_columns
-from ..lang.ir import Col, Expr
+from ..lang.ir import Col, Expr, columns
 from ..lang.query import Query
-from ..lang.traversal import columns
 from ..lang.windows import Extent
 
 __all__ = ["Verifier"]

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..circuit.configure import configure, plan_for, settings
+from ..circuit.lowering import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
 from ..errors import InputError, ToolError
 from ..explain import explain

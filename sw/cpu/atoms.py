@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..lang.denominator import denominator
 from ..lang.eval.vector import Vector, evaluate
-from ..lang.ir import Expr
-from ..lang.nulls import may_be_null
-from ..lang.traversal import sides
+from ..lang.ir import Expr, sides
+from ..lang.properties import denominator, may_be_null
 from ..lang.types import Bool, Date, Float, Int, is_text
 
 __all__ = ["Atom", "AtomLanes", "ValueRange", "atoms"]

@@ -13,9 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..lang.eval.vector import Vector, column, evaluate_columns
-from ..lang.ir import Expr
+from ..lang.ir import Expr, columns
 from ..lang.schema import other_side
-from ..lang.traversal import columns
 from .atoms import AtomLanes
 from .exact_source import NotCompiled
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel

@@ -14,9 +14,8 @@ from fractions import Fraction
 from functools import reduce
 
 from ..lang.eval.vector import constant
-from ..lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or
-from ..lang.ranges import value_range
-from ..lang.traversal import sides
+from ..lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or, sides
+from ..lang.properties import value_range
 from ..lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .atoms import Atom, ValueRange
 from .exact_source import BITWISE, ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both

@@ -12,9 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import UnsupportedError
-from ..lang.ir import Expr
+from ..lang.ir import Expr, distinct, sides
 from ..lang.query import Query
-from ..lang.traversal import distinct, sides
 from ..lang.types import is_text
 from ..plan.passes.pipeline import make_plan
 from ..plan.plan import Plan, Tree, leading_tests, tests_nothing

@@ -15,17 +15,18 @@ Each takes ``at``, the user's text of the part being built, which errors quote. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, cast
 
-from ..errors import PredicateError
+from ..errors import PredicateError, SchemaError
+from . import build
 from .conversions import same_unit, to_float, to_unit
-from .denominator import denominator
 from .eval.vector import constant
 from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or
 from .literals import check_size, duration, literal, time_literal, whole
-from .schema import Schema
+from .properties import denominator
+from .schema import Schema, suggest
 from .types import (
     BOOL,
     DATE,
@@ -47,9 +48,8 @@ from .types import (
     is_exact,
 )
 
-__all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "divide", "duration", "is_null",
-           "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal"]
-
+__all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "divide", "duration", "find_column",
+           "is_null", "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal"]
 
 
 def column(schema: Schema, name: str) -> Col | Lit:
@@ -256,3 +256,21 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
     if type(ta) is type(tb) and isinstance(ta, (Binary, Bool, Date, String)):
         return a, b
     raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared")
+
+
+def find_column(schemas: Mapping[str, Schema], name: str, stream: str | None, at: str) -> Expr:
+    """Column ``name`` of ``stream``, or of the only one of ``schemas`` that has it. Raises `SchemaError`."""
+    if stream is not None:
+        schema = schemas.get(stream.lower())
+        if schema is None:
+            raise SchemaError(f"{at!r}: there is no stream {stream!r}; the streams are r and s")
+        return build.column(schema, name)
+    found = [c for c in schemas.values() if any(name.lower() == n.lower() for n in c.names)]
+    if len(found) == 1:
+        return build.column(found[0], name)
+    if found:
+        raise SchemaError(f"column {name!r} is ambiguous: it could be r.{found[0].find(name).name} or "
+                          f"s.{found[1].find(name).name}; write which")
+    names = [f"{c.side}.{n}" for c in schemas.values() for n in c.names]
+    raise SchemaError(f"neither stream has a column {name!r}{suggest(name, [n[2:] for n in names])}; the columns are "
+                      f"{', '.join(names) or '(none)'}")

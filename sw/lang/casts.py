@@ -20,11 +20,9 @@ from sqlglot.errors import ParseError, TokenError
 from ..errors import PredicateError
 from .build import compare, not_
 from .conversions import to_float, to_unit
-from .denominator import denominator
-from .ir import Case, Cast, Expr, Lit
+from .ir import Case, Cast, Expr, Lit, sides
 from .literals import time_literal
-from .ranges import value_range
-from .traversal import sides
+from .properties import denominator, value_range
 from .types import (
     BINARY,
     BOOL,

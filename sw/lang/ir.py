@@ -1,4 +1,4 @@
-"""The typed expression IR that every front end produces and every back end reads.
+"""The typed expression IR that every front end produces and every back end reads, and how it is walked.
 
 Nodes are immutable and typed; `splitjoin.lang.build` constructs them and checks types. `text` is the stable text form.
 Evaluation is SQL's three-valued logic (semantics, section 3).
@@ -6,19 +6,18 @@ Evaluation is SQL's three-valued logic (semantics, section 3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Literal
 
+from ..errors import PredicateError
 from .schema import Side
 from .types import Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 
-__all__ = [
-    "MIRRORED",
-    "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp", "CmpOp", "Col", "Expr", "Extreme", "IsNull",
-    "Isqrt", "Lit", "Neg", "NextFloat", "Not", "Or", "StartsWith", "Unary", "Within",
-    "text",
-]
+__all__ = ["MAX_DEPTH", "MIRRORED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp", "CmpOp", "Col",
+           "Expr", "Extreme", "IsNull", "Isqrt", "Lit", "Neg", "NextFloat", "Not", "Or", "StartsWith", "Unary",
+           "Within", "check_depth", "columns", "distinct", "rebuilt", "sides", "text", "too_deep", "walk"]
 
 #: ``/`` is of floats. Whole numbers: ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
 #: rounds down and ``%`` has the divisor's sign (Python); by zero all four are NULL. ``<<`` is times a power of two,
@@ -287,3 +286,92 @@ def text(e: Expr) -> str:
         case Within():
             return f"within({text(e.a)}, {e.low}, {e.high})"
     raise TypeError(f"not an IR node: {e!r}")
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """``e`` and all nodes below it, parents first."""
+    yield e
+    for child in e.children:
+        yield from walk(child)
+
+
+def columns(e: Expr) -> tuple[Col, ...]:
+    """The distinct columns of ``e``, in order of appearance."""
+    found: dict[Col, None] = {}
+    seen: set[int] = set()
+
+    def visit(node: Expr) -> None:
+        if id(node) not in seen:
+            seen.add(id(node))
+            if isinstance(node, Col):
+                found[node] = None
+            for child in node.children:
+                visit(child)
+
+    visit(e)
+    return tuple(found)
+
+
+def sides(e: Expr) -> frozenset[Side]:
+    """The streams whose columns ``e`` reads."""
+    return frozenset(c.side for c in columns(e))
+
+
+def distinct(e: Expr) -> list[tuple[Expr, tuple[int, ...]]]:
+    """The distinct nodes of ``e``, operands first and ``e`` last, each with the positions of its operands in the list.
+
+    Nodes are the same if they have the same operands and everything else alike; zeros of either sign are not.
+    """
+    nodes: list[tuple[Expr, tuple[int, ...]]] = []
+    by_object: dict[int, int] = {}
+    by_content: dict[object, int] = {}
+
+    def visit(node: Expr) -> int:
+        if id(node) not in by_object:
+            operands = tuple(map(visit, node.children))
+            content = (type(node), operands, *(repr(node) if isinstance(node, Lit) else getattr(node, f.name)
+                                               for f in fields(node) if isinstance(node, (Col, Lit))
+                                               or f.name not in ("a", "b", "args", "when", "then", "otherwise")))
+            if content not in by_content:
+                by_content[content] = len(nodes)
+                nodes.append((node, operands))
+            by_object[id(node)] = by_content[content]
+        return by_object[id(node)]
+
+    visit(e)
+    return nodes
+
+
+def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
+    """``e`` with other operands, in the order of `Expr.children`."""
+    match e:
+        case Arith() | Cmp():
+            return replace(e, a=children[0], b=children[1])
+        case And() | Or() | Extreme() | Call():
+            return replace(e, args=tuple(children))
+        case Case():
+            return replace(e, when=tuple(children[:-1:2]), then=tuple(children[1::2]), otherwise=children[-1])
+        case Unary():
+            return replace(e, a=children[0])
+    return e
+
+
+#: The most levels that the IR of a condition may have.
+MAX_DEPTH = 100
+
+
+def check_depth(e: Expr) -> None:
+    """Raise `PredicateError` if ``e`` has more than `MAX_DEPTH` levels."""
+    levels, level = 0, [e]
+    while level:
+        # Front ends use one node in several places: each is followed once a level.
+        levels, level = levels + 1, list({id(child): child for node in level for child in node.children}.values())
+        if levels > MAX_DEPTH:
+            raise too_deep()
+
+
+def too_deep() -> PredicateError:
+    """The error for a condition beyond `MAX_DEPTH`."""
+    return PredicateError(f"the condition must not be nested more than {MAX_DEPTH} levels deep; a sum of n terms has n "
+                          f"levels, but a chain of ANDs or of ORs has only one; in SQL text, no more than some 40 "
+                          f"parentheses should be within each other")

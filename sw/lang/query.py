@@ -9,8 +9,7 @@ from typing import Any, Union, cast
 
 from ..errors import PredicateError, SchemaError
 from . import build
-from .depth import check_depth
-from .ir import Expr
+from .ir import Expr, check_depth
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
 from .python.trace import trace

@@ -1,26 +1,30 @@
-"""Two-valued forms: what a condition becomes when its three-valued logic is resolved (semantics, section 3).
+"""Two-valued forms, and pass ``logic``, which makes them of three-valued conditions (semantics, section 3).
 
-A form is a positive combination (AND, OR) of leaves that are simply true or false. On its way to interval tests its
-comparisons are replaced by simpler ones, and at last by `Compared`, each an interval test.
+A form is a positive combination (AND, OR) of leaves that are simply true or false: conditions on one stream, evaluated
+on the host once per tuple, and comparisons of both streams, which are false as soon as an operand is NULL. The validity
+bit of a key, code 0, says that its value is NULL. On their way to interval tests, comparisons are replaced by simpler
+ones, and at last by `Compared`, each an interval test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, Union
 
 from ..lang import build
-from ..lang.ir import Cmp, Expr, text
-from ..lang.nulls import causes
+from ..lang.eval.vector import constant
+from ..lang.ir import MIRRORED, And, Arith, Case, Cast, Cmp, CmpOp, Expr, Extreme, IsNull, Lit, Not, Or, sides, text
+from ..lang.properties import causes, may_be_null
 from ..lang.schema import Side
-from ..lang.traversal import sides
+from ..lang.types import BOOL, EXACT, Bool, Float
 from .keys import Key
+from .passes.conditions import TooManyCases
 from .relations import Relation
 from .text import key_text, relation_text
 
 __all__ = ["FALSE", "TRUE", "Both", "Compared", "Computed", "ComputedTest", "Form", "Junction", "OneSided", "Value",
-           "form_text", "junction", "present"]
+           "form_text", "junction", "positive", "present"]
 
 Value = Literal["true", "false", "null"]
 
@@ -123,3 +127,155 @@ def form_text(form: Form) -> str:
         case Junction():
             return "(" + f" {form.op.upper()} ".join(map(form_text, form.args)) + ")"
     raise AssertionError(form)
+
+
+#: Steps to the form of one condition, and parts of the form, at most: nested choices can need exponentially many.
+_MOST = 1 << 12
+_NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_ALL: frozenset[Value] = frozenset(("true", "false", "null"))
+
+
+def positive(e: Expr) -> Form:
+    """The two-valued form that is true exactly when condition ``e`` is true. Raises `TooManyCases`."""
+    form = _Logic().form(e)
+    if _size(form, {}) > _MOST:
+        raise TooManyCases
+    return form
+
+
+def _size(form: Form, known: dict[int, int]) -> int:
+    """The number of parts of ``form``; ``known``: those of parts that were counted, by identity."""
+    if not isinstance(form, Junction):
+        return 1
+    if id(form) not in known:
+        known[id(form)] = 1 + sum(_size(a, known) for a in form.args)
+    return known[id(form)]
+
+
+class _Logic:
+    """Makes the form of one condition; raises `TooManyCases` after `_MOST` steps."""
+
+    def __init__(self) -> None:
+        self._left = _MOST
+
+    def form(self, e: Expr) -> Form:
+        """The form that is true exactly when ``e`` is true."""
+        return self._is(e, "true")
+
+    def _step(self) -> None:
+        """Count a step."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyCases
+
+    def _is(self, e: Expr, want: Value) -> Form:
+        """The form that is true exactly when ``e`` has the value ``want``."""
+        self._step()
+        streams = sides(e)
+        if not streams:
+            return TRUE if constant(e) == {"true": True, "false": False, "null": None}[want] else FALSE
+        if len(streams) == 1:
+            return OneSided(next(iter(streams)), e, frozenset((want,)))
+        if want == "null":
+            return junction("and", (self._complement(self._is(e, "true")), self._complement(self._is(e, "false"))))
+        match e:
+            case And() | Or():
+                op: Literal["and", "or"] = "and" if isinstance(e, And) == (want == "true") else "or"
+                return junction(op, (self._is(a, want) for a in e.args))
+            case Not():
+                return self._is(e.a, "false" if want == "true" else "true")
+            case IsNull():
+                null = self._is_null(e.a)
+                return null if want == "true" else self._complement(null)
+            case Cmp() if isinstance(e.a.type, Bool):
+                # Conditions are not NULL as soon as one of their columns is: FALSE AND NULL is false.
+                return self._compare_conditions(e.op if want == "true" else _NEGATED[e.op], e.a, e.b)
+            case Cmp():
+                return self._compare_values(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
+            case Case():
+                return self._case(e, lambda value: self._is(value, want))
+        raise AssertionError(f"not a condition: {e}")
+
+    def _case(self, e: Case, of: Callable[[Expr], Form]) -> Form:
+        """``of`` the value that ``e`` takes."""
+        branches: list[Form] = []
+        before: list[Form] = []
+        for when, then in zip(e.when, e.then, strict=True):
+            true = self._is(when, "true")
+            branches.append(junction("and", (*before, true, of(then))))
+            before.append(self._complement(true))
+        return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
+
+    def _compare_values(self, cmp: Cmp) -> Form:
+        """That ``cmp``, of values, is true."""
+        self._step()
+        if not sides(cmp) or len(sides(cmp)) == 1:
+            return self._is(cmp, "true")
+        for a, b, op in ((cmp.a, cmp.b, cmp.op), (cmp.b, cmp.a, MIRRORED[cmp.op])):
+            whole = a.a if isinstance(a, Cast) else a
+            if not isinstance(whole, Extreme) or len(sides(whole)) < 2:
+                continue
+            if op in ("=", "<>"):
+                halves: tuple[CmpOp, CmpOp] = ("<=", ">=") if op == "=" else ("<", ">")
+                return junction("and" if op == "=" else "or",
+                                (self._compare_values(Cmp(BOOL, half, a, b)) for half in halves))
+            args = [replace(a, a=x) if isinstance(a, Cast) else x for x in whole.args]
+            each = [self._compare_values(Cmp(BOOL, op, x, b)) for x in args]
+            if (whole.kind == "least") == (op in ("<", "<=")):
+                return junction("or", each)
+            # All that are not NULL, and one at least.
+            some = () if not all(may_be_null(x) for x in args) else (junction("or", each),)
+            return junction("and", (*some, *(junction("or", (one, self._null(x)))
+                                             for one, x in zip(each, args, strict=True))))
+        return Both(cmp)
+
+    def _is_null(self, e: Expr) -> Form:
+        return self._is(e, "null") if isinstance(e.type, Bool) else self._null(e)
+
+    def _null(self, e: Expr) -> Form:
+        """True when the value ``e`` is NULL."""
+        self._step()
+        if not may_be_null(e):
+            return FALSE
+        streams = sides(e)
+        if not streams:
+            return TRUE if constant(e) is None else FALSE
+        if len(streams) == 1:
+            nulls = [build.is_null(c, str(c)) for c in causes(e)]
+            if any(isinstance(n.a, Lit) for n in nulls if isinstance(n, IsNull)):
+                return TRUE
+            return OneSided(next(iter(streams)), nulls[0] if len(nulls) == 1 else build.or_(nulls, str(e)),
+                            frozenset(("true",)))
+        match e:
+            case Extreme():
+                return junction("and", (self._null(a) for a in e.args))
+            case Case():
+                return self._case(e, self._null)
+            case Arith(op="div" | "mod" | "//" | "%") if not isinstance(e.type, Float):
+                zero = self._compare_values(Cmp(BOOL, "=", e.b, Lit(EXACT, 0)))
+                return junction("or", (self._null(e.a), self._null(e.b), zero))
+        return junction("or", (self._null(a) for a in e.children))
+
+    def _compare_conditions(self, op: CmpOp, a: Expr, b: Expr) -> Form:
+        """``a op b`` of two conditions, false before true."""
+        t = {"a": self._is(a, "true"), "b": self._is(b, "true")}
+        f = {"a": self._is(a, "false"), "b": self._is(b, "false")}
+        ff, tt = junction("and", (f["a"], f["b"])), junction("and", (t["a"], t["b"]))
+        ft, tf = junction("and", (f["a"], t["b"])), junction("and", (t["a"], f["b"]))
+        cases: dict[CmpOp, tuple[Form, ...]] = {
+            "=": (ff, tt), "<>": (ft, tf), "<": (ft,), "<=": (ff, ft, tt), ">": (tf,), ">=": (ff, tf, tt)}
+        return junction("or", cases[op])
+
+    def _complement(self, form: Form) -> Form:
+        self._step()
+        match form:
+            case OneSided():
+                return OneSided(form.side, form.condition, _ALL - form.values)
+            case Both():
+                cmp = form.cmp
+                return junction("or", (self._null(cmp.a), self._null(cmp.b),
+                                       Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
+            case Junction():
+                return junction("or" if form.op == "and" else "and", (self._complement(a) for a in form.args))
+            case Compared() | Computed():
+                raise AssertionError("comparisons are tests only when nothing is negated any more")

@@ -17,10 +17,9 @@ from pyspark.sql import Column, DataFrame
 
 from ..errors import PredicateError, SchemaError, SplitJoinError
 from ..lang import build, functions
+from ..lang.build import find_column
 from ..lang.casts import cast, named_type
-from ..lang.depth import MAX_DEPTH, too_deep
-from ..lang.ir import ArithOp, CmpOp, Expr, Lit
-from ..lang.names import find_column
+from ..lang.ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
 from ..lang.operations import OPERATIONS, functions as integer_functions
 from ..lang.schema import Schema, Side
 from ..lang.sql.parser import parse_sql

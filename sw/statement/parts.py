@@ -11,9 +11,9 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import StatementError
-from ..lang.depth import too_deep
-from ..lang.sql.errors import unreadable, untokenizable
+from ..lang.ir import too_deep
 from ..lang.sql.parser import Sql
+from ..lang.sql.source import unreadable, untokenizable
 from .checks import StatementText, check_clauses, check_join, check_table, table_start
 
 __all__ = ["SelectItem", "Statement", "TableName", "parse"]

@@ -16,9 +16,8 @@ from functools import reduce
 from typing import Literal
 
 from ..lang.eval.vector import constant
-from ..lang.ir import And, Expr, Lit, Not, Or
+from ..lang.ir import And, Expr, Lit, Not, Or, columns, sides
 from ..lang.schema import Side
-from ..lang.traversal import columns, sides
 from ..lang.types import BOOL
 from ..plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from ..plan.passes.pipeline import make_plan

@@ -11,9 +11,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from ..lang.eval.vector import column, evaluate_columns
-from ..lang.ir import Col, Expr
+from ..lang.ir import Col, Expr, columns
 from ..lang.schema import Schema
-from ..lang.traversal import columns
 from ..output import OutputColumn, output_schema
 from .checks import StatementText
 from .parts import SelectItem, Statement

@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from ..errors import PredicateError, SchemaError
 from ..lang import build
-from ..lang.depth import check_depth, too_deep
-from ..lang.ir import Expr
+from ..lang.ir import Expr, check_depth, too_deep
 from ..lang.schema import Column, Schema, suggest
 from ..lang.sql.parser import Reader
 from .parts import SelectItem, Statement, TableName

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from ..errors import SchemaError, WindowError
 from ..explain import explain
-from ..lang.ir import text
+from ..lang.ir import columns, text
 from ..lang.order import Order
 from ..lang.query import Query, TimeSpec
 from ..lang.schema import SIDES, Schema, Side
-from ..lang.traversal import columns
 from ..lang.windows import WindowSpec
 from .parts import Statement, TableName
 from .placement import PlacedTerm, Placement, conjunction, place

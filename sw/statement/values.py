@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import InputError, PredicateError
-from ..lang.denominator import denominator
 from ..lang.eval.vector import Vector, magnitude, widen
 from ..lang.ir import Case, Col, Expr
-from ..lang.ranges import value_range
+from ..lang.properties import denominator, value_range
 from ..lang.types import Binary, Bool, Date, Decimal, Duration, Float, Int, String, Timestamp, is_exact
 
 __all__ = ["result_type", "to_arrow"]

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, SchemaError
+from ..lang.ir import columns as columns_of
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
-from ..lang.traversal import columns as columns_of
 from ..lang.types import plain
 from ..output import output_columns, output_schema
 from ..statement import Select

@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from ..circuit.configure import configure, plan_for, settings
-from ..circuit.lowering import plan_with_bounds
+from ..circuit.lowering import configure, plan_for, plan_with_bounds, settings
 from ..circuit.parameters import CORE_KINDS, CircuitParameters
 from ..circuit.wire import Configuration
 from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError

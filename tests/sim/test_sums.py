@@ -5,7 +5,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from splitjoin.circuit.configure import plan_for
+from splitjoin.circuit.lowering import plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from splitjoin.circuit.configure import plan_for
+from splitjoin.circuit.lowering import plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from splitjoin.errors import UnsupportedError
 from splitjoin.lang import ir
-from splitjoin.lang.denominator import denominator
-from splitjoin.lang.ranges import value_range
+from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.types import (
     Binary,
     Bool,

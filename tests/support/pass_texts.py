@@ -16,13 +16,13 @@ import pyarrow as pa
 from splitjoin.circuit import lowering
 from splitjoin.circuit.core_kind import SCAN, CoreChoice
 from splitjoin.circuit.lowering import _circuit_plan
-from splitjoin.circuit.passes.sums import sum_relation
 from splitjoin.circuit.plan import CircuitPlan
+from splitjoin.circuit.sum_relations import sum_relation
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.phases import Conjuncts, Forms, Shared
-from splitjoin.plan.passes.pipeline import PASSES, Pass, compiled, strength
+from splitjoin.plan.passes.pipeline import PASSES, Conjuncts, Forms, Pass, compiled, strength
 from splitjoin.plan.passes.strength import ComputedTests
+from splitjoin.plan.plan import Shared
 
 __all__ = ["PATHS", "conditions", "written"]
 

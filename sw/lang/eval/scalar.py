@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from ..ir import columns
 from ..operations import OPERATIONS
 from ..schema import Side
-from ..traversal import columns
 from ..types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
 
 __all__ = ["Evaluator", "Row", "Value", "compile_condition", "evaluate"]

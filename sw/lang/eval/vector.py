@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .. import ir
+from ..ir import columns, distinct
 from ..operations import OPERATIONS
-from ..traversal import columns, distinct
 from ..types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
 

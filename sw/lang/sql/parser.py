@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -11,19 +13,16 @@ from sqlglot.errors import ParseError, TokenError
 
 from ...errors import PredicateError, SchemaError
 from .. import build, functions
+from ..build import find_column
 from ..casts import cast, sql_type
-from ..depth import MAX_DEPTH, too_deep
-from ..ir import ArithOp, CmpOp, Expr
-from ..names import find_column
+from ..ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
+from ..literals import MAX_DIGITS
 from ..operations import OPERATIONS, functions as integer_functions, operators
-from ..schema import Schema
-from ..types import Date, Timestamp
-from .dialect import Sql, sql_of
-from .errors import short, unreadable, untokenizable
-from .literals import interval, number
-from .locations import Places
+from ..schema import Schema, suggest
+from ..types import UNIT_NS, Date, Timestamp
+from .source import Places, Sql, short, sql_of, unreadable, untokenizable
 
-__all__ = ["SUPPORTED", "Reader", "Sql", "parse_sql"]
+__all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql"]
 
 #: What errors say a condition may hold.
 SUPPORTED = (f"columns, literals, + - * / %, DIV (//), {' '.join(o.name for o in operators())} ~ << >>, abs(), "
@@ -296,3 +295,31 @@ _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
     exp.NullSafeEQ: Reader.distinct, exp.NullSafeNEQ: Reader.distinct, exp.StartsWith: Reader.starts_with,
     exp.Like: Reader.like, exp.HexString: Reader.bytes_, exp.Anonymous: Reader.function,
 }
+
+
+def number(text: str) -> Lit:
+    """A number as SQL writes it."""
+    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
+        raise PredicateError(f"{short(text)!r} cannot be read as a number; write for example 15, 1.5 or 1.5e3")
+    digits, _, exponent = text.lower().partition("e")
+    if len(digits) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_DIGITS:
+        raise PredicateError(f"{short(text)!r}: a number must not have more than {MAX_DIGITS} digits")
+    return build.literal(Fraction(text), text)
+
+
+def interval(e: exp.Expr, at: str) -> Lit:
+    """``INTERVAL '15' MINUTE``."""
+    unit = e.args.get("unit")
+    number = e.this.name.strip() if isinstance(e.this, exp.Literal) else ""
+    if not isinstance(unit, exp.Var) or not re.fullmatch(r"[+-]?\d{1,20}(\.\d{1,20})?", number):
+        raise PredicateError(f"{at!r}: an INTERVAL must be one number and one unit, such as "
+                             f"INTERVAL '15' MINUTE")
+    word = unit.name.upper()
+    per = UNIT_NS.get(word.removesuffix("S"))
+    if per is None:
+        raise PredicateError(f"{at!r}: the unit of an INTERVAL must be one of "
+                             f"{', '.join(u + 'S' for u in UNIT_NS)}, not {word}{suggest(word, UNIT_NS)}")
+    ns = Fraction(number) * per
+    if ns.denominator != 1:
+        raise PredicateError(f"{at!r}: an INTERVAL must be a whole number of nanoseconds")
+    return build.duration(ns.numerator)

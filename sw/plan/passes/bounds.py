@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from ...lang.denominator import denominator
-from ...lang.ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, NextFloat
-from ...lang.nulls import causes
+from ...lang.ir import MIRRORED, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, NextFloat, sides
+from ...lang.properties import causes, denominator
 from ...lang.schema import Side
-from ...lang.traversal import sides
 from ...lang.types import Binary, Float, is_text
 from ..forms import FALSE, Both, Compared, Form, Junction, OneSided, junction, present
 from ..keys import FloatKey, Key, PrefixKey, TextKey, WideKey, exact_key

@@ -1,34 +1,110 @@
-"""The compiler: named passes, in their order, from a typed condition to its plan.
+"""The compiler: named passes, in their order, from a typed condition to its plan, and the phases between them.
 
 A condition is compiled conjunct by conjunct up to pass ``bounds``, so that each is known to be decided by its tests or
-not: those that are not make the residual. Each pass takes one phase of `splitjoin.plan.passes.phases` and gives the
-next.
+not: those that are not make the residual. Each pass takes one phase and gives the next; each phase is a type, and `str`
+of one is its stable text form:
+
+Conjuncts ── fold, narrow, lift ── logic ─→ Forms ── strength, bounds ── split ─→ SplitForms ── merge ─→ TreeOfTests
+── share ─→ Shared ── main ─→ Shared, which holds the `Plan`
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, Union
 
-from ...lang.ir import And, Expr, Lit
+from ...lang.ir import And, Expr, Lit, text
 from ...lang.types import BOOL
-from ..forms import TRUE, Form, junction
-from ..plan import Plan
+from ..forms import TRUE, Form, form_text, junction, positive
+from ..plan import Plan, Shared
 from .bounds import bounded
-from .fold import fold
-from .lift import TooManyCases, lift
-from .logic import positive
-from .main import choose_main
-from .merge import merge
-from .narrow import narrow
-from .phases import Conjunct, Conjuncts, FormedConjunct, Forms, Phase, Shared, SplitForms, TreeOfTests
-from .share import share
-from .split import split
+from .conditions import TooManyCases, fold, lift, narrow
 from .strength import ComputedTests, reduced
+from .tree import Node, Split, choose_main, merge, node_text, share, split
 
 __all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES", "SHARE", "SPLIT", "STRENGTH",
-           "Observer", "Pass", "compiled", "make_plan", "strength"]
+           "Conjunct", "Conjuncts", "FormedConjunct", "Forms", "Observer", "Pass", "Phase", "SplitForms",
+           "TreeOfTests", "compiled", "make_plan", "strength"]
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """A conjunct of the condition: as the user wrote it, and as an expression by now.
+
+    ``undecided``: why tests will not decide it, once for each comparison.
+    """
+
+    origin: Expr
+    condition: Expr
+    undecided: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conjuncts:
+    """The condition as three-valued expressions, all of which must be true."""
+
+    conjuncts: tuple[Conjunct, ...]
+
+    @classmethod
+    def of(cls, predicate: Expr) -> Conjuncts:
+        """Condition ``predicate`` before the first pass."""
+        return cls(tuple(Conjunct(p, p) for p in (predicate.args if isinstance(predicate, And) else (predicate,))))
+
+    def __str__(self) -> str:
+        return "\n".join(text(c.condition) for c in self.conjuncts)
+
+
+@dataclass(frozen=True)
+class FormedConjunct:
+    """A conjunct of the condition: as the user wrote it, and as a two-valued form by now."""
+
+    origin: Expr
+    form: Form
+    undecided: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The condition as two-valued forms, all of which must hold."""
+
+    conjuncts: tuple[FormedConjunct, ...]
+
+    @property
+    def predicate(self) -> Expr:
+        """The condition as the user wrote it."""
+        origins = tuple(c.origin for c in self.conjuncts)
+        return origins[0] if len(origins) == 1 else And(BOOL, origins)
+
+    def __str__(self) -> str:
+        return "\n".join(form_text(c.form) for c in self.conjuncts)
+
+
+@dataclass(frozen=True)
+class SplitForms:
+    """The condition by the streams that its terms read."""
+
+    forms: Forms
+    split: Split
+
+    def __str__(self) -> str:
+        return str(self.split)
+
+
+@dataclass(frozen=True)
+class TreeOfTests:
+    """The condition as tests, combined by AND and OR."""
+
+    forms: Forms
+    root: Node
+
+    def __str__(self) -> str:
+        return node_text(self.root)
+
+
+#: What a pass takes and gives.
+Phase = Union[Conjuncts, Forms, SplitForms, TreeOfTests, Shared]
+
 
 Before = TypeVar("Before")
 After = TypeVar("After")

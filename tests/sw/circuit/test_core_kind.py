@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin.arrival import arrivals
-from splitjoin.circuit.configure import configure, sized
 from splitjoin.circuit.encode import Encoder, unpack
-from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.lowering import configure, sized, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Record, Span
 from splitjoin.errors import UnsupportedError

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import arrivals
-from splitjoin.circuit.configure import configure
 from splitjoin.circuit.encode import Encoder, decode, pack, unpack
-from splitjoin.circuit.lowering import unlowered
+from splitjoin.circuit.lowering import configure, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, Record, item_record
 from splitjoin.device.api import pairs

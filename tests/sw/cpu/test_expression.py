@@ -21,9 +21,9 @@ from splitjoin.cpu.verified import slice_of
 from splitjoin.cpu.worker import Batch
 from splitjoin.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.eval.scalar import compile_condition
+from splitjoin.lang.ir import walk
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.traversal import walk
 from splitjoin.lang.types import Float, is_text
 
 from tests.support.conformance import run, slices

@@ -15,10 +15,9 @@ from splitjoin.cpu.region_source import region_source
 from splitjoin.cpu.search import ExpressionSearch, PlanSearch, VerifiedSearch, make_search
 from splitjoin.cpu.tests_source import test_source as source_of_tests
 from splitjoin.lang.eval import vector
-from splitjoin.lang.ir import Cmp, Lit, Or
+from splitjoin.lang.ir import Cmp, Lit, Or, distinct, walk
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.traversal import distinct, walk
 from splitjoin.lang.types import BOOL, FLOAT64
 from splitjoin.plan.passes.pipeline import make_plan
 

@@ -23,10 +23,25 @@ from splitjoin.lang.build import (
     not_,
     or_,
 )
-from splitjoin.lang.depth import MAX_DEPTH, check_depth
-from splitjoin.lang.ir import Abs, And, Arith, Cast, Cmp, Expr, IsNull, Lit, Neg, Not, text
+from splitjoin.lang.ir import (
+    MAX_DEPTH,
+    Abs,
+    And,
+    Arith,
+    Cast,
+    Cmp,
+    Expr,
+    IsNull,
+    Lit,
+    Neg,
+    Not,
+    check_depth,
+    columns,
+    sides,
+    text,
+    walk,
+)
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.traversal import columns, sides, walk
 from splitjoin.lang.types import BOOL, DATE, EXACT, FLOAT32, FLOAT64, STRING, Duration, Timestamp, Type
 
 R = Schema.from_arrow("r", pa.schema([

@@ -12,15 +12,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.golden import GoldenSession
-from splitjoin.lang.denominator import denominator
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.eval.vector import Vector, column, constant, evaluate, evaluate_columns
-from splitjoin.lang.ir import Arith, Call, Expr, Isqrt, Lit, NextFloat
-from splitjoin.lang.nulls import causes, may_be_null
+from splitjoin.lang.ir import Arith, Call, Expr, Isqrt, Lit, NextFloat, columns, walk
+from splitjoin.lang.properties import causes, denominator, may_be_null, value_range
 from splitjoin.lang.query import Query
-from splitjoin.lang.ranges import value_range
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.traversal import columns, walk
 from splitjoin.lang.types import EXACT, FLOAT64, Bool, Date, Float, Int, Timestamp, is_exact, is_text
 
 from tests.support.strategies import Scenario, scenario

@@ -11,21 +11,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
-from splitjoin.lang.ir import And, Expr
+from splitjoin.lang.ir import And, Expr, columns
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.traversal import columns
 from splitjoin.lang.types import BOOL
-from splitjoin.plan.forms import Both, Compared, Form, Junction, OneSided
+from splitjoin.plan.forms import Both, Compared, Form, Junction, OneSided, positive
 from splitjoin.plan.keys import Texts
 from splitjoin.plan.passes.bounds import bounded
-from splitjoin.plan.passes.fold import fold
-from splitjoin.plan.passes.lift import TooManyCases, lift
-from splitjoin.plan.passes.logic import positive
-from splitjoin.plan.passes.narrow import narrow
-from splitjoin.plan.passes.share import _combined
-from splitjoin.plan.passes.split import split
+from splitjoin.plan.passes.conditions import TooManyCases, fold, lift, narrow
 from splitjoin.plan.passes.strength import reduced
+from splitjoin.plan.passes.tree import _combined, split
 from splitjoin.plan.relations import interval
 
 from ....support.strategies import Scenario, scenario

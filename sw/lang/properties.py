@@ -1,17 +1,21 @@
-"""Pass: the least and the greatest value that an exact expression can take, by types, declared and measured ranges."""
+"""Properties that an expression has for every tuple, by types and by declared and measured ranges.
+
+`value_range` is the least and the greatest value, `denominator` makes exact values whole, and `may_be_null` and
+`causes` say whether a value can be NULL, and by which parts.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import cast
 
-from .denominator import denominator
-from .ir import Abs, Arith, Call, Case, Cast, Col, Expr, Extreme, Isqrt, Lit, Neg, Within
+from .ir import Abs, Arith, Call, Case, Cast, Col, Expr, Extreme, IsNull, Isqrt, Lit, Neg, Within
 from .operations import OPERATIONS, Range
-from .types import Bool, Date, Decimal, Duration, Int, Timestamp, units_per
+from .types import Bool, Date, Decimal, Duration, Float, Int, Timestamp, units_per
 
-__all__ = ["Range", "value_range"]
+__all__ = ["Range", "causes", "denominator", "may_be_null", "value_range"]
 
 
 def value_range(e: Expr) -> Range:
@@ -116,3 +120,72 @@ def _arith(op: str, a: Range, b: Range, whole: bool) -> Range:
                 return Fraction(math.floor(min(parts))), Fraction(math.ceil(max(parts)))
             return -most - 1, most + 1
     raise AssertionError(f"no range for {op!r}")
+
+
+def denominator(e: Expr) -> int:
+    """The whole number that makes every value of the exact expression ``e`` whole when multiplied with it."""
+    match e:
+        case Lit():
+            return Fraction(cast(Fraction, e.value)).denominator if isinstance(e.value, (int, Fraction)) else 1
+        case Col(type=Decimal() as t):
+            return int(10**t.scale)
+        case Arith(op="*"):
+            return denominator(e.a) * denominator(e.b)
+        case Arith(op="+" | "-" | "mod" | "%"):
+            return math.lcm(denominator(e.a), denominator(e.b))
+        case Neg() | Abs() | Within():
+            return denominator(e.a)
+        case Case():
+            return math.lcm(*(denominator(x) for x in (*e.then, e.otherwise)))
+        case Extreme():
+            return math.lcm(*(denominator(x) for x in e.args))
+    return 1
+
+
+def may_be_null(e: Expr) -> bool:
+    """Whether ``e`` can be NULL, as far as its nodes tell."""
+    match e:
+        case Col():
+            return e.nullable
+        case Lit():
+            return e.value is None
+        case IsNull():
+            return False
+        case Within():
+            return True
+        case Case():
+            return any(may_be_null(x) for x in (*e.then, e.otherwise))
+        case Extreme():
+            return all(may_be_null(x) for x in e.args)
+        case Arith() if _divides(e) and not _is_never_zero(e.b):
+            return True
+    return any(may_be_null(x) for x in e.children)
+
+
+def causes(e: Expr) -> tuple[Expr, ...]:
+    """Expressions such that the value ``e`` (no condition) is NULL exactly when one of them is: columns, literals, and
+    what has NULL for reasons of its own.
+    """
+    found: dict[Expr, None] = {}
+    _collect(e, found)
+    return tuple(found)
+
+
+def _collect(e: Expr, found: dict[Expr, None]) -> None:
+    if not may_be_null(e):
+        return
+    own = isinstance(e, (Col, Lit, Case, Extreme, Within)) or isinstance(e.type, Bool)
+    if own or (isinstance(e, Arith) and _divides(e) and not _is_never_zero(e.b)):
+        found[e] = None
+        return
+    for child in e.children:
+        _collect(child, found)
+
+
+def _divides(e: Arith) -> bool:
+    """Whether ``e`` is NULL where its divisor is 0."""
+    return e.op in ("div", "mod", "//", "%") and not isinstance(e.type, Float)
+
+
+def _is_never_zero(e: Expr) -> bool:
+    return isinstance(e, Lit) and e.value != 0
