@@ -1,4 +1,4 @@
-"""Type rules: the only place where IR nodes are made. Both front ends call these functions.
+"""Type rules: literals, columns and operations as IR nodes, which only these functions make. All front ends call them.
 
 Each takes ``at``, the user's text of the part being built, which errors quote. The rules:
 
@@ -15,24 +15,29 @@ Each takes ``at``, the user's text of the part being built, which errors quote. 
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, cast
 
+import numpy as np
+
 from ..errors import PredicateError, SchemaError
-from . import build
 from .conversions import same_unit, to_float, to_unit
 from .eval.vector import constant
 from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or
-from .literals import check_size, duration, literal, time_literal, whole
 from .properties import denominator
 from .schema import Schema, suggest
 from .types import (
+    BINARY,
     BOOL,
     DATE,
     EXACT,
     FLOAT32,
     FLOAT64,
+    STRING,
     TIME_UNITS,
     Binary,
     Bool,
@@ -48,8 +53,126 @@ from .types import (
     is_exact,
 )
 
-__all__ = ["abs_", "and_", "arith", "between", "column", "compare", "condition", "divide", "duration", "find_column",
-           "is_null", "literal", "neg", "not_", "one_type", "or_", "remainder", "time_literal"]
+__all__ = ["MAX_DIGITS", "abs_", "and_", "arith", "between", "check_size", "column", "compare", "condition", "divide",
+           "duration", "find_column", "is_null", "literal", "neg", "not_", "one_type", "or_", "remainder",
+           "time_literal", "whole"]
+
+#: Numbers with more digits, before or after the point, are refused, so that 1e999999999 costs nothing.
+MAX_DIGITS = 1000
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_US = dt.timedelta(microseconds=1)
+
+
+def literal(value: object, at: str) -> Lit:
+    """A Python or NumPy scalar as a literal.
+
+    A finite float stands for the decimal number it prints as, so that ``10.1`` means the same in Python and in SQL.
+    Datetimes without a zone are wall-clock times. Raises `PredicateError` for anything else, and for NaN and infinity.
+    """
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return _numpy_time(value, at)
+    if isinstance(value, np.generic):
+        value = value.item()
+    match value:
+        case None:
+            return Lit(EXACT, None)
+        case bool():
+            return Lit(BOOL, value)
+        case int() | Fraction():
+            check_size(value, at)
+            return Lit(EXACT, whole(value))
+        case Decimal() if value.is_finite() and max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
+            raise _too_long(at)
+        case float() | Decimal():
+            try:
+                return Lit(EXACT, whole(Fraction(str(value))))
+            except ValueError:
+                raise PredicateError(f"{at!r}: a numeric literal must be finite, not {value}") from None
+        case str():
+            return Lit(STRING, value)
+        case bytes():
+            return Lit(BINARY, value)
+        case dt.datetime():
+            # pandas timestamps are datetimes with an attribute for what is below a microsecond.
+            ns = int(getattr(value, "nanosecond", 0))
+            if value.tzinfo is None:
+                return _moment((value - _EPOCH) // _US, ns, None)
+            return _moment((value - _EPOCH.replace(tzinfo=dt.UTC)) // _US, ns, "UTC")
+        case dt.date():
+            return Lit(DATE, (value - _EPOCH.date()).days)
+        case dt.timedelta():
+            return duration(value // _US * 1000 + int(getattr(value, "nanoseconds", 0)))
+    raise PredicateError(f"{at!r}: a literal must be a number, bool, string, bytes, date, datetime, timedelta or "
+                         f"None, not {type(value).__name__}")
+
+
+def check_size(value: int | Fraction, at: str) -> None:
+    """Raise `PredicateError` if ``value``, a literal or what literals come to, is too long a number."""
+    # A literal may have digits on both sides of the point.
+    if max(abs(value.numerator), value.denominator) > 10 ** (2 * MAX_DIGITS):
+        raise _too_long(at)
+
+
+def _too_long(at: str) -> PredicateError:
+    short = at if len(at) <= 80 else f"{at[:50]} … {at[-25:]}"
+    return PredicateError(f"{short!r}: a number must not have more than {MAX_DIGITS} digits")
+
+
+def duration(ns: int) -> Lit:
+    """A duration of ``ns`` nanoseconds."""
+    return Lit(Duration("ns"), ns) if ns % 1000 else Lit(Duration("us"), ns // 1000)
+
+
+def time_literal(text: str, type_: Date | Timestamp, at: str) -> Lit:
+    """``text``, ISO 8601, as a literal like ``type_``; up to nine decimals of a second.
+
+    Without a zone in it, it is UTC where ``type_`` has a zone. Raises `PredicateError` if it cannot be read.
+    """
+    try:
+        if isinstance(type_, Date):
+            return literal(dt.date.fromisoformat(text), at)
+        # fromisoformat would silently drop what is below a microsecond.
+        below = re.search(r"(?<=[.,]\d{6})\d{1,3}(?!\d)", text)
+        head, ns, tail = (text[:below.start()], below[0], text[below.end():]) if below else (text, "", "")
+        if re.search(r"[.,]\d{7}", head):
+            raise ValueError("more than nine decimals")
+        moment = dt.datetime.fromisoformat(head + tail)
+    except ValueError:
+        raise PredicateError(f"{at!r}: {text!r} cannot be read as a {type_}; write it as ISO 8601, such as "
+                             f"'2013-01-31'{'' if isinstance(type_, Date) else ' or ' + repr('2013-01-31 12:30:00')}"
+                             ) from None
+    if type_.tz is not None and moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    us = literal(moment, at)
+    assert isinstance(us.type, Timestamp)
+    assert isinstance(us.value, int)
+    return _moment(us.value, int(ns.ljust(3, "0")), us.type.tz)
+
+
+def whole(v: int | Fraction) -> int | Fraction:
+    """``v``, as an int if it is one."""
+    return v.numerator if isinstance(v, Fraction) and v.denominator == 1 else v
+
+
+def _moment(us: int, ns: int, tz: str | None) -> Lit:
+    """The instant ``us`` microseconds and ``ns`` (0 to 999) nanoseconds after 1970."""
+    return Lit(Timestamp("ns", tz), us * 1000 + ns) if ns else Lit(Timestamp("us", tz), us)
+
+
+def _numpy_time(value: np.datetime64 | np.timedelta64, at: str) -> Lit:
+    item = value.item()
+    if not isinstance(item, int):  # None is NaT
+        return literal(item, at)
+    # NumPy gives a bare integer for what datetime cannot hold; its unit must not get lost.
+    unit, step = np.datetime_data(value.dtype)
+    if unit != "ns":
+        raise PredicateError(f"{at!r}: a time literal must be in weeks, days, hours, minutes or seconds down to "
+                             f"nanoseconds and within the years 1 to 9999, not {value!r}")
+    if isinstance(value, np.timedelta64):
+        return duration(item * step)
+    us, ns = divmod(item * step, 1000)
+    return _moment(us, ns, None)
 
 
 def column(schema: Schema, name: str) -> Col | Lit:
@@ -264,10 +387,10 @@ def find_column(schemas: Mapping[str, Schema], name: str, stream: str | None, at
         schema = schemas.get(stream.lower())
         if schema is None:
             raise SchemaError(f"{at!r}: there is no stream {stream!r}; the streams are r and s")
-        return build.column(schema, name)
+        return column(schema, name)
     found = [c for c in schemas.values() if any(name.lower() == n.lower() for n in c.names)]
     if len(found) == 1:
-        return build.column(found[0], name)
+        return column(found[0], name)
     if found:
         raise SchemaError(f"column {name!r} is ambiguous: it could be r.{found[0].find(name).name} or "
                           f"s.{found[1].find(name).name}; write which")

@@ -18,10 +18,9 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from ..errors import PredicateError
-from .build import compare, not_
+from .build import compare, not_, time_literal
 from .conversions import to_float, to_unit
 from .ir import Case, Cast, Expr, Lit, sides
-from .literals import time_literal
 from .properties import denominator, value_range
 from .types import (
     BINARY,

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..errors import PredicateError
-from .build import and_, compare, condition, is_null, not_, one_type, or_
+from .build import and_, compare, condition, is_null, not_, one_type, or_, whole
 from .eval.vector import constant
 from .ir import Arith, Call, Case, Expr, Extreme, Lit, StartsWith
-from .literals import whole
 from .operations import OPERATIONS
 from .types import BOOL, EXACT, Binary, Exact, Int, String, Timestamp, Type
 

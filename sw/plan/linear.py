@@ -164,10 +164,15 @@ def _number(value: Fraction) -> Lit:
     return Lit(EXACT, value.numerator if value.denominator == 1 else value)
 
 
+def _value(e: Expr) -> Fraction:
+    """The value of ``e``, exact and without columns."""
+    return Fraction(e.value if isinstance(e, Lit) else constant(e))  # type: ignore[arg-type]  # exact literals are numbers
+
+
 def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction:
     """Add ``factor · e`` to ``terms``; return the constant part."""
     if not sides(e):
-        return factor * Fraction(constant(e))
+        return factor * _value(e)
     match e:
         case Neg():
             return _collect(e.a, -factor, terms)
@@ -179,9 +184,9 @@ def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction
             second = factor if e.op == "+" else -factor
             return _collect(e.a, factor, terms) + _collect(e.b, second, terms)
         case Arith(op="*") if not sides(e.b):
-            return _collect(e.a, factor * Fraction(constant(e.b)), terms)
+            return _collect(e.a, factor * _value(e.b), terms)
         case Arith(op="*") if not sides(e.a):
-            return _collect(e.b, factor * Fraction(constant(e.a)), terms)
+            return _collect(e.b, factor * _value(e.a), terms)
     if isinstance(e, Arith) and e.op == "*" and e.a != e.b and len(sides(e)) == 2:
         # A product of multiples of one thing is a multiple of its square.
         ratio = Total.of(e.a).ratio(Total.of(e.b))

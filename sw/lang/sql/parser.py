@@ -13,10 +13,9 @@ from sqlglot.errors import ParseError, TokenError
 
 from ...errors import PredicateError, SchemaError
 from .. import build, functions
-from ..build import find_column
+from ..build import MAX_DIGITS, find_column
 from ..casts import cast, sql_type
 from ..ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
-from ..literals import MAX_DIGITS
 from ..operations import OPERATIONS, functions as integer_functions, operators
 from ..schema import Schema, suggest
 from ..types import UNIT_NS, Date, Timestamp
@@ -106,7 +105,6 @@ class Reader:
 
     def __init__(self, text: str, schemas: Mapping[str, Schema], *, quoting: bool = False):
         self.text = text
-        self.places = Places(text)
         self.quoting = quoting
         self.schemas = schemas
         self.depth = 0
@@ -282,11 +280,11 @@ class Reader:
 
     def quote(self, e: exp.Expr) -> str:
         """The user's own text of ``e`` where it can be found, else equivalent SQL; without ``quoting``, none."""
-        return self.places.quote(e) if self.quoting else ""
+        return Places(self.text).quote(e) if self.quoting else ""
 
     def mark(self, e: exp.Expr) -> str:
         """The line of the user's text in which ``e`` begins, on a line of its own, and a mark under ``e``."""
-        return self.places.mark(e)
+        return Places(self.text).mark(e)
 
 
 _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {

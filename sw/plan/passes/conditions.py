@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...lang.build import whole
 from ...lang.eval.vector import constant
 from ...lang.ir import (
     MIRRORED,
@@ -43,7 +44,6 @@ from ...lang.ir import (
     sides,
     walk,
 )
-from ...lang.literals import whole
 from ...lang.operations import OPERATIONS
 from ...lang.properties import Range, causes, denominator, may_be_null, value_range
 from ...lang.types import BOOL, EXACT, Bool, Date, Decimal, Duration, Int, Timestamp, Type, is_exact
