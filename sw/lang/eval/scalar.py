@@ -80,10 +80,10 @@ def compile_condition(e: ir.Expr) -> Evaluator:
         case ir.StartsWith():
             return _strict1(lambda v: v.startswith(e.prefix), e.a)
         case ir.Call():
-            value, t = OPERATIONS[e.op].value, e.of
-            if len(e.args) == 1:
-                return _strict1(lambda v: value(t, v), e.args[0])
-            return _strict2(lambda v, w: value(t, v, w), *e.args)
+            operation, of = OPERATIONS[e.op], e.of
+            if operation.operands == 1:
+                return _strict1(lambda v: operation.value(of, v), *e.args)
+            return _strict2(lambda v, w: operation.value(of, v, w), *e.args)
         case ir.NextFloat():
             end = math.inf if e.up else -math.inf
             return _strict1(lambda v: end if v != v else np.nextafter(v, type(v)(end)), e.a)
