@@ -102,5 +102,5 @@ def test_the_cpu_engine_compiles_it(o: Operation) -> None:
     lanes = AtomLanes(query.predicate)
     lanes.encode("r", x)
     lanes.encode("s", a)
-    kernel = make_kernel(query.predicate, lanes.atoms, lanes.spreads({"r": 0, "s": 0}))
+    kernel = make_kernel(query.predicate, lanes.atoms, lanes.ranges({"r": 0, "s": 0}))
     assert kernel.width == 32
