@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import arrivals
 from splitjoin.circuit import verify
 from splitjoin.circuit.verify import Verifier
+from splitjoin.device.api import Items
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.ir import Lit
 from splitjoin.lang.query import Query
@@ -32,10 +33,16 @@ def no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_BLOCK", 3)
 
 
+def filtered(verifier: Verifier, items: Items, size: int) -> list[Items]:
+    """What is left of ``items``, which come in pieces."""
+    return [verifier.filter(items[at:at + size]) for at in range(0, max(1, len(items)), size)]
+
+
 @pytest.mark.usefixtures("no_slack")
 @settings(max_examples=100)
-@given(scenario(), st.lists(st.integers(0, 20), max_size=6))
-def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int]) -> None:
+@given(scenario(), st.lists(st.integers(0, 20), max_size=6), st.integers(1, 9))
+def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int], size: int) -> None:
+    """``size``: items that come at once, so that a probe's come in pieces, with its inner stars between them."""
     if case.order == "none":  # a device puts stars among its items even then
         case = replace(case, order="outer(2)")
     query = query_of(case)
@@ -45,8 +52,8 @@ def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int]
         for part in slices(arrivals(query, case.r, case.s), cuts):
             verifier.push(part)
             session.push(part)
-            found.append(verifier.filter(session.poll()))
-        found.append(verifier.filter(session.flush()))
+            found += filtered(verifier, session.poll(), size)
+        found += filtered(verifier, session.flush(), size)
         assert verifier.candidates == session.counters()["matches"]
     expected = run(GoldenDevice(), query, case.r, case.s)
     assert_conforms(np.concatenate(found), expected, case.order)
