@@ -1,4 +1,4 @@
-"""What becomes of a query: its predicate's passes, keys, bounds and widths, and what circuits cannot take and why."""
+"""The way of a query to its engines: passes, keys, bounds and widths of its predicate, and why circuits refuse it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:
-    """What the CPU engine tests where circuits have sum tests."""
+    """The tests of the CPU engine where circuits have sum tests."""
     for line in plan_lines(plan):
         label, said = line.split(maxsplit=1)
         if label in ("key", "test", "verified"):
@@ -83,7 +83,7 @@ def _passes(plan: Plan, parameters: CircuitParameters) -> Iterator[str]:
 
 
 def _cpu(plan: Plan) -> str:
-    """Which engines the CPU has for it; it chooses when it has seen tuples."""
+    """The CPU's engines for the plan; it chooses one when it has seen tuples."""
     if plan.residual is not None and tests_nothing(plan):
         return "nested loops over the expression itself"
     verified = "" if plan.residual is None else "; candidates are verified"

@@ -19,7 +19,7 @@ import pyarrow as pa
 from .arrival import Arrivals, R
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, check_masked
 from .errors import DeviceError, InputError
-from .lang.eval.scalar import Row, Value, compile_condition
+from .lang.eval.scalar import Row, RowValue, compile_condition
 from .lang.ir import columns
 from .lang.query import Query
 from .lang.schema import SIDES, Side, other_side
@@ -174,13 +174,13 @@ def _expire(stream: _Stream, now: int | None) -> None:
         stream.window.popleft()
 
 
-def _values(column: pa.ChunkedArray, type_: Type) -> list[Value]:
+def _values(column: pa.ChunkedArray, type_: Type) -> list[RowValue]:
     column = plain(column)
     if isinstance(type_, Date):
         column = column.cast(pa.int32())
     if isinstance(type_, (Timestamp, Duration)):
         column = column.cast(pa.int64())
-    values: list[Value] = column.to_pylist()
+    values: list[RowValue] = column.to_pylist()
     if type_ == FLOAT32:
         return [None if v is None else np.float32(v) for v in values]
     return [None if v is None else Fraction(v) for v in values] if isinstance(type_, Decimal) else values

@@ -1,4 +1,4 @@
-"""How long the steps of a datapath take on ECP5: what registers for a clock are chosen by.
+"""The delays of a datapath's steps on ECP5, by which registers for a clock are chosen.
 
 The figures are those of datapaths that have been placed and routed by themselves (nextpnr-ecp5, LFE5U-85F of speed
 grade 6, the slowest; bench/clocks.py), rounded so that they are rather too long than too short. What a wire takes is in
@@ -22,7 +22,7 @@ _REGISTERS, _GATE, _CHAIN, _CELL, _MULTIPLIER = 1.3, 1.3, 1.95, 0.05, 5.6
 
 @dataclass(frozen=True)
 class Step:
-    """What is done between two registers, in words, and its time in ns."""
+    """The logic between two registers, in words, and its delay in ns."""
 
     what: str
     ns: float
@@ -44,7 +44,7 @@ def width_digits(bits: int) -> Step:
 
 
 def combined_digits(bits: int, levels: int = 0) -> Step:
-    """What the digits of a difference of so many bits say together, and so many gates of the tree besides."""
+    """The digits of a difference of so many bits combined, and so many gates of the tree besides."""
     return Step(f"the digits of {bits} bits together", _REGISTERS + _GATE * (_levels(-(-bits // 4)) + levels))
 
 

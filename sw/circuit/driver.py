@@ -116,7 +116,7 @@ class CircuitSession(Session):
 
     @property
     def config(self) -> Configuration:
-        """What the circuit is built for."""
+        """The configuration that the circuit is built for."""
         return self._config
 
     def push(self, arrivals: Arrivals) -> None:

@@ -24,7 +24,7 @@ __all__ = ["Encoder", "SumCodes", "Words", "decode", "pack", "sum_codes", "unpac
 
 @dataclass(frozen=True)
 class SumCodes:
-    """What n tuples of one stream bring for a sum test.
+    """The codes that n tuples of one stream bring for a sum test.
 
     Attributes:
         places: Per axis the place among the other stream's codes, uint64 (n,).
@@ -44,7 +44,7 @@ def sum_codes(test: SumTest, side: str, values: list[Vector], n: int) -> SumCode
 
 
 def _place(axis: AxisRelation, side: str, values: npt.NDArray[Any]) -> Codes:
-    """Where tuples of ``side`` lie among the other stream's codes, modulo 2^bits: for its code less this is the
+    """The places of tuples of ``side`` among the other stream's codes, modulo 2^bits: for its code less this is the
     difference, or its negative.
     """
     if side == "r":
@@ -60,7 +60,7 @@ def _modular(values: npt.NDArray[Any], offset: int, bits: int) -> Codes:
 
 
 def _limits(relation: SumRelation, other: str, n: int, values: npt.NDArray[Any] | None) -> Codes | None:
-    """How much axes and the code of stream ``other``'s key may come to at most for tuples whose own keys have
+    """The most that axes and the code of stream ``other``'s key may come to for tuples whose own keys have
     ``values``, plus 1, and 0 if that is never enough.
     """
     if relation.r is None and relation.s is None:
@@ -127,7 +127,7 @@ class Encoder:
 
     @property
     def config(self) -> Configuration:
-        """What the records are for."""
+        """The circuit's configuration, which the records are for."""
         return self._config
 
     @property

@@ -74,7 +74,7 @@ def _width(plan: Plan, test: Test, clock: float | None) -> int | None:
 
 
 def _constant(relations: tuple[Relation, ...]) -> int | None:
-    """How much more than its low end the high end of every interval is, if that is always the same."""
+    """The high end less the low end of every interval, if that is always the same; else None."""
     exact = [x for x in relations if isinstance(x, ExactRelation)]
     if len(relations) != 2 or len(exact) != 2 or {x.op for x in exact} != {"<=", ">="}:
         return None
@@ -117,7 +117,7 @@ def pipelined(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
 
 
 def _steps(plan: CircuitPlan) -> Iterator[Step]:
-    """What the datapath does between two registers each, with as many as there can be."""
+    """The steps between two registers of the datapath, with as many registers as there can be."""
     yield tree(1)
     wide = _widest(plan)
     if wide:

@@ -55,12 +55,12 @@ class CircuitPlan(Plan):
 
 
 def _brought(width: int | None) -> str:
-    """What a probe brings for an interval test of constant ``width``."""
+    """The part of an interval that a probe brings for an interval test of constant ``width``."""
     return {None: BOTH_ENDS, 0: "a key to equal"}.get(width, f"the low end of an interval {width} wide")
 
 
 def _registers(registers: PipelineRegisters, clock: float) -> str:
-    """Where the datapath has registers beside those that every one has."""
+    """The registers of the datapath beside those that every one has, in words."""
     said = [] if registers.chain == 64 else [f"after {registers.chain} bits of a comparison"]
     said += [f"after {registers.levels} gates in a row of the tree"] if registers.levels else []
     said += ["after each addition of a sum"] if registers.sums else []

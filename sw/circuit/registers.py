@@ -36,7 +36,7 @@ SELECTION_CYCLES = 4
 
 @dataclass(frozen=True)
 class RegionCounter:
-    """What every region of every core counts, where the circuit is built for it. ``high``: a high-water mark."""
+    """A counter in every region of every core, where the circuit is built for it. ``high``: a high-water mark."""
 
     name: str
     unit: str

@@ -1,4 +1,4 @@
-"""Where a predicate's datapath has registers, and what its tests and its Boolean tree thereby take in cycles.
+"""The registers of a predicate's datapath, and the cycles that its tests and its Boolean tree take with them.
 
 Without a clock that is asked for, every test takes a cycle and so does the tree, however wide and deep they are. Pass
 ``clock`` chooses other `PipelineRegisters` where that would be too slow.
@@ -51,7 +51,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When everything is there. ``ready``: of each test, the sum tests last, cycles from its keys to its outcome."""
+    """Cycles until outcomes are ready. ``ready``: of each test, the sum tests last, from its keys to its outcome."""
 
     ready: tuple[int, ...]
     root: Gate | int

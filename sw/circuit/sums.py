@@ -13,7 +13,7 @@ __all__ = ["Axis", "Sum"]
 
 @dataclass(frozen=True)
 class Axis:
-    """What one key of each stream adds to a sum: 2^shift times the square or the absolute value of their difference, or
+    """One key of each stream, which add to a sum 2^shift times the square or the absolute value of their difference, or
     the number of bits in which they differ.
 
     ``r``, ``s``: indices into ``keys_r`` and ``keys_s``. ``bits``: of the difference in two's complement, 2 to 64: a
@@ -43,7 +43,7 @@ class Sum:
 
     @property
     def limited(self) -> bool:
-        """Whether probes bring limits of their own."""
+        """True if probes bring limits of their own."""
         return self.rest != (None, None)
 
     @property
@@ -57,7 +57,7 @@ class Sum:
 
     @cached_property
     def wide(self) -> bool:
-        """Whether an axis' square takes several multipliers."""
+        """True if an axis' square takes several multipliers."""
         return any(axis.kind == "square" and self.kept(axis) > FACTOR for axis in self.axes)
 
     @property

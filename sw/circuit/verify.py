@@ -88,7 +88,7 @@ class Verifier:
 
     @property
     def tuples(self) -> int:
-        """How many tuples are kept now, of both streams."""
+        """The number of tuples that are kept now, of both streams."""
         return sum(k.end - k.base for k in self._kept.values())
 
     def push(self, arrivals: Arrivals) -> None:

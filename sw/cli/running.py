@@ -88,7 +88,7 @@ def run_sql(args: argparse.Namespace) -> None:
 
 
 def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
-    """What ``join`` or ``sql`` gives."""
+    """The result of ``join`` or ``sql``."""
     if args.run is run_sql:
         made: JoinResult = sql(args.text, tables=_tables(args.named), window=window, time=time, order=args.order,
                                device=chosen)

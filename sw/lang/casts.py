@@ -109,7 +109,7 @@ def cast(a: Expr, to: Type, at: str) -> Expr:
 
 
 def _is_finer(a: Type, to: Type) -> bool:
-    """Whether ``to`` is a time like ``a``, in as fine a unit or a finer one."""
+    """True if ``to`` is a time like ``a``, in as fine a unit or a finer one."""
     if isinstance(a, Timestamp) and isinstance(to, Timestamp):
         return (a.tz is None) == (to.tz is None) and TIME_UNITS[a.unit] >= TIME_UNITS[to.unit]
     return isinstance(a, Duration) and isinstance(to, Duration) and TIME_UNITS[a.unit] >= TIME_UNITS[to.unit]

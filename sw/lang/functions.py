@@ -64,7 +64,7 @@ def in_(a: Expr, items: Sequence[Expr], at: str) -> Expr:
 
 
 def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
-    """Whether ``a`` begins with the constant ``prefix``."""
+    """True where ``a`` begins with the constant ``prefix``."""
     fits = isinstance(prefix, Lit) and (
         (isinstance(a.type, String) and isinstance(prefix.value, str))
         or (isinstance(a.type, Binary) and isinstance(prefix.value, bytes)))

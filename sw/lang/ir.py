@@ -187,7 +187,7 @@ class Extreme(Expr):
 
 @dataclass(frozen=True)
 class StartsWith(Unary):
-    """Whether the text or binary ``a`` begins with ``prefix``."""
+    """True where the text or binary ``a`` begins with ``prefix``."""
 
     prefix: str | bytes
 

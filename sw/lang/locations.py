@@ -1,4 +1,4 @@
-"""Where in the user's source an error arose: file, line and the expression, marked."""
+"""The place in the user's source where an error arose: file, line and the expression, marked."""
 
 from __future__ import annotations
 

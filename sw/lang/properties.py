@@ -143,7 +143,7 @@ def denominator(e: Expr) -> int:
 
 
 def may_be_null(e: Expr) -> bool:
-    """Whether ``e`` can be NULL, as far as its nodes tell."""
+    """True if ``e`` can be NULL, as far as its nodes tell."""
     match e:
         case Col():
             return e.nullable
@@ -183,7 +183,7 @@ def _collect(e: Expr, found: dict[Expr, None]) -> None:
 
 
 def _divides(e: Arith) -> bool:
-    """Whether ``e`` is NULL where its divisor is 0."""
+    """True if ``e`` is NULL where its divisor is 0."""
     return e.op in ("div", "mod", "//", "%") and not isinstance(e.type, Float)
 
 

@@ -1,4 +1,4 @@
-"""What a condition written in Python may not do with a value: it is refused by the user's own text.
+"""Refusals, by the user's own text, of what a condition written in Python may not do with a value.
 
 Python would otherwise answer with a TypeError that names our class.
 """

@@ -194,17 +194,17 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_exact(type_: Type) -> bool:
-    """Whether values are exact numbers without a unit (integers, decimals, arithmetic on them)."""
+    """True if values are exact numbers without a unit (integers, decimals, arithmetic on them)."""
     return isinstance(type_, (Int, Exact, Decimal))
 
 
 def is_text(type_: Type) -> bool:
-    """Whether values are sequences of bytes: text or binary."""
+    """True if values are sequences of bytes: text or binary."""
     return isinstance(type_, (String, Binary))
 
 
 def units_per(coarse: TimeUnit, fine: TimeUnit) -> int:
-    """How many ``fine`` units one ``coarse`` unit holds."""
+    """The number of ``fine`` units in one ``coarse`` unit."""
     return TIME_UNITS[coarse] // TIME_UNITS[fine]
 
 

@@ -23,10 +23,10 @@ from .passes.conditions import TooManyCases
 from .relations import Relation
 from .text import key_text, relation_text
 
-__all__ = ["FALSE", "TRUE", "Both", "Compared", "Computed", "ComputedTest", "Form", "Junction", "OneSided", "Value",
-           "form_text", "junction", "positive", "present"]
+__all__ = ["FALSE", "TRUE", "Both", "Compared", "Computed", "ComputedTest", "Form", "Junction", "OneSided",
+           "TruthValue", "form_text", "junction", "positive", "present"]
 
-Value = Literal["true", "false", "null"]
+TruthValue = Literal["true", "false", "null"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class OneSided:
 
     side: Side
     condition: Expr
-    values: frozenset[Value]
+    values: frozenset[TruthValue]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
 
 
 def present(cmp: Cmp, known: Container[Expr] = ()) -> tuple[OneSided, ...]:
-    """That nothing of one stream in ``cmp`` is NULL, but for what is ``known`` to be tested anyway."""
+    """Conditions that no part of ``cmp`` of one stream is NULL, but for parts ``known`` to be tested anyway."""
     return tuple(OneSided(next(iter(sides(c))), build.is_null(c, str(c)), frozenset(("false",)))
                  for c in dict.fromkeys((*causes(cmp.a), *causes(cmp.b))) if len(sides(c)) == 1 and c not in known)
 
@@ -132,7 +132,7 @@ def form_text(form: Form) -> str:
 #: Steps to the form of one condition, and parts of the form, at most: nested choices can need exponentially many.
 _MOST = 1 << 12
 _NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_ALL: frozenset[Value] = frozenset(("true", "false", "null"))
+_ALL: frozenset[TruthValue] = frozenset(("true", "false", "null"))
 
 
 def positive(e: Expr) -> Form:
@@ -168,7 +168,7 @@ class _Logic:
         if self._left < 0:
             raise TooManyCases
 
-    def _is(self, e: Expr, want: Value) -> Form:
+    def _is(self, e: Expr, want: TruthValue) -> Form:
         """The form that is true exactly when ``e`` has the value ``want``."""
         self._step()
         streams = sides(e)
@@ -207,7 +207,7 @@ class _Logic:
         return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
 
     def _compare_values(self, cmp: Cmp) -> Form:
-        """That ``cmp``, of values, is true."""
+        """The form of comparison ``cmp``, of values, being true."""
         self._step()
         if not sides(cmp) or len(sides(cmp)) == 1:
             return self._is(cmp, "true")

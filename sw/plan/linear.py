@@ -255,7 +255,7 @@ class WideKey:
 
     @property
     def nullable(self) -> bool:
-        """Whether code 0 stands for NULL."""
+        """True: code 0 stands for NULL."""
         return True
 
     @property

@@ -1,4 +1,4 @@
-"""What a predicate is planned as: keys, interval tests on them, and a Boolean tree over the tests.
+"""The plan of a predicate: keys, interval tests on them, and a Boolean tree over the tests.
 
 This is all that a device which compares knows of a predicate. What a tuple brings is computed on the host, once per
 tuple: its own keys, by which it is found while stored, and its bounds on the other stream's keys, with which it probes.
@@ -36,7 +36,7 @@ class Slot:
 
     @property
     def null_code(self) -> bool:
-        """Whether code 0 occurs."""
+        """True if code 0 occurs."""
         return self.key.nullable or bool(self.guards)
 
 
@@ -50,7 +50,7 @@ class Test:
 
     @property
     def is_point(self) -> bool:
-        """Whether a probe's interval is at most one key, so that equal keys can be looked up."""
+        """True if a probe's interval is at most one key, so that equal keys can be looked up."""
         return any(isinstance(x, (ExactRelation, FloatOrder, EqualText, TextOrder)) and x.op == "="
                    for x in self.relations)
 
@@ -76,7 +76,7 @@ class Main:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a predicate maps onto interval tests: what every device shares.
+    """A predicate as interval tests, which every device shares.
 
     Attributes:
         predicate: The condition as the user wrote it.

@@ -189,7 +189,7 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
     low, high = key.low_code, key.high_code
 
     def holds(codes: Codes, of: slice | Rows = slice(None)) -> Mask:
-        """Whether the relation holds between probes ``of`` and keys of ``codes``."""
+        """True where the relation holds between probes ``of`` and keys of ``codes``."""
         keys = float_values(codes, key.bits, key.nan_low)
         r, s = (values[of], keys) if side == "r" else (keys, values[of])
         return _satisfies(_float(relation.expr, relation, r, s), relation.op, relation.constant)

@@ -11,7 +11,7 @@ __all__ = ["key_text", "relation_text", "terms_text", "tree_text"]
 
 
 def key_text(key: Key) -> str:
-    """What ``key`` is made of, and between which numbers it lies."""
+    """The parts of ``key``, and its least and greatest number."""
     match key:
         case ExactKey():
             return f"{terms_text(key.terms)}, {key.low} to {key.high}"

@@ -1,4 +1,4 @@
-"""What an expression means: its value for one tuple of each stream, in plain Python.
+"""The meaning of an expression: its value for one tuple of each stream, in plain Python.
 
 The golden model's conditions, and so the reference for every other back end: three-valued logic and floats are those of
 `semantics`, section 3.
@@ -19,23 +19,23 @@ from ..operations import OPERATIONS
 from ..schema import Side
 from ..types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
 
-__all__ = ["Evaluator", "Row", "Value", "compile_condition", "evaluate"]
+__all__ = ["Evaluator", "Row", "RowValue", "compile_condition", "evaluate"]
 
 #: A value of the IR: int or Fraction (exact types and times), float (float64), numpy.float32, bool, str, bytes, None
 #: (NULL).
-Value = Any
+RowValue = Any
 #: Column name → value.
-Row = Mapping[str, Value]
-Evaluator = Callable[[Row, Row], Value]
+Row = Mapping[str, RowValue]
+Evaluator = Callable[[Row, Row], RowValue]
 
 
-def evaluate(expr: ir.Expr, r: Row, s: Row) -> Value:
+def evaluate(expr: ir.Expr, r: Row, s: Row) -> RowValue:
     """The value of ``expr`` for one tuple of each stream; for a condition True, False or None (NULL).
 
     ``r`` and ``s`` map column names to values: dates in days, timestamps in the column's unit, both since 1970; floats
     are rounded to their column's type, decimals are `Fraction`.
     """
-    rows: dict[Side, dict[str, Value]] = {"r": dict(r), "s": dict(s)}
+    rows: dict[Side, dict[str, RowValue]] = {"r": dict(r), "s": dict(s)}
     with np.errstate(all="ignore"):
         for c in columns(expr):
             if c.type == FLOAT32 and rows[c.side][c.name] is not None:
@@ -92,13 +92,13 @@ def compile_condition(e: ir.Expr) -> Evaluator:
     raise TypeError(f"not an IR node: {e!r}")
 
 
-def _strict1(op: Callable[[Value], Value], a: ir.Expr) -> Evaluator:
+def _strict1(op: Callable[[RowValue], RowValue], a: ir.Expr) -> Evaluator:
     """``op`` of one operand; NULL gives NULL."""
     fa = compile_condition(a)
     return lambda r, s: None if (v := fa(r, s)) is None else op(v)
 
 
-def _strict2(op: Callable[[Value, Value], Value], a: ir.Expr, b: ir.Expr) -> Evaluator:
+def _strict2(op: Callable[[RowValue, RowValue], RowValue], a: ir.Expr, b: ir.Expr) -> Evaluator:
     """``op`` of two operands; NULL in either gives NULL."""
     fa, fb = compile_condition(a), compile_condition(b)
     return lambda r, s: None if (v := fa(r, s)) is None or (w := fb(r, s)) is None else op(v, w)
@@ -121,7 +121,7 @@ def _connect(args: list[Evaluator], decisive: bool) -> Evaluator:
 
 def _choose(branches: list[tuple[Evaluator, Evaluator]], otherwise: Evaluator) -> Evaluator:
     """The value beside the first condition that is true."""
-    def choose(r: Row, s: Row) -> Value:
+    def choose(r: Row, s: Row) -> RowValue:
         for when, then in branches:
             if when(r, s) is True:
                 return then(r, s)
@@ -130,10 +130,10 @@ def _choose(branches: list[tuple[Evaluator, Evaluator]], otherwise: Evaluator) -
     return choose
 
 
-def _extreme(args: list[Evaluator], better: Callable[[Value, Value], bool]) -> Evaluator:
+def _extreme(args: list[Evaluator], better: Callable[[RowValue, RowValue], bool]) -> Evaluator:
     """The best of the values that are not NULL, the first among equals."""
-    def extreme(r: Row, s: Row) -> Value:
-        best: Value = None
+    def extreme(r: Row, s: Row) -> RowValue:
+        best: RowValue = None
         for arg in args:
             value = arg(r, s)
             if value is not None and (best is None or better(value, best)):
@@ -143,55 +143,55 @@ def _extreme(args: list[Evaluator], better: Callable[[Value, Value], bool]) -> E
     return extreme
 
 
-def _quotient(a: Value, b: Value) -> Value:
+def _quotient(a: RowValue, b: RowValue) -> RowValue:
     """Whole part towards zero, and the remainder, which has the sign of ``a``."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-def _float_mod(a: Value, b: Value) -> Value:
+def _float_mod(a: RowValue, b: RowValue) -> RowValue:
     return np.fmod(a, b) if isinstance(a, np.float32) else float(np.fmod(a, b))
 
 
-def _divide(a: Value, b: Value) -> Value:
+def _divide(a: RowValue, b: RowValue) -> RowValue:
     """IEEE 754: by zero infinity or NaN, where Python's float raises."""
     return a / b if isinstance(a, np.float32) else float(np.float64(a) / np.float64(b))
 
 
 # Python's int and Fraction are exact, its float is IEEE 754 binary64, numpy.float32 is binary32.
-_ARITH: dict[str, Callable[[Value, Value], Value]] = {
+_ARITH: dict[str, Callable[[RowValue, RowValue], RowValue]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divide,
     "div": lambda a, b: None if b == 0 else _quotient(a, b), "//": lambda a, b: None if b == 0 else a // b,
     "mod": lambda a, b: None if b == 0 else a - b * _quotient(a, b), "%": lambda a, b: None if b == 0 else a % b,
     "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
 }
-_CMP: dict[str, Callable[[Value, Value], bool]] = {
+_CMP: dict[str, Callable[[RowValue, RowValue], bool]] = {
     "=": lambda a, b: a == b, "<>": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
 }
 
 
-def _equal(a: Value, b: Value) -> bool:
+def _equal(a: RowValue, b: RowValue) -> bool:
     """Float equality of SQL: NaN equals NaN."""
     return bool(a == b) or (_is_nan(a) and _is_nan(b))
 
 
-def _less(a: Value, b: Value) -> bool:
+def _less(a: RowValue, b: RowValue) -> bool:
     """Float order of SQL: NaN is greater than everything but NaN."""
     return not _is_nan(a) if _is_nan(b) else bool(a < b)
 
 
-def _is_nan(a: Value) -> bool:
+def _is_nan(a: RowValue) -> bool:
     return bool(a != a)
 
 
-_FLOAT_CMP: dict[str, Callable[[Value, Value], bool]] = {
+_FLOAT_CMP: dict[str, Callable[[RowValue, RowValue], bool]] = {
     "=": _equal, "<>": lambda a, b: not _equal(a, b), "<": _less, "<=": lambda a, b: not _less(b, a),
     ">": lambda a, b: _less(b, a), ">=": lambda a, b: not _less(a, b),
 }
 
 
-def _cast(source: Type, target: Type) -> Callable[[Value], Value]:
+def _cast(source: Type, target: Type) -> Callable[[RowValue], RowValue]:
     if target == FLOAT64:
         return _to_float64
     if target == FLOAT32:

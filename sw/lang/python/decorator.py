@@ -49,7 +49,7 @@ _KINDS: dict[Any, tuple[Type, tuple[type[Type], ...]]] = {
 
 @dataclass(frozen=True)
 class _Attribute:
-    """What a class says of one column: an exact type (from ``Annotated``), or kinds of types."""
+    """A column as a class declares it: an exact type (from ``Annotated``), or kinds of types."""
 
     column_type: Type
     kinds: tuple[type[Type], ...]
@@ -57,7 +57,7 @@ class _Attribute:
     nullable: bool
 
     def takes(self, column: Column) -> bool:
-        """Whether ``column`` is such a one."""
+        """True if ``column`` is as declared."""
         return column.type == self.column_type if self.exact else isinstance(column.type, self.kinds)
 
 
@@ -115,7 +115,7 @@ def _classes(fn: Callable[..., Any]) -> tuple[dict[str, _Attribute] | None, dict
 
 
 def _annotated(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """What carries the annotations of ``fn``, which may be a partial, or an object that can be called."""
+    """The object with the annotations of ``fn``, which may be a partial, or an object that can be called."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     return fn if inspect.isroutine(fn) else type(fn).__call__

@@ -67,12 +67,12 @@ class Value(Refusing):
         self.expr = expr
 
     def is_null(self) -> Value:
-        """Whether the value is NULL."""
+        """True where the value is NULL."""
         at = f"{operand_text(self)}.is_null()"
         return Value(build.is_null(self.expr, at), at, atom=True)
 
     def is_not_null(self) -> Value:
-        """Whether the value is not NULL."""
+        """True where the value is not NULL."""
         at = f"{operand_text(self)}.is_not_null()"
         return Value(build.not_(build.is_null(self.expr, at), at), at, atom=True)
 
@@ -82,7 +82,7 @@ class Value(Refusing):
         return Value(build.between(self.expr, lift(lo, at), lift(hi, at), at), at, atom=True)
 
     def isin(self, values: Iterable[Any]) -> Value:
-        """Whether the value equals one of ``values``."""
+        """True where the value equals one of ``values``."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise PredicateError(f"'{operand_text(self)}.isin({text_of(values)})': values must be a list of values, "
                                  f"not {type(values).__name__}")
@@ -91,7 +91,7 @@ class Value(Refusing):
         return Value(functions.in_(self.expr, [lift(v, at) for v in items], at), at, atom=True)
 
     def starts_with(self, prefix: str | bytes) -> Value:
-        """Whether the text or binary begins with the constant ``prefix``."""
+        """True where the text or binary begins with the constant ``prefix``."""
         at = f"{operand_text(self)}.starts_with({text_of(prefix)})"
         return Value(functions.starts_with(self.expr, lift(prefix, at), at), at, atom=True)
 
@@ -101,7 +101,7 @@ class Value(Refusing):
         return Value(cast(self.expr, named_type(to, at), at), at, atom=True)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Value:
-        """What NumPy calls for ``np.float32(1) - r.y`` and ``np.abs(r.y)``."""
+        """Called by NumPy for ``np.float32(1) - r.y`` and ``np.abs(r.y)``."""
         operation = _UFUNCS.get(ufunc.__name__) if method == "__call__" and not options else None
         if operation is None:
             refuse(f"{ufunc.__name__}({', '.join(map(text_of, args))})")

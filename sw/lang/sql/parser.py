@@ -19,7 +19,7 @@ from ..ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
 from ..operations import OPERATIONS, functions as integer_functions, operators
 from ..schema import Schema, suggest
 from ..types import UNIT_NS, Date, Timestamp
-from .source import Places, Sql, short, sql_of, unreadable, untokenizable
+from .source import ConditionText, Sql, short, sql_of, unreadable, untokenizable
 
 __all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql"]
 
@@ -280,11 +280,11 @@ class Reader:
 
     def quote(self, e: exp.Expr) -> str:
         """The user's own text of ``e`` where it can be found, else equivalent SQL; without ``quoting``, none."""
-        return Places(self.text).quote(e) if self.quoting else ""
+        return ConditionText(self.text).quote(e) if self.quoting else ""
 
     def mark(self, e: exp.Expr) -> str:
         """The line of the user's text in which ``e`` begins, on a line of its own, and a mark under ``e``."""
-        return Places(self.text).mark(e)
+        return ConditionText(self.text).mark(e)
 
 
 _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {

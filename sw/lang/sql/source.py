@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from ..locations import marked
 from ..operations import OPERATIONS
 
-__all__ = ["Places", "Sql", "short", "sql_of", "unreadable", "untokenizable"]
+__all__ = ["ConditionText", "Sql", "short", "sql_of", "unreadable", "untokenizable"]
 
 
 class Sql(Dialect):
@@ -43,7 +43,7 @@ def short(text: str) -> str:
 
 
 def unreadable(text: str, error: ParseError, kind: str = "condition") -> str:
-    """What is wrong with a text that cannot be parsed, and where; ``kind``: what it should have been."""
+    """The error in a text that cannot be parsed, and its place; ``kind``: what it should have been."""
     found = error.errors[0]
     what, token = str(found["description"]), str(found["highlight"])
     before = str(found["start_context"]).split("\n")[-1].rstrip()
@@ -69,7 +69,7 @@ def unreadable(text: str, error: ParseError, kind: str = "condition") -> str:
 
 
 def untokenizable(text: str, error: TokenError, kind: str = "condition") -> str:
-    """What is wrong with a text that cannot be split into words, and where; ``kind`` as in `unreadable`."""
+    """The error in a text that cannot be split into words, and its place; ``kind`` as in `unreadable`."""
     missing = re.match(r"Missing (.+) from \d+:(\d+)", str(error.__cause__ or error))
     if missing is None:
         return f"the {kind} {short(text)!r} cannot be read: a comment or a quoted text in it is not closed"
@@ -84,7 +84,7 @@ _CLOSING = re.compile(r"\)")
 _END = re.compile(r"\bEND\b", re.IGNORECASE)
 
 
-class Places:
+class ConditionText:
     """The places of parts in ``text``, which they were parsed from."""
 
     def __init__(self, text: str):
@@ -105,7 +105,7 @@ class Places:
         return "\n" + marked(line, span.start - begin, min(span.stop - begin, len(line)))
 
     def _span(self, e: exp.Expr) -> tuple[slice, bool]:
-        """Where ``e`` stands in the user's text, and whether that is all of it; nowhere if it cannot be found."""
+        """The place of ``e`` in the user's text, empty if it cannot be found; True if that is all of ``e``."""
         spans = [n.meta for n in e.walk() if "start" in n.meta]
         if not spans:
             return slice(0, 0), False

@@ -24,7 +24,7 @@ _PREFIX = 8
 
 
 class NoInterval(Exception):
-    """Why a comparison is no interval test."""
+    """The reason why a comparison is no interval test."""
 
 
 def bounded(form: Form, undecided: list[str]) -> Form:

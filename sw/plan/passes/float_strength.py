@@ -76,7 +76,7 @@ def _last(value: Callable[[Any], Any], op: CmpOp, constant: float, type_: Float)
 
 
 def _rising(e: Expr) -> tuple[Expr, Callable[[Any], Any]] | None:
-    """What of both streams ``e`` is a rising function of the absolute value of, and that function; None if nothing."""
+    """The value of both streams by whose absolute value ``e`` rises, and the function; None if there is none."""
     match e:
         case Abs():
             return (e.a, lambda v: v) if len(sides(e.a)) == 2 else None
@@ -191,7 +191,7 @@ def _adds(e: Expr) -> bool:
 
 
 def _is_never_negative(e: Expr) -> bool:
-    """Whether the float ``e`` is at least 0 or NaN, which is greater than everything."""
+    """True if the float ``e`` is at least 0 or NaN, which is greater than everything."""
     match e:
         case Abs():
             return True

@@ -196,7 +196,7 @@ def _logic(phase: Conjuncts) -> Forms:
 
 
 def _too_many(conjunct: Conjunct) -> tuple[str, ...]:
-    """Why ``conjunct`` is left to the residual."""
+    """The reason why ``conjunct`` is left to the residual."""
     return (f"'{conjunct.origin}': it would make too many comparisons",)
 
 

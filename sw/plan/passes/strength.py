@@ -61,7 +61,7 @@ def simpler(total: Total, op: CmpOp) -> Simpler | None:
 
 
 def _has_equality(e: Expr) -> bool:
-    """Whether ``e = constant`` says more than ``<=`` and ``>=`` do."""
+    """True if ``e = constant`` says more than ``<=`` and ``>=`` do."""
     return isinstance(e, (Arith, Call)) and e.op in ("%", "mod", "^")
 
 
@@ -188,7 +188,7 @@ def _remainder(e: Arith, n: int, k: int) -> Simpler | None:
 
 
 class NotComputed(Exception):
-    """Why a device does not compute a comparison itself; empty where the comparison has not the form for it."""
+    """The reason why a device does not compute a comparison; empty where the comparison has not the form for it."""
 
 
 @dataclass(frozen=True)

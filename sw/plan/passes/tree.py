@@ -37,7 +37,7 @@ __all__ = ["ComputedLeaf", "Leaf", "Node", "Split", "choose_main", "merge", "nod
 
 @dataclass(frozen=True)
 class Split:
-    """What must hold: the selections ``r`` and ``s``, each one condition, and the form ``mixed``."""
+    """A conjunction by streams: the selections ``r`` and ``s``, each one condition, and the form ``mixed``."""
 
     r: tuple[OneSided, ...]
     s: tuple[OneSided, ...]
@@ -151,7 +151,7 @@ def _roomy(leaf: Leaf) -> bool:
 
 
 def _is_idle(node: Node) -> bool:
-    """Whether ``node`` is a test that always holds."""
+    """True if ``node`` is a test that always holds."""
     return (isinstance(node, Leaf) and all(isinstance(k, UnitKey) for k in node.keys.values())
             and not any(node.guards.values()))
 
