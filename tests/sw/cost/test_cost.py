@@ -19,6 +19,8 @@ from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
 
+from ...support.sampling import at_length
+
 RESULTS = Path(__file__).parents[3] / "bench" / "results"
 BANDS = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1), probes=4)
 MIXED = Configuration(keys_r=(1, 9, 17), keys_s=(12, 3), tests=((0, 1), (1, 0), (2, 0), (1, 0)), lanes=2, probes=3,
@@ -57,7 +59,7 @@ def test_two_bands_of_32_bits() -> None:
         assert predicted == pytest.approx(value, rel=0.2)
 
 
-@pytest.mark.parametrize(("config", "side"), [(BANDS, "s"), (MIXED, "r"), (MIXED, "s")])
+@pytest.mark.parametrize(("config", "side"), [(BANDS, "s"), (MIXED, "s"), at_length(MIXED, "r")])
 def test_a_datapath_mapped_anew(config: Configuration, side: str) -> None:
     found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]
     predicted = datapath(config, side)
@@ -87,7 +89,7 @@ def test_a_datapath_with_sums() -> None:
 
 
 @pytest.mark.parametrize(("config", "side", "registers"), [
-    (BANDS, "s", PipelineRegisters(chain=12)), (MIXED, "r", PipelineRegisters(chain=5, levels=1)),
+    at_length(BANDS, "s", PipelineRegisters(chain=12)), (MIXED, "r", PipelineRegisters(chain=5, levels=1)),
     (SUMS, "s", PipelineRegisters(chain=8, levels=1, sums=True))])
 def test_registers_for_a_clock(config: Configuration, side: str, registers: PipelineRegisters) -> None:
     config = replace(config, registers=registers)
@@ -103,7 +105,7 @@ WIDTHS = Configuration(keys_r=(32, 32, 16), keys_s=(32, 32, 16), tests=((0, 0), 
                        lanes=2, tree=("and", ("or", 0, 3), 1, 2), widths=(20, 0, 30000, None))
 
 
-@pytest.mark.parametrize("registers", [PipelineRegisters(), PipelineRegisters(digits=True)])
+@pytest.mark.parametrize("registers", [at_length(PipelineRegisters()), PipelineRegisters(digits=True)])
 def test_tests_of_constant_width(registers: PipelineRegisters) -> None:
     config = replace(WIDTHS, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]
@@ -114,7 +116,7 @@ def test_tests_of_constant_width(registers: PipelineRegisters) -> None:
     assert predicted.total.ff < datapath(replace(config, widths=()), "s").total.ff
 
 
-@pytest.mark.parametrize("registers", [PipelineRegisters(), PipelineRegisters(sums=True)])
+@pytest.mark.parametrize("registers", [at_length(PipelineRegisters()), PipelineRegisters(sums=True)])
 def test_a_small_limit_has_many_bits_to_be_alike(registers: PipelineRegisters) -> None:
     axes = Axis("square", 0, 0, 33), Axis("absolute", 1, 1, 17)
     near = Configuration(keys_r=(32, 16), keys_s=(32, 16), tests=(), tree=0, sums=(Sum(axes, 100),),

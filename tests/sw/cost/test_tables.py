@@ -16,6 +16,8 @@ from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.hls.table import TableTest
 
+from ...support.sampling import at_length
+
 #: Tests of every kind: an equality, one and two digits of a low part, a low part that is subtracted, two bounds.
 EVERY = Configuration(keys_r=(24,) * 5, keys_s=(24,) * 5, tests=tuple((n, n) for n in range(5)), lanes=2, probes=4,
                       tree=("and", ("or", 0, 1), 2, 3, 4), widths=(0, 2, 20, 300, None), tables=True)
@@ -23,7 +25,7 @@ BAND = Configuration(keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0, widths
                      tables=True)
 
 
-@pytest.mark.parametrize("registers", [PipelineRegisters(), PipelineRegisters(digits=True)])
+@pytest.mark.parametrize("registers", [at_length(PipelineRegisters()), PipelineRegisters(digits=True)])
 def test_a_datapath_mapped_anew(registers: PipelineRegisters) -> None:
     config = replace(EVERY, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]

@@ -21,6 +21,8 @@ from splitjoin.tuner.clock import ROUTED, clock
 from splitjoin.tuner.speed import CONSTANT, Load, cycles_a_tuple, latency_cycles
 from splitjoin.tuner.text import quantity
 
+from ...support.sampling import at_length
+
 R = Schema.from_arrow("r", pa.schema([("ts", pa.timestamp("ms")), ("n", pa.int64()), ("x", pa.int32())]))
 S = Schema.from_arrow("s", pa.schema([("ts", pa.timestamp("ms")), ("n", pa.int64()), ("a", pa.int32())]))
 RESULTS = Path(__file__).parents[3] / "bench" / "results"
@@ -324,7 +326,8 @@ def test_chances_of_the_largest() -> None:
 
 
 @pytest.mark.parametrize(("cores", "lanes", "probes", "window", "tables"), [
-    (1, 1, 1, 32, False), (2, 1, 4, 64, False), (1, 2, 2, 32, False), (2, 2, 8, 16, False), (1, 4, 8, 64, True)])
+    (2, 1, 4, 64, False), (2, 2, 8, 16, False), (1, 4, 8, 64, True),
+    at_length(1, 1, 1, 32, False), at_length(1, 2, 2, 32, False)])
 def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, window: int, tables: bool) -> None:
     """Tuples of both streams in turn, input never lacking, from full windows on."""
     count = 64
