@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import splitjoin
 from splitjoin.arrival import Arrivals, arrivals
+from splitjoin.circuit.geometry import levels
 from splitjoin.circuit.lowering import configure, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
-from splitjoin.hw.network.tree import levels
 from splitjoin.hw.verilog import to_verilog
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.sim.build import library

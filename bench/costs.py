@@ -10,8 +10,8 @@ from typing import Any
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import core_design, whole_design
 from splitjoin.circuit.wire import Configuration
-from splitjoin.cost import circuit
-from splitjoin.cost.circuit import core
+from splitjoin.cost import circuit_cost
+from splitjoin.cost.circuit import core_cost
 
 from bench.record import Recorder, arguments
 
@@ -35,11 +35,11 @@ def of_core(out: Recorder, config: Configuration) -> None:
     if config.core != "scan":
         what = {"part": "core", "core": config.core, "tests of the index": len(config.index),
                 "capacity": config.capacity}
-    cells, predicted = ecp5.utilization(core_design(config, "ecp5"))["part"], core(config, "ecp5")
+    cells, predicted = ecp5.utilization(core_design(config, "ecp5"))["part"], core_cost(config, "ecp5")
     out.add("lut4", cells.lut4, "LUT4", {**what, "family": "ecp5", "predicted": predicted.lut}, HOW)
     out.add("ff", cells.ff, "FF", {**what, "family": "ecp5", "predicted": predicted.ff}, HOW)
     out.add("block_ram", cells.block_ram, "blocks", {**what, "family": "ecp5", "predicted": predicted.block_ram}, HOW)
-    mapped, predicted = ultrascale.utilization(core_design(config, "ultrascale")), core(config, "ultrascale")
+    mapped, predicted = ultrascale.utilization(core_design(config, "ultrascale")), core_cost(config, "ultrascale")
     out.add("lut", mapped.lut, "LUT", {**what, "family": "ultrascale", "predicted": predicted.lut}, XCUP)
     out.add("ff", mapped.ff, "FF", {**what, "family": "ultrascale", "predicted": predicted.ff}, XCUP)
 
@@ -49,7 +49,7 @@ def of_circuit(out: Recorder, cores: int, fanin: int) -> None:
     config = bands(cores=cores, lanes=1, probes=1, fanout=fanin, fanin=fanin)
     what = {"part": "whole circuit", "cores": cores, "lanes": 1, "probes": 1, "fanout": fanin, "fanin": fanin,
             "family": "ecp5"}
-    cells, predicted = ecp5.utilization(whole_design(config, "ecp5"))["part"], circuit(config).total
+    cells, predicted = ecp5.utilization(whole_design(config, "ecp5"))["part"], circuit_cost(config).total
     out.add("lut4", cells.lut4, "LUT4", {**what, "predicted": predicted.lut}, HOW)
     out.add("ff", cells.ff, "FF", {**what, "predicted": predicted.ff}, HOW)
     out.add("block_ram", cells.block_ram, "blocks", {**what, "predicted": predicted.block_ram}, HOW)

@@ -11,7 +11,7 @@ from splitjoin.circuit.lowering import configure
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
-from splitjoin.cost import datapath
+from splitjoin.cost import datapath_cost
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query
 
@@ -32,8 +32,8 @@ def figures(query: Query, plan: CircuitPlan, *, mapped: bool) -> dict[str, Any]:
     """
     config = configure(query, plan, PARAMETERS)
     found = sum(lut4(config, side) for side in "rs") if mapped else None
-    return {"lut4": found, "dsp": sum(datapath(config, side).total.dsp for side in "rs"),
-            "lut4_predicted": sum(datapath(config, side).total.lut for side in "rs"),
+    return {"lut4": found, "dsp": sum(datapath_cost(config, side).total.dsp for side in "rs"),
+            "lut4_predicted": sum(datapath_cost(config, side).total.lut for side in "rs"),
             "lut4_per_comparison": None if found is None else found / (2 * LANES * PROBES),
             "stages": config.stages, "lanes": LANES, "probes": PROBES}
 
@@ -50,7 +50,7 @@ def bands(out: Recorder) -> None:
     found = {}
     for lanes, probes in ((1, 1), (1, 4), (1, 8), (4, 8)):
         built = replace(config, lanes=lanes, probes=probes)
-        predicted = datapath(built, "s")
+        predicted = datapath_cost(built, "s")
         found[lanes, probes] = whole = lut4(built, "s")
         out.add("band_lut4_per_comparison", whole / (lanes * probes), "LUT4",
                 {**what, "lanes": lanes, "probes": probes, "codes": "included", "lut4": whole,

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from splitjoin.circuit.geometry import levels
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.hw.core.core import Core
 from splitjoin.hw.gather.tree import GatherTree
 from splitjoin.hw.layouts import result_layout, settings_layout
-from splitjoin.hw.network.tree import DistributionTree, levels
+from splitjoin.hw.network.tree import DistributionTree
 from splitjoin.sim.testbench.models import Operation, Window, packed_operation, packed_window
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.testbench import Testbench

@@ -6,7 +6,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Record
 
-__all__ = ["STREAM_R", "STREAM_S", "input_layout", "order_bits", "result_layout", "settings_layout", "struct",
+__all__ = ["STREAM_R", "STREAM_S", "input_layout", "result_layout", "settings_layout", "struct",
            "window_layout"]
 
 #: The ``stream`` bit of an input record.
@@ -21,15 +21,6 @@ def struct(record: Record) -> data.StructLayout:
 def input_layout(config: Configuration) -> data.StructLayout:
     """The record that travels down the distribution tree; also what a region takes as its next operation."""
     return struct(config.input_record)
-
-
-def order_bits(config: Configuration) -> int:
-    """Number of low bits of row ids that suffice to tell which of two tuples that one probe finds is older, modular.
-
-    A probe finds tuples that are live at one time: at most ``capacity`` of a core, each with the row id that comes
-    ``cores`` after the one before, and the cores' newest ones are less than ``cores`` apart. The difference has a sign.
-    """
-    return min(ROW_BITS, (config.cores * (config.capacity + 1)).bit_length() + 1)
 
 
 def result_layout() -> data.StructLayout:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import REPORT_GROUP, SEQUENCE_DEPTH, order_bits, register_tree_depth
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
 
 from .core.core import Core, core_ports
 from .gather.combiner import Combiner
 from .gather.tree import GatherTree
-from .layouts import STREAM_R, STREAM_S, input_layout, order_bits
+from .layouts import STREAM_R, STREAM_S, input_layout
 from .link.counter import Counter
 from .link.registers import RegisterBlock, bus_ports
-from .network.pipeline import pipelined, register_tree, register_tree_depth
+from .network.pipeline import pipelined, register_tree
 from .network.queue import Queue
 from .network.skid_buffer import SkidBuffer
 from .network.tree import DistributionTree
@@ -22,18 +23,13 @@ from .parts import Submodules
 
 __all__ = ["SplitJoin", "padded", "top_ports"]
 
-#: Tuples between the input and the combiner that total order can keep apart: batches of both sides that are collected,
-#: scanned and emitted, and what the trees hold.
-_IN_FLIGHT = 256
-#: Queues in a row that hold them: the places of one are few enough to be read in a cycle.
+#: Queues in a row that hold the order of streams: the places of one are few enough to be read in a cycle.
 _SEQUENCES = 4
 #: Tuples that may still arrive when `sequence_room` falls, and one more.
 _UNDER_WAY = 5
 #: Cycles after a write to a register in which no record is taken: more than settings take to the places that use them.
 #: They pass one register for each level of the mergers' tree, which has ten levels with the most cores.
 _SETTLING = 20
-#: Cores in a group: one step selects a report of each group, the next step one of the groups.
-_VISITED = 4
 #: A core's report of tuples that did not fit; the last field: R tuples before the first such S tuple.
 _REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r": ROW_BITS, "overflow_row_s": ROW_BITS,
                              "overflow_after_s": ROW_BITS})
@@ -81,7 +77,7 @@ class SplitJoin(wiring.Component):
         m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
         m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
         m.submodules.combiner = combiner = Combiner()
-        queues = [Queue(unsigned(1), _IN_FLIGHT // _SEQUENCES) for _ in range(_SEQUENCES)]
+        queues = [Queue(unsigned(1), SEQUENCE_DEPTH // _SEQUENCES) for _ in range(_SEQUENCES)]
         for n, queue in enumerate(queues):
             m.submodules[f"sequence{n}"] = queue
             if n:
@@ -177,14 +173,15 @@ class SplitJoin(wiring.Component):
         reports = [pipelined(m, self._parts, f"report{n}", report) if register_tree_depth(len(cores)) else report
                    for n, report in enumerate(map(_report, cores))]
         step = Signal.like(visit, name="visit_step")
-        groups = [Signal(_REPORT, name=f"report_group{at}", reset_less=True) for at in range(0, len(cores), _VISITED)]
+        groups = [Signal(_REPORT, name=f"report_group{at}", reset_less=True)
+                  for at in range(0, len(cores), REPORT_GROUP)]
         report = Signal(_REPORT)
         # Two cycles for each: compared in one, kept in the next, while it stands.
         with m.If(second):
             m.d.sync += [visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1)), step.eq(visit),
-                         report.eq(Array(groups)[step // _VISITED])]
+                         report.eq(Array(groups)[step // REPORT_GROUP])]
             for n, group in enumerate(groups):
-                m.d.sync += group.eq(Array(reports[n * _VISITED:(n + 1) * _VISITED])[visit % _VISITED])
+                m.d.sync += group.eq(Array(reports[n * REPORT_GROUP:(n + 1) * REPORT_GROUP])[visit % REPORT_GROUP])
         first_after = Signal(ROW_BITS)  # R tuples before the first S tuple that did not fit
         seen, row = {}, {}
         for side in "rs":

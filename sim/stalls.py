@@ -30,5 +30,5 @@ def patience_for(config: Configuration, stall: float = 0.0) -> int:
     in 10**13.
     """
     # With an index a probe may follow a chain through the whole sub-window, four cycles a tuple.
-    work = 1000 + _QUEUED * ((1 if config.core == "scan" else 4) * config.capacity + 128)
+    work = 1000 + _QUEUED * ((4 if config.kind.has_index else 1) * config.capacity + 128)
     return work + ceil(30 / (1 - stall))

@@ -20,6 +20,7 @@ __all__ = [
     "UnsupportedError",
     "WindowError",
     "WindowOverflow",
+    "check",
     "first_line",
 ]
 
@@ -99,3 +100,9 @@ class ToolError(SplitJoinError):
 def first_line(error: Exception) -> str:
     """The first line of another library's ``error``, or its class where it has no text."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def check(name: str, value: object, holds: bool, must: str) -> None:
+    """Raise `UnsupportedError` unless ``value`` is what it ``must`` be."""
+    if not holds:
+        raise UnsupportedError(f"{name} must be {must}, not {value!r}")

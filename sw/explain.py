@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .circuit.geometry import comparisons
 from .circuit.lowering import configure, phases, plan_for, settings, sized
 from .circuit.parameters import CircuitParameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
-from .cost.cells import check_family
+from .cost.resources import check_family
 from .cost.text import cost_lines
 from .errors import SplitJoinError
 from .lang.ir import text
@@ -116,7 +117,7 @@ def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
     yield (f"circuits    yes: {config.cores} cores of {config.capacity} tuples a stream (ROWS up to "
            f"{config.window_capacity}), fan-out {config.fanout}, fan-in {config.fanin}, "
-           f"{config.time_bits or 'no'} bits of time; up to {2 * config.cores * config.lanes * config.probes} "
+           f"{config.time_bits or 'no'} bits of time; up to {comparisons(config)} "
            f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
     by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
     yield f"cores       {config.core}{by}; {plan.core.reason}"

@@ -1,60 +1,52 @@
-"""Buckets of an index: the one that a key belongs to, and those that a probe's bounds reach."""
+"""The interface of an index's buckets: which bucket a key belongs to, and which buckets a probe's bounds reach."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import reduce
-from operator import xor
+from dataclasses import dataclass
+from typing import Any
 
-from amaranth.hdl import Cat, Const, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
 from splitjoin.circuit.wire import Configuration
 
-from ..layouts import struct
+__all__ = ["Buckets", "Reach", "cells_layout"]
 
-__all__ = ["POLYNOMIALS", "address", "cells_layout", "stored_cells", "ways"]
 
-#: Degree → a primitive polynomial over GF(2), its coefficients as bits.
-POLYNOMIALS = {2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b1000011, 7: 0b10000011, 8: 0x11D, 9: 0x211, 10: 0x409,
-               11: 0x805, 12: 0x1053, 13: 0x201B, 14: 0x4443, 15: 0x8003, 16: 0x1100B}
+@dataclass(frozen=True)
+class Reach:
+    """The buckets that the bounds of a probe reach, in the cycles after it was accepted.
+
+    Attributes:
+        parts: Per part of a bucket's number, the first one and the one above.
+        none: In the cycle of the step, true if the bounds reach no bucket.
+        too_many: In that cycle, true if they reach more buckets than are looked up.
+        lookups_due: From the next cycle on, a bit for each bucket that is to be looked up; the prober clears them.
+    """
+
+    parts: list[tuple[Value, Value]]
+    none: Value
+    too_many: Value
+    lookups_due: Signal
+
+
+class Buckets(ABC):
+    """The buckets of a core kind with an index."""
+
+    @abstractmethod
+    def stored_cells(self, config: Configuration, side: str, body: data.View) -> list[Value]:
+        """The cells that a tuple of stream ``side`` with ``body`` is indexed by, in the order of `cells_layout`."""
+
+    @abstractmethod
+    def address(self, config: Configuration, cells: Sequence[Value]) -> Value:
+        """The number of the bucket of ``cells``, one a test of the index."""
+
+    @abstractmethod
+    def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> Reach:
+        """The buckets that the probe of ``task`` reaches, which is accepted in the cycle before ``step``."""
 
 
 def cells_layout(config: Configuration, side: str) -> data.StructLayout:
-    """The values by which tuples of stream ``side`` are indexed: for each test of the index a key, or a cell of keys in
-    core kind bucket.
-    """
-    if config.core == "bucket":
-        return struct(config.cells(side))
-    widths, slots = dict(config.keys(side).fields), [config.tests[j]["rs".index(side)] for j in config.index]
-    return data.StructLayout({f"cell{n}": widths[f"key{slot}"] for n, slot in enumerate(slots)})
-
-
-def stored_cells(config: Configuration, side: str, body: data.View) -> list[Value]:
-    """The values of `cells_layout` in the body of a record."""
-    if config.core == "bucket":
-        return [body[name] for name, _ in config.cells(side).fields]
-    return [body[f"key{config.tests[j]['rs'.index(side)]}"] for j in config.index]
-
-
-def ways(config: Configuration) -> int:
-    """Buckets that a probe looks up at most: one, or two neighbours a test."""
-    return 1 if config.core == "hash" else 2 ** len(config.index)
-
-
-def address(config: Configuration, cells: Sequence[Value], step: int = 0) -> Value:
-    """The bucket of ``cells``, one for each test of the index; for core kind hash these are the keys themselves.
-
-    Core hash takes all bits of all keys as a polynomial, and what is left of it modulo a primitive one: keys that
-    differ in a few neighbouring bits only, wherever these are, never share a bucket. Core bucket puts
-    the cells side by side, so that neighbours never share a bucket; bit n of ``step`` asks for the one above in test n.
-    """
-    bits = config.buckets.bit_length() - 1
-    if config.core == "hash":
-        whole, power, powers = Cat(*cells), 1, []
-        for _ in range(len(whole)):  # what is left of x to the power of each bit's place
-            powers.append(power)
-            power <<= 1
-            power ^= POLYNOMIALS[bits] if power >> bits else 0
-        return Cat(reduce(xor, (bit for bit, power in zip(whole, powers, strict=True) if power >> n & 1), Const(0, 1))
-                   for n in range(bits))
-    return Cat((cell + (step >> n & 1))[:len(cell)] for n, cell in enumerate(cells))
+    """The cells that tuples of stream ``side`` are indexed by, one a test of the index: keys, or cells of keys."""
+    return data.StructLayout({f"cell{n}": width for n, width in enumerate(config.kind.index_widths(config, side))})

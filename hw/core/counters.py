@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import amount_bits
 from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.circuit.wire import Configuration
 
@@ -19,9 +20,8 @@ class RegionCounters(wiring.Component):
     """
 
     def __init__(self, config: Configuration):
-        amounts = max(config.capacity, 2 * 64).bit_length() + 1
         super().__init__({
-            **{c.name: In(amounts) for c in REGION_COUNTERS},
+            **{c.name: In(amount_bits(config)) for c in REGION_COUNTERS},
             "select": In(range(len(REGION_COUNTERS))),
             "value": Out(COUNTER_BITS),
         })

@@ -9,18 +9,18 @@ from typing import Any
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit import geometry
+from splitjoin.circuit.geometry import group_bits, list_depth
 from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 
 from ..layouts import result_layout, window_layout
 from ..network.queue import Queue
 from ..network.skid_buffer import SkidBuffer
 from ..tech.ram import Ram
-from .layouts import STORES, batch_layout, found_layout, groups_bits
+from .interfaces import OutcomeSignature
+from .layouts import batch_layout
 
-__all__ = ["ITEMS", "LISTED", "Emitter"]
-
-#: Items between the list and the output; entries of the list at least.
-ITEMS, LISTED = 16, 64
+__all__ = ["Emitter"]
 
 
 class Emitter(wiring.Component):
@@ -38,14 +38,14 @@ class Emitter(wiring.Component):
         result leaves. ``stall_output``, ``list_high``: for `RegionCounters`.
     """
 
+    counters = ("stall_output", "list_high")
+
     def __init__(self, config: Configuration, *, latency: int):
         """``latency``: cycles from a read, which is issued where there is room, to its outcome."""
         self._config, self._latency = config, latency
         super().__init__({
             "batch": In(stream.Signature(batch_layout(config))),
-            "found": In(found_layout(config)),
-            "found_valid": In(1),
-            "room": Out(1),
+            **OutcomeSignature(config).flip().members,
             "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)),
             "o": Out(stream.Signature(result_layout())),
@@ -57,7 +57,7 @@ class Emitter(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config = self._config
-        m.submodules.items = items = Queue(self._item_layout(), ITEMS)
+        m.submodules.items = items = Queue(self._item_layout(), geometry.EMITTER_ITEMS)
         batch = Signal(batch_layout(config), reset_less=True)  # the one that results are made of
         start = Signal()  # the next batch becomes that one
         busy = Signal()  # an item is on its way out
@@ -70,7 +70,7 @@ class Emitter(wiring.Component):
 
         ``scaled``: with a number of cores that is no power of two, the read's number times the cores.
         """
-        config, group = self._config, groups_bits(self._config)
+        config, group = self._config, group_bits(self._config)
         scaled = {} if self._concatenated else {"scaled": group + (config.cores - 1).bit_length()}
         return data.StructLayout({"end": 1, "flush": 1, "group": group, "lanes": config.lanes, **scaled})
 
@@ -88,14 +88,11 @@ class Emitter(wiring.Component):
         """Writes the list of outcomes, and reads it once for each probe of a batch."""
         config = self._config
         probes, lanes = config.probes, config.lanes
-        # As many reads as the longest pass has, and those under way on top, are less than this.
-        under_way = self._latency + 6  # outcomes that may come after there is room no more, and is known not to be
-        depth = LISTED
-        while depth < max(2 * (config.capacity // lanes), (config.capacity + STORES) // lanes + under_way + 1):
-            depth *= 2
+        under_way = geometry.reads_under_way(self._latency)  # outcomes that may come after there is room no more
+        depth = list_depth(config, self._latency)
         pointer = range(2 * depth)
         # With several lanes, an entry also says which probes it has hits of.
-        entry = data.StructLayout({"group": groups_bits(config), "hits": probes * lanes,
+        entry = data.StructLayout({"group": group_bits(config), "hits": probes * lanes,
                                    **({"hit_probes": probes} if lanes > 1 else {})})
         m.submodules.list = found_list = Ram(entry, depth)
 
@@ -106,7 +103,7 @@ class Emitter(wiring.Component):
         m.d.comb += self.list_high.eq(level)
 
         # An outcome, and then whether it is for the list.
-        group = Signal(groups_bits(config))
+        group = Signal(group_bits(config))
         hits = self.found.hits
         valid, last_read = Signal(name="valid"), Signal(name="last_read")
         hit_probes = Signal(probes)  # probes that this read found something for
@@ -160,7 +157,7 @@ class Emitter(wiring.Component):
             found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += [
-            may_advance.eq(~finish & (active | start) & (items.level < ITEMS - 6)),
+            may_advance.eq(~finish & (active | start) & (items.level < geometry.EMITTER_ITEMS - 6)),
             end_known.eq(output_pass_valid & ~(finish & last)),
             no_hits.eq(~output_pass.hit_probes[0]),
         ]
@@ -219,11 +216,11 @@ class Emitter(wiring.Component):
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
         core_bits = (config.cores - 1).bit_length()
         stars, slices = Signal(name="stars"), Signal(name="slices")  # there are stars at all, and inner ones
-        offset_bits = groups_bits(config) + lane_bits
+        offset_bits = group_bits(config) + lane_bits
 
         # The item at hand, its lanes in the order of their tuples' age: the batch tells in which one a read begins.
         row_of = {} if self._concatenated else {"first_row": ROW_BITS}  # of the read's oldest_lane tuple
-        current = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": groups_bits(config),
+        current = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": group_bits(config),
                                             "due": lanes, "lone": 1, **row_of}))
         oldest_lane = Signal(lanes)  # the lane of the oldest tuple, one bit each, and its number
         oldest_number = Signal(range(max(2, lanes)))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit import geometry
+from splitjoin.circuit.geometry import distance_bits, position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
 
 from ..tech.ram import Ram
-from .buckets import address, cells_layout
-from .layouts import STORES, position_bits, ring_rows
+from .buckets import Buckets, cells_layout
+from .interfaces import LookupSignature
 
 __all__ = ["Index"]
 
@@ -27,29 +29,20 @@ class Index(wiring.Component):
     Ports:
         ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be
         in the next cycle.
-        ``known``: the position up to which, exclusive, tuples are in the index.
-        ``look``, ``bucket``, ``granted``: a bucket is looked up if granted. ``head``: two cycles later, the position of
-        its youngest tuple; ``live``: three cycles later, whether there is one.
-        ``row``, ``distance``: the tuple in a row of the ring, and two cycles later how many positions before it the
-        next one in its bucket is; 0 for none.
+        `LookupSignature`; ``row``: the row of the ring that ``distance`` is about two cycles later.
     """
 
-    def __init__(self, config: Configuration, side: str):
-        self._config, self._side = config, side
+    def __init__(self, config: Configuration, side: str, buckets: Buckets):
+        """``buckets``: of the core kind."""
+        self._config, self._side, self._buckets = config, side, buckets
         position = position_bits(config)
         super().__init__({
             "store": In(1),
             "cells": In(cells_layout(config, side)),
             "position": In(position),
             "hold": Out(1),
-            "known": Out(position),
-            "look": In(1),
-            "bucket": In(range(config.buckets)),
-            "granted": Out(1),
-            "head": Out(position),
-            "live": Out(1),
+            **LookupSignature(config).flip().members,
             "row": In(range(ring_rows(config))),
-            "distance": Out(range(config.capacity + STORES + 1)),
         })
 
     def elaborate(self, platform) -> Module:
@@ -57,7 +50,7 @@ class Index(wiring.Component):
         config = self._config
         head = data.StructLayout({"valid": 1, "position": position_bits(config)})
         m.submodules.heads = heads = Ram(head, config.buckets)
-        m.submodules.links = links = Ram(range(config.capacity + STORES + 1), ring_rows(config))
+        m.submodules.links = links = Ram(distance_bits(config), ring_rows(config))
 
         # A store's way: cells; bucket; its head is read, and that of the bucket to be looked at; what was read; how old
         # it is, and the new head is written; the link is; that bucket is emptied.
@@ -71,7 +64,7 @@ class Index(wiring.Component):
         hold = Signal(init=1)
         blocked = Signal(init=1)  # the memory of heads is a store's, in this cycle
         m.d.sync += [step.eq(Cat(self.store, step)),
-                     bucket.eq(address(config, [cells[name] for name, _ in cells.shape()])),
+                     bucket.eq(self._buckets.address(config, [cells[name] for name, _ in cells.shape()])),
                      blocked.eq(clearing | step[0] | step[1] | step[3] | step[5])]
         m.d.comb += self.hold.eq(hold)
         with m.If(self.store):
@@ -88,7 +81,7 @@ class Index(wiring.Component):
         m.d.sync += [age.eq(self.known - heads.r_data.position), valid.eq(heads.r_data.valid),
                      other_bucket.eq(sweep != bucket), stale.eq(~in_ring & other_bucket), link.eq(Mux(in_ring, age, 0))]
         m.d.comb += [
-            in_ring.eq(valid & (age <= config.capacity + STORES)),
+            in_ring.eq(valid & (age <= config.capacity + geometry.STORES)),
             self.head.eq(heads.r_data.position), self.live.eq(in_ring),
             self.granted.eq(self.look & ~blocked),
             heads.r_addr.eq(Mux(step[1], bucket, Mux(step[2], sweep, self.bucket))),

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
+from splitjoin.circuit.geometry import group_bits, position_bits
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 from splitjoin.lang.schema import other_side
 
 from ..layouts import struct
 
-__all__ = ["PASSES", "STORES", "batch_layout", "found_layout", "groups_bits", "position_bits", "ring_rows",
-           "task_layout"]
-
-#: Tuples that can be stored before what expired for them is read for the last time.
-STORES = 16
-#: Of a region with an index, how many passes may have begun whose probes' results do not leave yet.
-PASSES = 4
-
-
-def position_bits(config: Configuration) -> int:
-    """Width of ring positions. They go on where slots begin anew: slot = position mod the ring's slots.
-
-    What is compared is at most `STORES` positions and two reads more than the capacity apart: two bits more than either
-    needs keep signed differences right.
-    """
-    return max(config.capacity, STORES, 2 * config.lanes).bit_length() + 1
-
-
-def groups_bits(config: Configuration) -> int:
-    """Width of the number of a read within a pass; a read takes a tuple from each lane."""
-    return position_bits(config) - (config.lanes.bit_length() - 1)
-
-
-def ring_rows(config: Configuration) -> int:
-    """Rows of a lane's bank: a power of two, with room for `STORES` tuples beside as many as can be live."""
-    return 1 << (config.capacity + STORES - 1).bit_length() >> (config.lanes.bit_length() - 1)
+__all__ = ["batch_layout", "found_layout", "task_layout"]
 
 
 def task_layout(config: Configuration, side: str) -> data.StructLayout:
@@ -42,8 +18,10 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
 
     ``start``, ``end`` and ``count``: positions of the oldest live tuple and behind the youngest, and how many are live,
     none with ``flush``; ``row``: its row id less the core's index; ``masked``: none of them is to be found; ``bounds``,
-    ``reach`` (core bucket): the probe's. With ``flush`` there is no probe: the input ends here.
+    ``reach`` (of core kinds whose probes bring fields
+    for an index): the probe's. With ``flush`` there is no probe: the input ends here.
     """
+    reach = config.reach(other_side(side))
     return data.StructLayout({
         "start": unsigned(position_bits(config)),
         "end": unsigned(position_bits(config)),
@@ -52,7 +30,7 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
         "masked": unsigned(1),
         "flush": unsigned(1),
         "bounds": struct(config.bounds(other_side(side))),
-        **({"reach": struct(config.reach(other_side(side)))} if config.core == "bucket" else {}),
+        **({"reach": struct(reach)} if reach.fields else {}),
     })
 
 
@@ -75,5 +53,5 @@ def found_layout(config: Configuration) -> data.StructLayout:
 
     With an index ``group`` is the number of the tuple within the window; a scan reads them one after the other.
     """
-    group = {} if config.core == "scan" else {"group": unsigned(groups_bits(config))}
+    group = {"group": unsigned(group_bits(config))} if config.kind.has_index else {}
     return data.StructLayout({"hits": unsigned(config.probes * config.lanes), "last": unsigned(1), **group})

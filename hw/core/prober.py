@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
-from splitjoin.circuit.wire import Configuration, Span
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
+from splitjoin.circuit import geometry
+from splitjoin.circuit.geometry import outcome_latency, position_bits
+from splitjoin.circuit.wire import Configuration
 
 from ..hls.matcher import Matcher
-from ..layouts import struct
 from ..network.queue import Queue
 from ..tech.ram import Ram
-from .buckets import address, ways
-from .layouts import PASSES, STORES, batch_layout, found_layout, position_bits, ring_rows, task_layout
+from .buckets import Buckets
+from .interfaces import LookupSignature, ProcessingSignature
+from .layouts import batch_layout
 
 __all__ = ["Prober"]
 
@@ -33,50 +35,36 @@ class Prober(wiring.Component):
     merged by age, so the order does not depend on buckets. A probe whose bounds reach more buckets than are looked up
     reads the whole sub-window, one tuple a cycle.
 
-    Ports: as of `Scanner`, and of `Index` for what that gives: ``known``, ``look``, ``bucket``, ``granted``, ``head``,
-    ``live``, ``distance``. ``spills``: a probe begins to read the whole sub-window.
+    Ports: `ProcessingSignature`, of which ``single`` means nothing here; `LookupSignature`. ``reads``, ``spills`` (a
+    probe begins to read the whole sub-window), ``stall_…``: for `RegionCounters`.
     """
 
-    def __init__(self, config: Configuration, side: str):
-        self._config, self._side = config, side
-        position = position_bits(config)
+    counters = ("reads", "spills", "stall_results")
+
+    def __init__(self, config: Configuration, side: str, buckets: Buckets):
+        """``buckets``: of the core kind."""
+        self._config, self._side, self._buckets = config, side, buckets
         super().__init__({
-            "task": In(stream.Signature(task_layout(config, side))),
-            "known": In(position),
-            "look": Out(1),
-            "bucket": Out(range(config.buckets)),
-            "granted": In(1),
-            "head": In(position),
-            "live": In(1),
-            "rows": Out(range(ring_rows(config))).array(1),
-            "keys": In(struct(config.keys(side))).array(1),
-            "distance": In(range(config.capacity + STORES + 1)),
-            "scanning": Out(1),
-            "position": Out(position),
-            "waiting": Out(1),
-            "first": Out(position),
-            "batch": Out(stream.Signature(batch_layout(config))),
-            "found": Out(found_layout(config)),
-            "found_valid": Out(1),
-            "room": In(1),
-            "compared": Out(range(config.capacity + 1)),
+            **ProcessingSignature(config, side).members,
+            **LookupSignature(config).members,
             "reads": Out(1),
             "spills": Out(1),
             "stall_results": Out(1),
         })
+        position = position_bits(config)
         #: A place in a chain, or in the sub-window. Offsets are from the probe's oldest tuple.
         self._cursor = data.StructLayout({"valid": 1, "at": position, "offset": position})
 
     @property
     def latency(self) -> int:
         """Cycles from issuing a read to its outcome."""
-        return _READ_LATENCY + self._config.stages + 1
+        return outcome_latency(self._config)
 
     def elaborate(self, platform) -> Module:
         m = Module()
         take = Signal()  # the probe that waits is the one whose chains are followed
         m.submodules.matcher = matcher = Matcher(self._config, self._side)
-        m.submodules.batches = batches = Queue(batch_layout(self._config), PASSES)
+        m.submodules.batches = batches = Queue(batch_layout(self._config), geometry.PASSES)
         wiring.connect(m, batches.o, wiring.flipped(self.batch))
         lookup_done, firsts, whole = self._lookup(m, matcher, batches, take)
         self._follow(m, matcher, batches, take, lookup_done, firsts, whole)
@@ -104,18 +92,20 @@ class Prober(wiring.Component):
                          held.count.eq(task.count), finds_none.eq(task.masked | (task.count == 0))]
         with m.If(take):
             m.d.sync += [self.waiting.eq(0), lookup_done.eq(0)]
-        cells, unmet, far, lookups_due = self._reach(m, accept, step)
+        reach = self._buckets.reach(m, config, task, accept, step)
+        lookups_due = reach.lookups_due
         with m.If(step):
-            m.d.sync += [no_lookup.eq(finds_none | unmet | far), reads_all.eq(~finds_none & ~unmet & far)]
+            m.d.sync += [no_lookup.eq(finds_none | reach.none | reach.too_many),
+                         reads_all.eq(~finds_none & ~reach.none & reach.too_many)]
 
         # One bucket after the other, when all earlier tuples are in the index.
-        most = ways(config)
+        most = config.kind.ways(config)
         lookup_select = Signal(range(max(2, most)))
         lookup_busy, last_lookup, indexed = (Signal(name=name) for name in ("lookup_busy", "last_lookup", "indexed"))
         m.d.sync += indexed.eq(~(self.known - end)[-1])
         m.d.comb += [
             lookup_select.eq(_lowest(lookups_due)),
-            self.bucket.eq(Cat(Mux(lookup_select[n], above, here) for n, (here, above) in enumerate(cells))),
+            self.bucket.eq(Cat(Mux(lookup_select[n], above, here) for n, (here, above) in enumerate(reach.parts))),
             self.look.eq(lookup_busy & indexed & ~no_lookup),
             last_lookup.eq(~(lookups_due & (lookups_due - 1)).any()),
         ]
@@ -155,42 +145,6 @@ class Prober(wiring.Component):
             with m.If(reads_all):
                 m.d.sync += [firsts[0].at.eq(youngest_position), firsts[0].offset.eq(youngest_offset)]
         return lookup_done, firsts, reads_all
-
-    def _reach(self, m: Module, accept: Signal, step: Signal) -> tuple[list, Value, Value, Signal]:
-        """The buckets that the bounds of the probe just accepted reach.
-
-        Returns for each part of a bucket's number the first one and the one above; two flags, valid in the cycle
-        ``step``: the bounds reach no bucket, or more than are looked up; and, after that, the buckets to look up.
-        """
-        config, task = self._config, self.task.payload
-        lookups_due = Signal(ways(config))
-        if config.core == "hash":
-            edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
-            lows = [Signal(low.shape(), name=f"low{n}") for n, (low, _) in enumerate(edges)]
-            tops = [Signal(high.shape(), name=f"high{n}") for n, (_, high) in enumerate(edges)]
-            with m.If(accept):
-                m.d.sync += [cell.eq(low) for cell, (low, _) in zip(lows, edges, strict=True)]
-                m.d.sync += [top.eq(high) for top, (_, high) in zip(tops, edges, strict=True)]
-            place = Signal(range(config.buckets))
-            with m.If(step):
-                m.d.sync += [place.eq(address(config, lows)), lookups_due.eq(1)]
-            pairs = list(zip(lows, tops, strict=True))
-            return ([(place, place)], Cat(low > high for low, high in pairs).any(),
-                    Cat(low != high for low, high in pairs).any(), lookups_due)
-        reach = [(task.reach[f"first{n}"], task.reach[f"span{n}"]) for n in range(len(config.index))]
-        cells = [Signal(first.shape(), name=f"cell{n}") for n, (first, _) in enumerate(reach)]
-        nexts = [Signal(first.shape(), name=f"above{n}") for n, (first, _) in enumerate(reach)]
-        spans = [Signal(2, name=f"span{n}") for n in range(len(reach))]
-        with m.If(accept):
-            m.d.sync += [cell.eq(first) for cell, (first, _) in zip(cells, reach, strict=True)]
-            m.d.sync += [held.eq(span) for held, (_, span) in zip(spans, reach, strict=True)]
-        with m.If(step):
-            m.d.sync += [above.eq(cell + 1) for above, cell in zip(nexts, cells, strict=True)]
-            m.d.sync += lookups_due.eq(Cat(
-                Cat(Const(1), *(spans[d] == Span.TWO for d in range(len(spans)) if n >> d & 1)).all()
-                for n in range(len(lookups_due))))
-        return (list(zip(cells, nexts, strict=True)), Cat(span == Span.NONE for span in spans).any(),
-                Cat(span == Span.MANY for span in spans).any(), lookups_due)
 
     def _follow(self, m: Module, matcher: Matcher, batches: Queue, take: Signal, lookup_done: Signal, firsts: list,
                 whole: Signal) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
-from ..layouts import input_layout, result_layout, struct, window_layout
-from .buckets import stored_cells
+from ..layouts import input_layout, result_layout, window_layout
 from .counters import RegionCounters
-from .emitter import Emitter
-from .index import Index
-from .prober import Prober
-from .scanner import Scanner
-from .stack import StackEmitter
+from .interfaces import OutcomeSignature, RingSignature, interface
+from .kinds import CORE_COMPONENTS
 from .storage import Storage
 
 __all__ = ["Region"]
@@ -24,9 +20,9 @@ __all__ = ["Region"]
 class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
-    Operations take effect in arrival order; storing, scanning and emitting overlap. See `Storage`, `Scanner` and
-    `Emitter` for the ports, `Prober`, `Index` and `StackEmitter` for what a region with an index has instead and beside
-    them, and `RegionCounters` for ``select`` and ``selected``.
+    Operations take effect in arrival order; storing, scanning and emitting overlap. See `Storage` and `Emitter` for the
+    ports, `splitjoin.hw.core.kinds` for the parts that depend on the core kind, and `RegionCounters` for ``select`` and
+    ``selected``.
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -59,59 +55,37 @@ class Region(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.storage = storage = Storage(self._config, self._side)
-        if self._config.core == "scan":
-            m.submodules.scanner = scanner = Scanner(self._config, self._side)
-            m.submodules.emitter = emitter = Emitter(self._config, latency=scanner.latency)
-            m.d.comb += [scanner.single.eq(self.window.slice != 0), storage.claiming.eq(scanner.claiming)]
-        else:
-            m.submodules.prober = scanner = Prober(self._config, self._side)
-            m.submodules.emitter = emitter = StackEmitter(self._config, latency=scanner.latency)
-            self._index(m, storage, scanner)
+        config, side = self._config, self._side
+        kind = CORE_COMPONENTS[config.core]
+        m.submodules.storage = storage = Storage(config, side)
+        m.submodules[kind.name] = processing = kind.processing(config, side)
+        m.submodules.emitter = emitter = kind.emitter(config, processing.latency)
         wiring.connect(m, wiring.flipped(self.i), storage.i)
-        wiring.connect(m, storage.task, scanner.task)
-        wiring.connect(m, scanner.batch, emitter.batch)
+        wiring.connect(m, storage.task, processing.task)
+        wiring.connect(m, processing.batch, emitter.batch)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
-        for lane in range(self._config.lanes):
-            m.d.comb += [storage.rows[lane].eq(scanner.rows[lane]), scanner.keys[lane].eq(storage.keys[lane])]
+        ring, outcomes = RingSignature(config, side), OutcomeSignature(config)
+        wiring.connect(m, interface(processing, ring), interface(storage, ring.flip()))
+        wiring.connect(m, interface(processing, outcomes), interface(emitter, outcomes.flip()))
+        kind.add_index(m, config, side, self.i.payload.body, storage, processing)
         m.d.comb += [
             storage.index.eq(self.index),
             emitter.index.eq(self.index),
             storage.window.eq(self.window),
             emitter.window.eq(self.window),
-            storage.scanning.eq(scanner.scanning),
-            storage.position.eq(scanner.position),
-            storage.waiting.eq(scanner.waiting),
-            storage.first.eq(scanner.first),
-            emitter.found.eq(scanner.found),
-            emitter.found_valid.eq(scanner.found_valid),
-            scanner.room.eq(emitter.room),
+            processing.single.eq(self.window.slice != 0),
             self.overflow.eq(storage.overflow),
             self.overflow_row.eq(storage.overflow_row),
             self.overflow_after.eq(storage.overflow_after),
-            self.compared.eq(scanner.compared),
+            self.compared.eq(processing.compared),
             self.matched.eq(emitter.matched),
         ]
-        if self._config.region_counters:
-            m.submodules.counters = counters = RegionCounters(self._config)
-            sources = {"comparisons": scanner.compared, "matches": emitter.matched, "spills": Const(0)}
-            for part in (storage, scanner, emitter):
-                sources |= {c.name: getattr(part, c.name) for c in REGION_COUNTERS if hasattr(part, c.name)}
-            m.d.comb += [getattr(counters, c.name).eq(sources[c.name]) for c in REGION_COUNTERS]
+        if config.region_counters:
+            m.submodules.counters = counters = RegionCounters(config)
+            # A counter that no part of this kind has stays 0.
+            sources = {"comparisons": processing.compared, "matches": emitter.matched}
+            for part in (storage, processing, emitter):
+                sources |= {name: getattr(part, name) for name in part.counters}
+            m.d.comb += [getattr(counters, name).eq(source) for name, source in sources.items()]
             m.d.comb += [counters.select.eq(self.select), self.selected.eq(counters.value)]
         return m
-
-    def _index(self, m: Module, storage: Storage, prober: Prober) -> None:
-        """The index beside ``storage``."""
-        config = self._config
-        m.submodules.index = index = Index(config, self._side)
-        body = data.View(struct(config.body(self._side)), self.i.payload.body[:config.body(self._side).width])
-        cells = stored_cells(config, self._side, body)
-        m.d.comb += [
-            Cat(index.cells).eq(Cat(cells)),
-            index.store.eq(storage.stored), index.position.eq(storage.written), storage.hold.eq(index.hold),
-            prober.known.eq(index.known),
-            index.look.eq(prober.look), index.bucket.eq(prober.bucket), prober.granted.eq(index.granted),
-            prober.head.eq(index.head), prober.live.eq(index.live),
-            index.row.eq(prober.rows[0]), prober.distance.eq(index.distance),
-        ]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
+from splitjoin.circuit import geometry
+from splitjoin.circuit.geometry import TABLE_WRITE_CYCLES, group_bits, outcome_latency, position_bits, ring_rows
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
-from ..hls.lookup import GROUP, WRITING
 from ..hls.matcher import Matcher
-from ..layouts import struct
 from ..tech.ram import Ram
-from .layouts import batch_layout, found_layout, groups_bits, position_bits, ring_rows, task_layout
+from .interfaces import ProcessingSignature
+from .layouts import task_layout
 
 __all__ = ["Scanner"]
 
@@ -30,31 +31,16 @@ class Scanner(wiring.Component):
 
     With tables a batch takes no more when it is full, or little is left of the pass under way.
 
-    Ports: ``task``: `task_layout`. ``single``: batches of one probe only. ``rows``/``keys``: read ports of the ring,
-    two cycles. ``scanning``, ``position``, ``waiting``, ``first``, ``claiming``: as of `Storage`. ``batch``: offered
-    when its pass begins. ``found``, ``found_valid``: the outcome of each read, in order. ``room``: no read is issued
-    without it; `latency` outcomes may still come. ``compared``: a probe is taken, which this many comparisons come of.
-    ``reads``, ``stall_…``: for `RegionCounters`.
+    Ports: `ProcessingSignature`; `latency` outcomes may still come after ``room`` has fallen. ``reads``, ``stall_…``:
+    for `RegionCounters`.
     """
+
+    counters = ("reads", "stall_results")
 
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
-        position = position_bits(config)
         super().__init__({
-            "task": In(stream.Signature(task_layout(config, side))),
-            "single": In(1),
-            "rows": Out(range(ring_rows(config))).array(config.lanes),
-            "keys": In(struct(config.keys(side))).array(config.lanes),
-            "scanning": Out(1),
-            "position": Out(position),
-            "waiting": Out(1),
-            "first": Out(position),
-            "claiming": Out(1),
-            "batch": Out(stream.Signature(batch_layout(config))),
-            "found": Out(found_layout(config)),
-            "found_valid": Out(1),
-            "room": In(1),
-            "compared": Out(range(config.capacity + 1)),
+            **ProcessingSignature(config, side).members,
             "reads": Out(1),
             "stall_results": Out(1),
         })
@@ -62,7 +48,7 @@ class Scanner(wiring.Component):
     @property
     def latency(self) -> int:
         """Cycles from issuing a read to its outcome."""
-        return _READ_LATENCY + self._config.stages + 1
+        return outcome_latency(self._config)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -182,7 +168,7 @@ class Scanner(wiring.Component):
                 upper.eq(Mux(pass_due, self.first[lane_bits:], upper) + 1),
             ]
         if config.tables:  # that the next pass's are to be written, so that they are in time
-            m.d.sync += pass_ends_soon.eq(last_or_idle | (left <= WRITING * lanes))
+            m.d.sync += pass_ends_soon.eq(last_or_idle | (left <= TABLE_WRITE_CYCLES * lanes))
         # A read may begin in any lane: those before it are one row further.
         for lane in range(lanes - 1):
             m.d.comb += self.rows[lane].eq(Mux(self.position[:lane_bits] > lane, upper, lower))
@@ -228,7 +214,7 @@ class Scanner(wiring.Component):
         m.d.comb += [write_start.eq(some & (group_complete | batch_closed)),
                      matcher.fill.eq(group_select & write_start.replicate(len(group_select)))]
         since = [write_start]  # it began so many cycles ago
-        for n in range(1, WRITING - 1):
+        for n in range(1, TABLE_WRITE_CYCLES - 1):
             since.append(Signal(name=f"write_start{n}"))
             m.d.sync += since[n].eq(since[n - 1])
         with m.If(since[-1] & ~batch_closed):
@@ -236,11 +222,12 @@ class Scanner(wiring.Component):
         with m.If(write_start):
             m.d.sync += [some.eq(0), group_complete.eq(0)]
         with m.If(accept):
-            last = (batch_size + 1) % GROUP == 0
+            last = (batch_size + 1) % geometry.PROBE_GROUP == 0
             m.d.sync += [some.eq(1), group_complete.eq(last), batch_locked.eq(last),
-                         *(group_select[n].eq(batch_size // GROUP == n) for n in range(len(group_select)))]
+                         *(group_select[n].eq(batch_size // geometry.PROBE_GROUP == n)
+                           for n in range(len(group_select)))]
         # Before the last of it is written: what it decides takes as long to come to the tables.
-        m.d.sync += done.eq(batch_closed & ~some & ~Cat(since[:WRITING - _READ_LATENCY - 2]).any())
+        m.d.sync += done.eq(batch_closed & ~some & ~Cat(since[:TABLE_WRITE_CYCLES - _READ_LATENCY - 2]).any())
         return done
 
     def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:
@@ -253,7 +240,7 @@ class Scanner(wiring.Component):
         config = self._config
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
         valid, last = token
-        group = Signal(groups_bits(config))
+        group = Signal(group_bits(config))
         with m.If(valid):
             m.d.sync += group.eq(Mux(last, 0, group + 1))
         part = Signal()
@@ -279,7 +266,7 @@ class Scanner(wiring.Component):
                 m.d.sync += members[0].eq(part)
             since = []  # per edge, the lanes that lie behind it
             for name, edge, edge_lanes in edges_by_name:
-                at = [Signal(groups_bits(config), name=f"{name}{probe}_{n}", reset_less=True) for n in range(2)]
+                at = [Signal(group_bits(config), name=f"{name}{probe}_{n}", reset_less=True) for n in range(2)]
                 edges = [Signal(lanes, name=f"{name}_lanes{probe}_{n}", reset_less=True) for n in range(2)]
                 reached, was_reached, at_edge = (Signal(name=f"{name}_{kind}{probe}")
                                                  for kind in ("reached", "was_reached", "at_edge"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data
+from splitjoin.circuit import geometry
+from splitjoin.circuit.geometry import group_bits, stack_depth
 
 from ..network.queue import Queue
 from ..tech.ram import Ram
-from .emitter import ITEMS, LISTED, Emitter
-from .layouts import PASSES, groups_bits
+from .emitter import Emitter
 
 __all__ = ["StackEmitter"]
 
@@ -16,18 +17,16 @@ __all__ = ["StackEmitter"]
 class StackEmitter(Emitter):
     """An `Emitter` for batches of one probe and reads of one tuple: it emits the hits of a pass in reverse order.
 
-    A probe's results leave when its pass has ended, while the next ones are under way: `PASSES` at most may have begun
-    whose batches were not taken yet.
+    A probe's results leave when its pass has ended, while the next ones are under way: so many as
+    `splitjoin.circuit.geometry.PASSES` at most may have begun whose batches were not taken yet.
     """
 
     def _walk(self, m: Module, items: Queue, batch, start, busy) -> None:
         config = self._config
-        under_way = self._latency + 4  # outcomes that may come after there is room no more, and is known not to be
-        depth = LISTED  # room for as many as a pass can find, and for those
-        while depth < config.capacity + under_way + 4:
-            depth *= 2
+        under_way = geometry.finds_under_way(self._latency)  # outcomes that may come after there is room no more
+        depth = stack_depth(config, self._latency)
         pointer = range(2 * depth)
-        m.submodules.list = found_list = Ram(groups_bits(config), depth)
+        m.submodules.list = found_list = Ram(group_bits(config), depth)
 
         tail = Signal(pointer)  # end of the list
         head = Signal(pointer)  # the first entry of the probe that leaves
@@ -41,7 +40,7 @@ class StackEmitter(Emitter):
         m.d.sync += [level.eq(tail - head), self.room.eq(level < depth - under_way), tail.eq(tail + write)]
 
         # Passes that have ended: up to where their entries go, and whether they have any.
-        m.submodules.ends = ends = Queue(data.StructLayout({"end": tail.shape(), "pass_hit": 1}), PASSES)
+        m.submodules.ends = ends = Queue(data.StructLayout({"end": tail.shape(), "pass_hit": 1}), geometry.PASSES)
         end = ends.i.payload
         m.d.sync += [ends.i.valid.eq(self.found_valid & self.found.last), end.end.eq(tail + write),
                      end.pass_hit.eq(pass_hit | write)]
@@ -59,7 +58,7 @@ class StackEmitter(Emitter):
             finish.eq(active & may_advance & done), fetch.eq(active & may_advance & ~done),
             found_list.r_addr.eq(cursor[:-1]), ends.o.ready.eq(start),
         ]
-        m.d.sync += may_advance.eq(items.level < ITEMS - 4)
+        m.d.sync += may_advance.eq(items.level < geometry.EMITTER_ITEMS - 4)
         with m.If(fetch):
             m.d.sync += [cursor.eq(cursor - 1), done.eq(cursor == head)]
         with m.If(finish):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit import geometry
+from splitjoin.circuit.geometry import position_bits, ring_rows, window_count_bits
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 from splitjoin.lang.schema import other_side
 
 from ..layouts import STREAM_R, STREAM_S, input_layout, struct, window_layout
 from ..tech.ram import Ram
-from .layouts import STORES, position_bits, ring_rows, task_layout
+from .interfaces import RingSignature
+from .layouts import task_layout
 
 __all__ = ["Storage"]
 
@@ -26,17 +29,15 @@ class Storage(wiring.Component):
     An operation takes two cycles: in the first it is looked at by itself, in the second what is known of it, all in
     registers, is put together, and counters follow a cycle later. No path goes through two of these.
 
-    The ring is banked: position p lies in lane p mod lanes. It has room for `STORES` tuples more than can be live, so
-    that those may be stored before what has expired is read for the last time.
+    The ring is banked: position p lies in lane p mod lanes. It has room for more tuples than can be live
+    (`splitjoin.circuit.geometry.STORES`), so that those may be stored before what has expired is read for the last
+    time.
 
     Ports:
         ``i``: input records, in arrival order. ``task``: probes, as `task_layout`.
         ``index``: this core's number, 0 to cores − 1, constant. ``window``: settings, constant while tuples are in
         flight.
-        ``rows``, ``keys``: read ports of the ring, one a lane; ``keys`` belong to the ``rows`` of two cycles ago.
-        ``scanning``, ``position``: whether a pass is under way, and the first position it has still to read.
-        ``waiting``, ``first``: whether probes wait for the next pass, and the first position that will read.
-        ``claiming``: a task was handed over that neither of these speaks for yet.
+        `RingSignature`: the ring as the processing side reads it.
         ``written``: the position up to which, exclusive, tuples are written. ``stored``: the tuple at ``i`` is written
         there now. ``hold``: none may be in the next cycle.
         ``stall_…``, ``stores_high``: for `RegionCounters`.
@@ -44,28 +45,23 @@ class Storage(wiring.Component):
         ``overflow_after``: how many tuples of the other stream had arrived before it.
     """
 
+    counters = ("stall_probe", "stall_store", "stall_expiry", "stores_high")
+
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
-        position = position_bits(config)
         super().__init__({
             "i": In(stream.Signature(input_layout(config))),
             "task": Out(stream.Signature(task_layout(config, side))),
             "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)),
-            "rows": In(range(ring_rows(config))).array(config.lanes),
-            "keys": Out(struct(config.keys(side))).array(config.lanes),
-            "scanning": In(1),
-            "position": In(position),
-            "waiting": In(1),
-            "first": In(position),
-            "claiming": In(1),
-            "written": Out(position),
+            **RingSignature(config, side).flip().members,
+            "written": Out(position_bits(config)),
             "stored": Out(1),
             "hold": In(1),
             "stall_probe": Out(1),
             "stall_store": Out(1),
             "stall_expiry": Out(1),
-            "stores_high": Out(range(STORES + 1)),
+            "stores_high": Out(range(geometry.STORES + 1)),
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
             "overflow_after": Out(ROW_BITS),
@@ -193,7 +189,7 @@ class Storage(wiring.Component):
             task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
         ]
-        if config.core == "bucket":
+        if config.reach(other_side(self._side)).fields:
             reach_at += config.cells(other_side(self._side)).width
             reach = op.body[reach_at:reach_at + config.reach(other_side(self._side)).width]
             m.d.comb += Cat(task.reach).eq(reach)
@@ -228,7 +224,7 @@ class Storage(wiring.Component):
         the window has room for, in as few bits as the ring's capacity needs: a longer window has no end here.
         """
         config = self._config
-        bits = (config.cores * (config.capacity + 2)).bit_length()
+        bits = window_count_bits(config)
         rows = Signal(bits, name="window_rows", init=2)  # as if a first store before the settings pushed nothing out
         long = Signal()  # the window is longer than that can say
         whole, left, base = (Signal(signed(bits + 2), name=name, init=1) for name in ("whole", "left", "base"))
@@ -278,7 +274,7 @@ class Storage(wiring.Component):
         """True if all passes that have to read the slot at the tail have done so. The flag is a cycle late. That does
         no harm: two stores are two cycles apart, and a probe claims the tuples it reads before another store comes.
         """
-        bits, reach = position_bits(self._config), self._config.capacity + STORES
+        bits, reach = position_bits(self._config), self._config.capacity + geometry.STORES
         border = Signal(bits, init=-reach % 2**bits)  # what must be read before the next store: the tail less reach
         slot_free = Signal()
         with m.If(stored):

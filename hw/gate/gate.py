@@ -7,10 +7,10 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import levels, split
 from splitjoin.circuit.wire import Configuration, Op
 
 from ..layouts import input_layout
-from ..network.tree import levels, split
 from ..parts import Submodules
 from .merger import ReadyMerger, ready_merger_ports
 from .source import SourceInput

@@ -5,11 +5,11 @@ from __future__ import annotations
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import levels, split
 from splitjoin.circuit.wire import ROW_BITS
 
 from ..layouts import result_layout
 from ..network.pipeline import pipelined
-from ..network.tree import levels, split
 from ..parts import Submodules
 from .merger import Merger, merger_ports
 

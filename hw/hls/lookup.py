@@ -6,22 +6,13 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import memory
+from splitjoin.circuit import geometry
+from splitjoin.circuit.geometry import DIGIT
 
 from .delays import Delays, registered
-from .table import DIGIT, TableTest
+from .table import TableTest
 
-__all__ = ["GROUP", "WRITING", "Lookup", "groups"]
-
-#: Probes whose tables are written together: as many as LUT RAM has outputs for one address.
-GROUP = 4
-#: Cycles from asking for the tables of a group to be written until, at the earliest, for those of the next one, or for
-#: the swap to that batch.
-WRITING = 2**DIGIT
-
-
-def groups(probes: int) -> int:
-    """Groups of a batch."""
-    return -(-probes // GROUP)
+__all__ = ["Lookup"]
 
 
 class Lookup:
@@ -52,9 +43,9 @@ class Lookup:
     def collected(self, name: str, code: Delays, loads: Delays) -> list[Signal]:
         """The bounds of this ``code`` of the group that is collected; ``loads``: which place in the batch one gets."""
         load, found = loads.at(0), []
-        for place in range(min(GROUP, len(load))):
+        for place in range(min(geometry.PROBE_GROUP, len(load))):
             bound = Signal(len(code.at(0)), name=f"{name}_{place}", reset_less=True)
-            with self._m.If(load[place::GROUP].any()):
+            with self._m.If(load[place::geometry.PROBE_GROUP].any()):
                 self._m.d.sync += bound.eq(code.at(0))
             found.append(bound)
         return found
@@ -77,8 +68,8 @@ class Lookup:
         found: list[list[Value]] = [[] for _ in range(probes)]
         for n, (digit, data) in enumerate(zip(test.digits, written, strict=True)):
             at = Cat(key[digit.first:digit.stop], Const(0, DIGIT))[:DIGIT]
-            for group, first in enumerate(range(0, probes, GROUP)):
-                size = min(GROUP, probes - first)
+            for group, first in enumerate(range(0, probes, geometry.PROBE_GROUP)):
+                size = min(geometry.PROBE_GROUP, probes - first)
                 bits = Cat(bit for output in data for bit in output[:size])
                 table = memory.Memory(shape=len(bits), depth=2**(DIGIT + 1), init=[],
                                       attrs={"ram_style": "distributed"})

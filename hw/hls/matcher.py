@@ -9,6 +9,7 @@ from operator import and_, or_
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import probe_groups
 from splitjoin.circuit.schedule import SUM_STAGES, Gate
 from splitjoin.circuit.wire import Configuration
 from splitjoin.lang.schema import other_side
@@ -17,7 +18,7 @@ from ..layouts import struct
 from ..tech.target import family
 from .compare import Comparison
 from .delays import Delays
-from .lookup import Lookup, groups
+from .lookup import Lookup
 from .sums import sum_test
 from .table import TableTest
 from .width import WidthTest
@@ -40,8 +41,8 @@ class Matcher(wiring.Component):
         ``bounds``, ``hold``: the bounds of a probe of the other stream are taken in a cycle without ``hold``.
         ``load``: the place (one bit each) in the batch being collected that the bounds taken go to.
         ``swap``: the batch collected so far is what the keys of the *next* cycle are compared with.
-        ``fill``: with tables only; those of a group of `splitjoin.hw.hls.lookup.GROUP` probes, one bit each, are
-        written. Once for each group of a batch, with its last ``load`` or later, and `splitjoin.hw.hls.lookup.WRITING`
+        ``fill``: with tables only; those of a group of probes (`splitjoin.circuit.geometry.PROBE_GROUP`), one bit
+        each, are written. Once for each group of a batch, with its last ``load`` or later, and ``TABLE_WRITE_CYCLES``
         cycles or more before the next group's and before the swap; loads come no sooner than that after it.
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
     """
@@ -54,7 +55,7 @@ class Matcher(wiring.Component):
             "hold": In(1),
             "load": In(config.probes),
             "swap": In(1),
-            **({"fill": In(groups(config.probes))} if config.tables else {}),
+            **({"fill": In(len(probe_groups(config.probes)))} if config.tables else {}),
             "match": Out(config.probes * config.lanes),
         })
 

@@ -6,16 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Value
+from splitjoin.circuit.geometry import DIGIT, LOOKED_UP
 
 from .delays import registered
 from .width import WidthTest
 
-__all__ = ["DIGIT", "Digit", "TableTest"]
-
-#: Bits of a key that one table looks up.
-DIGIT = 3
-#: The widest low part of a key that two tables look up; it is subtracted where it has to be wider.
-_LOOKED_UP = 2 * DIGIT
+__all__ = ["Digit", "TableTest"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +42,10 @@ class TableTest:
         self._bits = width + 1  # of a low end
         # Where the lowest digits are looked up anyhow, all of their bits are.
         least = above.bit_length()
-        k = next((k for k in (DIGIT - 1, _LOOKED_UP - 1) if least <= k), least)
+        k = next((k for k in (DIGIT - 1, LOOKED_UP - 1) if least <= k), least)
         #: Bits of the low part that are not of the high part too, and all of its bits.
         self._k, self._low = (min(k, width), min(k, width) + 1) if above else (0, 0)
-        self._subtracted = WidthTest(built_for, self._low, above, apart=apart) if self._low > _LOOKED_UP else None
+        self._subtracted = WidthTest(built_for, self._low, above, apart=apart) if self._low > LOOKED_UP else None
         low = [] if self._subtracted else [Digit(at, min(at + DIGIT, self._low), 1 if self._low <= DIGIT else 2)
                                            for at in range(0, self._low, DIGIT)]
         # A key has a bit less than a low end: the highest one of the code is always 0.

@@ -10,14 +10,11 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import credit_fifo_depth, in_flight
 
 from .queue import Queue
 
-__all__ = ["BroadcastRegister", "CreditFifo", "LinkSignature", "broadcast_ports", "credit_fifo_depth",
-           "credit_fifo_ports"]
-
-#: Words of LUT RAM: the smallest depth.
-_ROW = 16
+__all__ = ["BroadcastRegister", "CreditFifo", "LinkSignature", "broadcast_ports", "credit_fifo_ports"]
 
 
 class LinkSignature(wiring.Signature):
@@ -76,22 +73,6 @@ def credit_fifo_ports(shape: Any) -> dict[str, wiring.Member]:
     return {"i": In(LinkSignature(shape)), "o": Out(stream.Signature(shape))}
 
 
-def credit_fifo_depth(stages: int) -> int:
-    """Items that the FIFO of a `CreditFifo` holds, a power of two.
-
-    From the cycle in which it grants credit again to the next item, 2·``stages`` + 3 cycles pass. It does not run dry
-    meanwhile: a core takes an item in two cycles.
-    """
-    least = _in_flight(stages) + stages + 2
-    return max(_ROW, 1 << (least - 1).bit_length())
-
-
-def _in_flight(stages: int) -> int:
-    # Items that are sent before the sender sees that there is no credit, that are under way then, and that the level, a
-    # register behind, does not count yet.
-    return 2 * stages + 2
-
-
 class CreditFifo(wiring.Component):
     """The FIFO at the end of a link through ``stages`` registers, and one that holds ``credit`` where it begins.
 
@@ -124,7 +105,7 @@ class CreditFifo(wiring.Component):
         m = Module()
         m.submodules.queue = queue = Queue(self._shape, self.depth)
         credit = Signal(init=1)
-        m.d.sync += credit.eq(queue.level < self.depth - _in_flight(self._stages))
+        m.d.sync += credit.eq(queue.level < self.depth - in_flight(self._stages))
         m.d.comb += [queue.i.valid.eq(self.i.valid), queue.i.payload.eq(self.i.payload), self.i.credit.eq(credit)]
         wiring.connect(m, queue.o, wiring.flipped(self.o))
         return m

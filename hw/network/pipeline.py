@@ -7,14 +7,11 @@ from typing import Any
 from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import REGISTER_FANOUT, split
 
 from ..parts import Submodules
-from .tree import levels, split
 
-__all__ = ["PipelineRegister", "pipelined", "register_tree", "register_tree_depth"]
-
-#: Loads that one register drives.
-_FANOUT = 4
+__all__ = ["PipelineRegister", "pipelined", "register_tree"]
 
 
 class PipelineRegister(wiring.Component):
@@ -51,21 +48,16 @@ def pipelined(m: Module, parts: Submodules, name: str, source: Any) -> Value:
 
 
 def register_tree(m: Module, parts: Submodules, name: str, source: Any, loads: int) -> list[Any]:
-    """``source`` for each of ``loads``, up to `register_tree_depth` cycles ago. No register drives more than four loads
-    or registers.
+    """``source`` for each of ``loads``, up to `splitjoin.circuit.geometry.register_tree_depth` cycles ago. No register
+    drives more than four loads or registers.
     """
-    if loads <= _FANOUT:
+    if loads <= REGISTER_FANOUT:
         return [source] * loads
     found = []
-    for n, size in enumerate(split(loads, _FANOUT)):
+    for n, size in enumerate(split(loads, REGISTER_FANOUT)):
         here = f"{name}_{n}"
         found += register_tree(m, parts, here, pipelined(m, parts, here, source), size)
     return found
-
-
-def register_tree_depth(loads: int) -> int:
-    """Registers in a row between the source of `register_tree` and the farthest of ``loads``."""
-    return max(0, levels(loads, _FANOUT) - 1)
 
 
 def _ports(bits: int) -> dict[str, wiring.Member]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import levels, split
 
 from ..parts import Submodules
 from .link import BroadcastRegister, CreditFifo, LinkSignature, broadcast_ports, credit_fifo_ports
 
-__all__ = ["DistributionTree", "levels", "split"]
+__all__ = ["DistributionTree"]
 
 
 class DistributionTree(wiring.Component):
@@ -78,20 +79,3 @@ class DistributionTree(wiring.Component):
             m.d.comb += [link.payload.eq(self.i.payload), link.valid.eq(self.i.valid & credit)]
             grow(link, sum(groups[:n]), size, 0, f"node_{n}")
         return m
-
-
-def levels(leaves: int, fanout: int) -> int:
-    """⌈log_fanout leaves⌉."""
-    depth = 0
-    while fanout**depth < leaves:
-        depth += 1
-    return depth
-
-
-def split(count: int, fanout: int) -> list[int]:
-    """Sizes of the groups into which a node of a balanced tree splits ``count`` leaves: as equal as can be.
-
-    No group is so large that the tree would become deeper than ⌈log_fanout count⌉.
-    """
-    groups = min(fanout, count)
-    return [count // groups + (n < count % groups) for n in range(groups)]

@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Shape, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import MEMORY_LATENCY
 
 from .target import family
 
@@ -29,7 +30,7 @@ class Ram(wiring.Component):
     """
 
     #: Cycles from ``r_addr`` to ``r_data``.
-    latency = 2
+    latency = MEMORY_LATENCY
 
     def __init__(self, shape: Any, depth: int):
         if not (isinstance(depth, int) and depth >= 2):

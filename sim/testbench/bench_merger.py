@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import cocotb
+from splitjoin.circuit.geometry import levels
 
 from .bodies import STANDING, merge
 from .designs import MERGERS
-from .models import levels
 from .on_cocotb import CocotbTestbench
 from .pauses import MATRIX
 from .stimuli import random_groups

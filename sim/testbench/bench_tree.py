@@ -6,10 +6,10 @@ import random
 from typing import Any
 
 import cocotb
+from splitjoin.circuit.geometry import levels
 
 from .bodies import distribute
 from .designs import TREE_BITS, TREES
-from .models import levels
 from .on_cocotb import CocotbTestbench
 from .pauses import MATRIX
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import NamedTuple
 
-from splitjoin.circuit.wire import Configuration, ItemKind, Op, Record, Span
-from splitjoin.hw.core.buckets import POLYNOMIALS
+from splitjoin.circuit.wire import Configuration, ItemKind, Op, Record
 from splitjoin.hw.layouts import result_layout, window_layout
 from splitjoin.plan.plan import Tree
 
-__all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "bucket_of", "cell_of", "first_without_room",
-           "holds", "item_of", "levels", "pack", "packed_item", "packed_operation", "packed_window"]
+from .core_kinds import CORE_MODELS
+
+__all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "first_without_room", "holds", "item_of", "pack",
+           "packed_item", "packed_operation", "packed_window"]
 
 #: ROWS without a limit.
 NO_LIMIT = 2**32 - 1
@@ -72,7 +72,7 @@ def packed_operation(config: Configuration, op: Operation) -> int:
         # A low end below every key comes round, where the interval is of constant width.
         body |= {f"lo{n}": low % 2**lows[f"lo{n}"], f"hi{n}": high}
     if op.op == Op.TUPLE:
-        body |= _indexed(config, op)
+        body |= CORE_MODELS[config.core].fields(config, op.stream, op.keys, op.bounds)
     time = {"ts": op.ts % 2**config.time_bits} if config.time_bits else {}
     packed = op.core if op.op == Op.MASK else pack(config.body("rs"[op.stream]), body)
     return pack(config.input_record, {"op": op.op, "stream": op.stream, **time, "body": packed})
@@ -98,69 +98,12 @@ def item_of(payload: int) -> Item:
     return Item(ItemKind(view.kind), view.probe, view.stored).essence()
 
 
-def levels(leaves: int, width: int) -> int:
-    """⌈log_width leaves⌉, counted level by level."""
-    depth = 0
-    while leaves > 1:
-        leaves, depth = -(-leaves // width), depth + 1
-    return depth
-
-
 def holds(tree: Tree, tests: Sequence[bool]) -> bool:
     """A Boolean combination of tests."""
     if isinstance(tree, int):
         return tests[tree]
     op, *operands = tree
     return (all if op == "and" else any)(holds(t, tests) for t in operands)
-
-
-def cell_of(key: int) -> int:
-    """The cell of neighbouring keys that the benches put ``key`` in, for core bucket: three keys each."""
-    return key // 3
-
-
-def bucket_of(config: Configuration, keys: Sequence[int], widths: Sequence[int]) -> int:
-    """The bucket of keys of ``widths`` bits, or of cells."""
-    bits = config.buckets.bit_length() - 1
-    if config.core == "bucket":
-        widths = config.cell_bits
-        keys = [cell % 2**width for cell, width in zip(keys, widths, strict=True)]
-    whole = at = 0
-    for key, width in zip(keys, widths, strict=True):
-        whole |= key << at
-        at += width
-    if config.core == "hash":
-        while whole.bit_length() > bits:  # division with remainder
-            whole ^= POLYNOMIALS[bits] << whole.bit_length() - bits - 1
-    return whole
-
-
-def candidates(config: Configuration, side: str, bounds: Sequence[tuple[int, int]],
-               ) -> Callable[[Sequence[int]], bool]:
-    """A function that is True for keys of tuples of stream ``side`` that a probe with ``bounds`` is compared with."""
-    if config.core == "scan":
-        return lambda keys: True
-    slots = [config.tests[j]["rs".index(side)] for j in config.index]
-    widths = [(config.keys_r if side == "r" else config.keys_s)[slot] for slot in slots]
-    cell = cell_of if config.core == "bucket" else int
-    if any(bounds[j][0] > bounds[j][1] for j in config.index):
-        return lambda keys: False
-    cells = [(cell(bounds[j][0]), cell(bounds[j][1])) for j in config.index]
-    if any(high - low > (config.core == "bucket") for low, high in cells):
-        return lambda keys: True
-    reached = {bucket_of(config, chosen, widths) for chosen in product(*({low, high} for low, high in cells))}
-    return lambda keys: bucket_of(config, [cell(keys[slot]) for slot in slots], widths) in reached
-
-
-def _indexed(config: Configuration, op: Operation) -> dict[str, int]:
-    """The fields that core bucket has besides."""
-    fields: dict[str, int] = {}
-    for n, (j, bits) in enumerate(zip(config.index, config.cell_bits, strict=False)):
-        low, high = op.bounds[j]
-        span = Span.NONE if low > high else min(cell_of(high) - cell_of(low), Span.MANY)
-        fields |= {f"cell{n}": cell_of(op.keys[config.tests[j][op.stream]]) % 2**bits,
-                   f"first{n}": cell_of(low) % 2**bits, f"span{n}": int(span)}
-    return fields
 
 
 @dataclass
@@ -227,7 +170,7 @@ class RegionModel:
 
     def _probe(self, op: Operation) -> list[Item]:
         out = []
-        candidate = candidates(self.config, self.side, op.bounds)
+        candidate = CORE_MODELS[self.config.core].candidates(self.config, self.side, op.bounds)
         for n, (row, _, keys) in enumerate(self._live):
             if self.window.slice and n and n % self.window.slice == 0:
                 out.append(Item(ItemKind.SLICE, self._probes))

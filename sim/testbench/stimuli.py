@@ -58,7 +58,7 @@ def _tuple(rng: random.Random, config: Configuration, stream: int, now: int) -> 
         # Now and then an empty interval, as NULL brings.
         low, high = rng.randint(0, top), rng.randint(0, top)
         some = [(0, top), (top, 0), (low, high), (0, high)]
-        if config.core != "scan":  # what is looked up, and now and then what is too wide for it
+        if config.kind.has_index:  # what is looked up, and now and then what is too wide for it
             some += [(low, low), (high, high), (low, min(top, low + 2)), (high, min(top, high + 1))] * 2
         bounds.append(rng.choice(some))
     return Operation(Op.TUPLE, stream, now, keys, tuple(bounds))

@@ -14,7 +14,7 @@ from ..lang.eval.vector import Vector, magnitude, widen
 from ..lang.schema import other_side
 from ..plan.encoding import Coder
 from ..plan.keys import Codes
-from .bucket_cells import Cells
+from .core_kinds import IndexCoder
 from .plan import CircuitPlan, SumTest
 from .sum_relations import AxisRelation, SumRelation
 from .wire import WORD_BITS, Configuration, Op, Record, item_record
@@ -121,7 +121,7 @@ class Encoder:
         self._config, self._longest = config, longest
         self._coder = Coder(plan)
         self._sums = plan.sums
-        self._cells = Cells(plan, config)
+        self._index_coder = config.kind.index_coder(plan, config)
         self._last: int | None = None  # event time of the last arrival
         self._clock = 0  # the same in device time
 
@@ -131,9 +131,9 @@ class Encoder:
         return self._config
 
     @property
-    def cells(self) -> Cells:
-        """The cells by which core ``bucket`` stores tuples."""
-        return self._cells
+    def index_coder(self) -> IndexCoder:
+        """Computes the fields for the cores' index."""
+        return self._index_coder
 
     def encode(self, arrivals: Arrivals) -> Words:
         """One record per arrival, in order: uint32 (n, words)."""
@@ -142,7 +142,7 @@ class Encoder:
         out = np.zeros((len(arrivals), config.input_record.words), np.uint32)
         time = self._device_time(arrivals) if config.time_bits else None
         coded = {side: self._coder.codes(side, arrivals.table(side)) for side in "rs"}
-        self._cells.learn(coded)
+        self._index_coder.learn(coded)
         for number, side in enumerate("rs"):
             rows = arrivals.stream == number
             n = int(rows.sum())
@@ -164,7 +164,7 @@ class Encoder:
                 brought = sum_codes(test, side, codes.values, n)
                 fields |= {f"at{j}_{axis}": place for axis, place in enumerate(brought.places)}
                 fields |= {} if brought.limits is None else {f"limit{j}": brought.limits}
-            fields |= self._cells.fields(side, codes)
+            fields |= self._index_coder.fields(side, codes)
             out[rows] = pack(whole, fields, n, config.input_record.words)
         return out
 

@@ -30,7 +30,7 @@ from ..plan.passes.pipeline import Observer, Pass, Phase, compiled, make_plan
 from ..plan.passes.strength import ComputedTests
 from ..plan.plan import Plan, Shared, Test
 from ..plan.relations import Relation
-from .core_kind import CoreChoice, choose_core
+from .core_choice import CoreChoice, choose_core
 from .delays import Step, combined_digits, comparison, equality, sum_steps, tree, width_digits
 from .parameters import BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest

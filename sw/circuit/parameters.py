@@ -11,23 +11,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from ..errors import DeviceError, UnsupportedError
+from ..errors import DeviceError, UnsupportedError, check
+from .core_kinds import KINDS
 
-__all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "check", "declared", "within"]
+__all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "declared", "within"]
 
 #: What a device can be told to build cores as; ``auto`` leaves it to the query and the sub-window's size.
-CORE_KINDS = ("auto", "scan", "hash", "bucket")
+CORE_KINDS = ("auto", *KINDS)
 
 
 def within(value: object, low: int, high: int) -> bool:
     """True if ``value`` is an int, not merely equal to one, from ``low`` to ``high``."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-def check(name: str, value: object, holds: bool, must: str) -> None:
-    """Raise `UnsupportedError` unless ``value`` is what it ``must`` be."""
-    if not holds:
-        raise UnsupportedError(f"{name} must be {must}, not {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +88,7 @@ class BuildParameters:
         probes: Probes that a region compares each of them with (B), 1 to 16; of index cores 1.
         core: How a region finds what a probe matches: ``scan`` reads the sub-window; ``hash`` and ``bucket`` look up
             tuples whose keys share a bucket with the probe's bounds; ``auto`` is what suits the condition and the
-            sub-window (`splitjoin.circuit.core_kind`).
+            sub-window (`splitjoin.circuit.core_choice`).
         region_counters: True if every region of every core counts on its own
             (`splitjoin.circuit.registers.REGION_COUNTERS`).
         tables: True if equalities and bands of constant width are looked up in LUT RAM, which a batch's probes are
@@ -120,7 +115,7 @@ class BuildParameters:
                              help="tuples that a core compares each of them with", default="1", tunable=True)
     core: str = _parameter("auto", holds=lambda kind: kind in CORE_KINDS, must=f"one of {', '.join(CORE_KINDS)}",
                            metavar="KIND", choices=CORE_KINDS, parse=str, tunable=True, default="auto",
-                           help="how cores find what a tuple matches: scan, hash, bucket, or auto: what suits")
+                           help=f"how cores find what a tuple matches: {', '.join(KINDS)}, or auto: what suits")
     region_counters: bool = _switch(help="build the circuit with counters in every region, and show them")
     tables: bool = _switch(help="look up equalities and bands of constant width instead of computing them: fewer LUTs "
                                 "with many lanes and probes", tunable=True)
@@ -133,10 +128,8 @@ class BuildParameters:
         if self.capacity is not None:
             check(f"capacity with {self.lanes} lanes", self.capacity, self.capacity >= 2 * self.lanes,
                   f"{2 * self.lanes} or more")
-        if self.core in ("hash", "bucket"):
-            check(f"lanes of core {self.core}", self.lanes, self.lanes == 1, "1, as it reads one candidate at a time")
-            check(f"probes of core {self.core}", self.probes, self.probes == 1,
-                  "1, as each probe has candidates of its own")
+        if self.core in KINDS:
+            KINDS[self.core].check_parameters(self)
 
 
 def _is_clock(value: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..plan.plan import BOTH_ENDS, Plan, plan_lines
-from .core_kind import SCAN, CoreChoice
+from .core_choice import SCAN, CoreChoice
 from .schedule import PipelineRegisters
 from .sum_relations import SumRelation
 

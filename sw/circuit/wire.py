@@ -14,13 +14,15 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
+from ..errors import check
 from ..plan.plan import Tree
-from .parameters import BuildParameters, check, within
+from .core_kinds import KINDS, CoreKind, kind_names
+from .parameters import BuildParameters, within
 from .registers import REGISTERS
 from .schedule import PipelineRegisters, Schedule
 from .sums import Axis, Sum
 
-__all__ = ["ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Span", "Sum",
+__all__ = ["ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Sum",
            "item_record"]
 
 WORD_BITS = 32
@@ -41,15 +43,6 @@ class Op(IntEnum):
     FLUSH = 2
     #: From here on the tuples stored in core number ``body`` take part (``stream`` 0) or do not (1).
     MASK = 3
-
-
-class Span(IntEnum):
-    """How many neighbouring buckets a probe of core ``bucket`` reaches: MANY are too many to be looked up."""
-
-    ONE = 0
-    TWO = 1
-    MANY = 2
-    NONE = 3
 
 
 class ItemKind(IntEnum):
@@ -107,9 +100,9 @@ class Configuration(BuildParameters):
         sums: Sum tests: per axis a probe brings its place, among the other stream's keys.
         tree: How the tests combine; the sum tests are numbered on from the interval tests.
         capacity: As in `BuildParameters`, and never None here.
-        core: ``scan``, ``hash`` or ``bucket``.
-        index: The tests, which must hold for every match, whose keys ``hash`` (one or more) or ``bucket`` (one or two)
-            go by; empty for ``scan``.
+        core: The name of the cores' kind, of `splitjoin.circuit.core_kinds.KINDS`.
+        index: The tests, which must hold for every match, whose keys the cores' index goes by: for ``hash`` one or
+            more, for ``bucket`` one or two; empty for ``scan``.
         time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
         registers: Pipeline registers of the datapath beside those that every one has.
         widths: Of each test, how much more the high end of an interval is than the low end, which a probe then brings
@@ -131,12 +124,10 @@ class Configuration(BuildParameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         check("capacity", self.capacity, self.capacity is not None, "a power of two from 2 to 65536")
-        check("core", self.core, self.core != "auto", "scan, hash or bucket")  # `splitjoin.circuit.lowering` chooses
-        most = {"scan": 0, "hash": len(self.tests), "bucket": 2}[self.core]
+        check("core", self.core, self.core != "auto", kind_names())  # `splitjoin.circuit.lowering` chooses
         check(f"index of core {self.core}", self.index,
-               min(1, most) <= len(self.index) <= most and len(set(self.index)) == len(self.index)
-               and all(within(j, 0, len(self.tests) - 1) for j in self.index),
-               {"scan": "empty", "hash": "one or more of the tests", "bucket": "one or two of the tests"}[self.core])
+              len(self.index) in self.kind.index_sizes(len(self.tests)) and len(set(self.index)) == len(self.index)
+              and all(within(j, 0, len(self.tests) - 1) for j in self.index), self.kind.index_must)
         check("time_bits", self.time_bits, within(self.time_bits, 0, 64) and self.time_bits != 1, "0, or 2 to 64")
         for name, widths in (("keys_r", self.keys_r), ("keys_s", self.keys_s)):
             for width in widths:
@@ -152,7 +143,7 @@ class Configuration(BuildParameters):
             both = j in self.index or max(self.keys_r[a], self.keys_s[b]) == 64
             check(f"the width of test {j}", wide, wide is None or (not both and within(wide, 0, most)),
                    "None, as it is of the index or has keys of 64 bits" if both else f"None, or 0 to {most}")
-        check(f"tables with core {self.core}", self.tables, not self.tables or self.core == "scan",
+        check(f"tables with core {self.core}", self.tables, not self.tables or self.kind.has_tables,
               "False, as it compares a probe with few candidates; give core='scan' for tables")
         check("tables", self.tables, not self.tables or any(wide is not None for wide in self.test_widths),
               "False for a condition without a test that is looked up, an equality or a band of constant width on keys "
@@ -174,6 +165,11 @@ class Configuration(BuildParameters):
                            (self.keys_s, [a.s for a in sum_.axes] + [sum_.rest[1]])):
             check("the keys of a sum", used, all(n is None or within(n, 0, len(keys) - 1) for n in used),
                    "indices into the keys")
+
+    @property
+    def kind(self) -> CoreKind:
+        """The cores' kind."""
+        return KINDS[self.core]
 
     @property
     def window_capacity(self) -> int:
@@ -221,28 +217,16 @@ class Configuration(BuildParameters):
             fields += [(f"limit{j}", sum_.limit_bits)] if sum_.limited else []
         return Record(tuple(fields))
 
-    @property
-    def cell_bits(self) -> tuple[int, ...]:
-        """Of core ``bucket``, for each test of its index, how many bits of a bucket's number it gives."""
-        bits, tests = self.buckets.bit_length() - 1, len(self.index)
-        return tuple((bits + tests - 1 - n) // tests for n in range(tests)) if self.core == "bucket" else ()
-
     def cells(self, side: str) -> Record:
-        """By which core ``bucket`` stores a tuple of stream ``side``: for each test of its index, the number of the
-        cell of neighbouring keys that its key is in, modulo 2^bits. Cells never fall as keys grow.
-        """
-        assert side in ("r", "s")
-        return Record(tuple((f"cell{n}", bits) for n, bits in enumerate(self.cell_bits)))
+        """The fields beside its keys that the cores' index stores a tuple of stream ``side`` by."""
+        return Record(self.kind.stored_fields(self, side))
 
     def reach(self, side: str) -> Record:
-        """What a *probe of* stream ``side`` brings for core ``bucket``: for each test of its index, the cell that its
-        interval begins in, and as `Span` how many it reaches.
-        """
-        assert side in ("r", "s")
-        return Record(tuple(f for n, bits in enumerate(self.cell_bits) for f in ((f"first{n}", bits), (f"span{n}", 2))))
+        """The fields beside its bounds that a *probe of* stream ``side`` brings for the cores' index."""
+        return Record(self.kind.probe_fields(self, side))
 
     def body(self, side: str) -> Record:
-        """A tuple of stream ``side`` on the link: its keys, its bounds, its cells, and what it reaches."""
+        """A tuple of stream ``side`` on the link: its keys, its bounds, and the fields for an index."""
         return Record(self.keys(side).fields + self.bounds(side).fields + self.cells(side).fields
                       + self.reach(side).fields)
 

@@ -1,7 +1,7 @@
-"""What a circuit costs and how fast it joins, from its configuration alone: no HDL, no synthesis tool."""
+"""The cost of a circuit from its configuration alone: no HDL, no synthesis tool."""
 
-from .cells import FAMILIES, Cells
-from .circuit import Circuit, Part, circuit
-from .datapath import Datapath, datapath
+from .circuit import CircuitCost, PartCost, circuit_cost
+from .datapath import DatapathCost, datapath_cost
+from .resources import FAMILIES, Resources
 
-__all__ = ["FAMILIES", "Cells", "Circuit", "Datapath", "Part", "circuit", "datapath"]
+__all__ = ["FAMILIES", "CircuitCost", "DatapathCost", "PartCost", "Resources", "circuit_cost", "datapath_cost"]

@@ -7,16 +7,16 @@ from functools import lru_cache
 
 from ..circuit.schedule import SUM_STAGES, Gate, PipelineRegisters, Schedule, parts
 from ..circuit.wire import Configuration, Sum
-from .cells import Cells, Family, check_family, combine, comparator, key_code
+from .resources import Family, Resources, check_family, combine, comparator, key_code
 from .sums import sum_pair
 from .table import TableCost, table_cost, writer
 from .width import bound_codes, width_test
 
-__all__ = ["Datapath", "datapath"]
+__all__ = ["DatapathCost", "datapath_cost"]
 
 
 @dataclass(frozen=True)
-class Datapath:
+class DatapathCost:
     """What the datapath of one region is made of; its parts occur as often as they are named by.
 
     ``pair``: per lane and probe, the comparators and the Boolean tree. ``lane``: the codes of a stored tuple's keys,
@@ -24,10 +24,10 @@ class Datapath:
     ``region``: the codes of a probe's bounds, made once when it is loaded, and what writes tables. ``stages``: cycles.
     """
 
-    pair: Cells
-    lane: Cells
-    probe: Cells
-    region: Cells
+    pair: Resources
+    lane: Resources
+    probe: Resources
+    region: Resources
     lanes: int
     probes: int
     stages: int
@@ -38,7 +38,7 @@ class Datapath:
         return self.lanes * self.probes
 
     @property
-    def total(self) -> Cells:
+    def total(self) -> Resources:
         """The whole datapath of the region."""
         return self.pair * self.comparisons + self.lane * self.lanes + self.probe * self.probes + self.region
 
@@ -48,7 +48,7 @@ class Datapath:
         return self.total.lut / self.comparisons
 
 
-def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath:
+def datapath_cost(config: Configuration, side: str, family: str = "ecp5") -> DatapathCost:
     """The datapath of a region that stores stream ``side``. Raises `UnsupportedError` for an unknown family."""
     known, widths, n = check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side)
     pair, lane, probe, region, delayed = _shared(known, widths, n, config.tests, config.test_widths, config.sums,
@@ -59,64 +59,65 @@ def datapath(config: Configuration, side: str, family: str = "ecp5") -> Datapath
         lane = sum((cost.tables(known, config.probes) for cost in looked_up), lane)
         region += writer(known, looked_up, config.lanes, config.probes)
     # Of what a later step takes, the batch's places are delayed as well.
-    return Datapath(pair, lane, probe, region + Cells(ff=delayed * (config.probes + 1)), config.lanes, config.probes,
-                    config.stages)
+    region += Resources(ff=delayed * (config.probes + 1))
+    return DatapathCost(pair, lane, probe, region, config.lanes, config.probes, config.stages)
 
 
 @lru_cache(maxsize=1024)
 def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[int, int], ...],
             constant: tuple[int | None, ...], sums: tuple[Sum, ...], registers: PipelineRegisters, schedule: Schedule,
-            tables: bool) -> tuple[Cells, Cells, Cells, Cells, int]:
-    """`Datapath.pair`, ``lane``, ``probe`` and ``region``, and for how many cycles a batch's places are delayed; ``n``:
-    0 where R is stored, 1 where S is.
+            tables: bool) -> tuple[Resources, Resources, Resources, Resources, int]:
+    """`DatapathCost.pair`, ``lane``, ``probe`` and ``region``, and for how many cycles a batch's places are delayed;
+    ``n``: 0 where R is stored, 1 where S is.
     """
     slots = [test[n] for test, wide in zip(tests, constant, strict=True) if wide is None]  # keys with two bounds
     codes = {slot: _codes(family, widths[slot], registers.chain) for slot in slots}
-    signals, pair, lane, probe, region = list[int](), Cells(), Cells(), Cells(), Cells(ff=1)
+    signals, pair, lane, probe, region = list[int](), Resources(), Resources(), Resources(), Resources(ff=1)
     for j, (test, wide) in enumerate(zip(tests, constant, strict=True)):
         slot = test[n]
         if wide is None:
             wait = schedule.together - 1 - len(codes[slot])
-            pair += Cells(lut=_test(family, widths[slot], registers.chain) + (wait > 0),
-                          ff=2 * len(codes[slot]) + wait)
+            pair += Resources(lut=_test(family, widths[slot], registers.chain) + (wait > 0),
+                              ff=2 * len(codes[slot]) + wait)
             signals.append(1 if wait else 2)
         elif tables:
             looked_up, wait = _looked_up(family, widths[slot], wide, registers), schedule.together - schedule.ready[j]
-            pair += looked_up.pair + Cells(lut=wait > 0 and looked_up.signals > 1, ff=wait)
+            pair += looked_up.pair + Resources(lut=wait > 0 and looked_up.signals > 1, ff=wait)
             lane, probe, region = lane + looked_up.lane, probe + looked_up.probe, region + looked_up.region
             signals.append(1 if wait else looked_up.signals)
         else:
             wait = schedule.together - schedule.ready[j]
-            pair += width_test(family, widths[slot] + 1, wide, apart=registers.digits) + Cells(ff=wait)
+            pair += width_test(family, widths[slot] + 1, wide, apart=registers.digits) + Resources(ff=wait)
             signals.append(1)
     for part in codes.values():
-        lane += Cells(lut=sum(luts for _, luts in part), ff=sum(bits * (age + 1) for age, (bits, _) in enumerate(part)))
+        held = sum(bits * (age + 1) for age, (bits, _) in enumerate(part))
+        lane += Resources(lut=sum(luts for _, luts in part), ff=held)
     for slot in slots:
         bits = 2 * sum(bits for bits, _ in codes[slot])
-        probe += Cells(ff=2 * bits)  # of each bound one that is collected and one that is compared with
-        region += Cells(lut=2 * sum(luts for _, luts in codes[slot]),
-                        ff=2 * sum(bits * (age + 1) for age, (bits, _) in enumerate(codes[slot])))
+        probe += Resources(ff=2 * bits)  # of each bound one that is collected and one that is compared with
+        region += Resources(lut=2 * sum(luts for _, luts in codes[slot]),
+                            ff=2 * sum(bits * (age + 1) for age, (bits, _) in enumerate(codes[slot])))
     ages: dict[int, int] = {}  # of keys that are compared as they are stored: for how many cycles they are delayed
     for test, wide in zip(tests, constant, strict=True):
         if wide is not None and not tables:
             ages[test[n]] = 1
-            probe += Cells(ff=2 * (widths[test[n]] + 1))
-            region += Cells(lut=bound_codes(family, widths[test[n]] + 1, wide), ff=widths[test[n]] + 1)
+            probe += Resources(ff=2 * (widths[test[n]] + 1))
+            region += Resources(lut=bound_codes(family, widths[test[n]] + 1, wide), ff=widths[test[n]] + 1)
     delayed = max([len(part) - 1 for part in codes.values()], default=0)
     for sum_, ready in zip(sums, schedule.ready[len(tests):], strict=True):
         rest = sum_.rest[n]
         signals.append(1)
         pair += sum_pair(family, sum_, None if rest is None else widths[rest], apart=registers.sums)
-        pair += Cells(ff=schedule.together - ready)
+        pair += Resources(ff=schedule.together - ready)
         for slot in [(axis.r, axis.s)[n] for axis in sum_.axes]:
             ages[slot] = max(1, ages.get(slot, 0))
         if rest is not None:
             ages[rest] = max(SUM_STAGES + (registers.sums and sum_.wide), ages.get(rest, 0))
         placed, limits = sum(axis.bits for axis in sum_.axes), sum_.limit_bits if sum_.limited else 0
-        probe += Cells(ff=2 * (placed + limits))
-        region += Cells(ff=placed + (ready - 1) * limits)
+        probe += Resources(ff=2 * (placed + limits))
+        region += Resources(ff=placed + (ready - 1) * limits)
         delayed = max(delayed, ready - 2 if sum_.limited else 0)
-    lane += Cells(ff=sum(widths[slot] * age for slot, age in ages.items()))
+    lane += Resources(ff=sum(widths[slot] * age for slot, age in ages.items()))
     return pair + _tree(family, schedule.root, signals), lane, probe, region, delayed
 
 
@@ -124,24 +125,24 @@ def _looked_up(family: Family, width: int, wide: int, registers: PipelineRegiste
     return table_cost(family, width, wide, apart=registers.digits)
 
 
-def _tree(family: Family, root: Gate | int, signals: list[int]) -> Cells:
+def _tree(family: Family, root: Gate | int, signals: list[int]) -> Resources:
     """The Boolean tree with the register of its outcome; ``signals``: of each test, how many its outcome is."""
     if isinstance(root, int) or root.stage == 0:
-        return Cells(lut=combine(family, _plain(root), signals), ff=1)
-    cells, until = Cells(lut=1, ff=1), dict[int, int]()
+        return Resources(lut=combine(family, _plain(root), signals), ff=1)
+    resources, until = Resources(lut=1, ff=1), dict[int, int]()
 
     def visit(node: Gate) -> None:
-        nonlocal cells
+        nonlocal resources
         for part in node.inputs:
             if isinstance(part, int):
                 until[part] = max(node.stage, until.get(part, 0))
             else:
-                cells += Cells(lut=1, ff=node.stage - part.stage)
+                resources += Resources(lut=1, ff=node.stage - part.stage)
                 visit(part)
 
     visit(root)
-    return cells + Cells(lut=sum(signals[test] > 1 for test, cycles in until.items() if cycles),
-                         ff=sum(until.values()))
+    return resources + Resources(lut=sum(signals[test] > 1 for test, cycles in until.items() if cycles),
+                                 ff=sum(until.values()))
 
 
 def _plain(node: Gate | int) -> object:

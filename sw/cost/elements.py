@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cells import Cells, Family, inputs
+from .resources import Family, Resources, inputs
 
 __all__ = ["adder", "control", "counter", "equal", "fifo", "gate", "memory", "mux"]
 
@@ -41,27 +41,28 @@ def mux(family: Family, ways: int, width: int = 1) -> int:
     return 0 if ways < 2 else -(-ways // (2 if family == "ecp5" else 4)) * width
 
 
-def fifo(family: Family, width: int, depth: int) -> Cells:
+def fifo(family: Family, width: int, depth: int) -> Resources:
     """A `splitjoin.hw.network.queue.Queue` in LUT RAM: 16 × 4 bits are six LUT4, of UltraScale+ 32 × 14 bits eight."""
     bits = (depth - 1).bit_length()
     if family == "ecp5":
         rows = -(-depth // 16)
-        cells = -(-width // 4) * rows * 6 + (mux(family, rows, width) if rows > 1 else 0)
+        luts = -(-width // 4) * rows * 6 + (mux(family, rows, width) if rows > 1 else 0)
     else:
-        cells = -(-width // 14) * 8 * -(-depth // 32)
+        luts = -(-width // 14) * 8 * -(-depth // 32)
     # Two pointers and a level; full, empty, and how far it is filled.
-    return Cells(lut=cells + adder(family, bits, bits, bits + 1) + equal(family, bits, bits + 1, bits + 1)
-                 + mux(family, 2, 2 * bits), ff=3 * bits + 1, ram_bits=width * depth)
+    return Resources(lut=luts + adder(family, bits, bits, bits + 1) + equal(family, bits, bits + 1, bits + 1)
+                     + mux(family, 2, 2 * bits), ff=3 * bits + 1, ram_bits=width * depth)
 
 
-def memory(family: Family, width: int, depth: int) -> Cells:
+def memory(family: Family, width: int, depth: int) -> Resources:
     """A `splitjoin.hw.tech.ram.Ram` of ``depth`` rows, with the register behind it."""
     bits = width * depth
     if depth <= 16:
-        return Cells(lut=6 * -(-width // 4) if family == "ecp5" else 8 * -(-width // 14), ff=2 * width, ram_bits=bits)
+        luts = 6 * -(-width // 4) if family == "ecp5" else 8 * -(-width // 14)
+        return Resources(lut=luts, ff=2 * width, ram_bits=bits)
     if depth > max(_BLOCKS):
-        return Cells(block_ram=-(-depth // max(_BLOCKS)) * width, ram_bits=bits)
+        return Resources(block_ram=-(-depth // max(_BLOCKS)) * width, ram_bits=bits)
     rows = min(n for n in _BLOCKS if n >= depth)
     # ECP5's blocks are instantiated with their own output register.
-    return Cells(ff=0 if family == "ecp5" else width, block_ram=-(-width // _BLOCKS[rows]), ram_bits=bits)
+    return Resources(ff=0 if family == "ecp5" else width, block_ram=-(-width // _BLOCKS[rows]), ram_bits=bits)
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from ..circuit.geometry import EMITTER_ITEMS, PASSES
 from ..circuit.wire import ROW_BITS, Configuration
-from .cells import Cells, Family
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
-from .widths import PASSES, Widths
+from .resources import Family, Resources
+from .widths import Widths
 
 __all__ = ["emitter", "stack_emitter"]
 
-#: Items between the list of results and the output.
-_ITEMS = 16
 #: LUT4 of control.
 _CONTROL = {"list": 30, "stack": 55, "express": 30}
 
 
-def emitter(config: Configuration, family: Family, w: Widths) -> Cells:
+def emitter(config: Configuration, family: Family, w: Widths) -> Resources:
     """Of a region that scans: goes through the list of reads once for each probe."""
     lanes, probes = config.lanes, config.probes
     # The list's end, the place before it, the way through it, reads; the list's level and whether it has room.
@@ -25,19 +24,19 @@ def emitter(config: Configuration, family: Family, w: Widths) -> Cells:
     logic += gate(family, probes) + probes * (gate(family, lanes) + 1) + mux(family, probes, lanes)
     ff = 10 * w.pointer + w.group + probes * (4 + lanes) + 3 * w.probe + 27 + w.group + lanes
     list_ = memory(family, w.group + probes * lanes, 1 << w.pointer - 1)
-    return Cells(lut=sums + logic, ff=ff) + list_ + _express(config, family, w)
+    return Resources(lut=sums + logic, ff=ff) + list_ + _express(config, family, w)
 
 
-def stack_emitter(config: Configuration, family: Family, w: Widths) -> Cells:
+def stack_emitter(config: Configuration, family: Family, w: Widths) -> Resources:
     """Of a region with an index: what was found of a probe leaves in the opposite order."""
     # The list's end, its level and whether it has room, the way through it; the ends of passes.
     sums = counter(family, w.pointer) + adder(family, w.pointer, w.pointer, w.pointer)
     logic = mux(family, 2, w.pointer) + equal(family, w.pointer) + control(family, _CONTROL["stack"])
-    return (Cells(lut=sums + logic, ff=6 * w.pointer + 18) + memory(family, w.group, 1 << w.pointer - 1)
+    return (Resources(lut=sums + logic, ff=6 * w.pointer + 18) + memory(family, w.group, 1 << w.pointer - 1)
             + fifo(family, w.pointer + 1, PASSES) + _express(config, family, w))
 
 
-def _express(config: Configuration, family: Family, w: Widths) -> Cells:
+def _express(config: Configuration, family: Family, w: Widths) -> Resources:
     """From the list to results and stars."""
     lanes, offset = config.lanes, w.group + w.lane + 1
     # Probes, probes since a star; the stored tuple's row; inner stars.
@@ -54,4 +53,4 @@ def _express(config: Configuration, family: Family, w: Widths) -> Cells:
     ff = 4 * ROW_BITS + 2 * (2 * ROW_BITS + 2) + 6 + w.group + lanes + 4 + 2 * offset + 4 + 18
     if multiplied:
         ff += 2 * ROW_BITS + w.lane + w.index + 1
-    return Cells(lut=sums + logic, ff=batch + ff) + fifo(family, 2 + w.group + lanes, _ITEMS)
+    return Resources(lut=sums + logic, ff=batch + ff) + fifo(family, 2 + w.group + lanes, EMITTER_ITEMS)

@@ -6,32 +6,29 @@ control of a part, depends on no parameter; it is one number a part, as Yosys ma
 
 from __future__ import annotations
 
+from ..circuit.geometry import window_count_bits
 from ..circuit.wire import ROW_BITS, Configuration
-from .cells import Cells, Family
-from .datapath import datapath
+from .core_kinds import CORE_COSTS
+from .datapath import datapath_cost
 from .elements import adder, control, counter, equal, gate, memory, mux
-from .emitter import emitter, stack_emitter
-from .index import index, prober
+from .resources import Family, Resources
 from .widths import Widths
 
-__all__ = ["region"]
+__all__ = ["region_cost"]
 
 #: LUT4 of control.
-_CONTROL = {"storage": 30, "timed storage": 40, "scanner": 20, "tables": 8}
+_CONTROL = {"storage": 30, "timed storage": 40}
 
 
-def region(config: Configuration, side: str, family: Family) -> dict[str, Cells]:
-    """Part → cells, of the region that stores stream ``side``."""
+def region_cost(config: Configuration, side: str, family: Family) -> dict[str, Resources]:
+    """Part → its cost, of the region that stores stream ``side``."""
     w = Widths.of(config)
-    parts = {"datapath": datapath(config, side, family).total, "storage": _storage(config, side, family, w)}
-    if config.core == "scan":
-        return {**parts, "scanner": _scanner(config, family, w), "emitter": emitter(config, family, w)}
-    return {**parts, "index": index(config, side, family, w), "prober": prober(config, side, family, w),
-            "emitter": stack_emitter(config, family, w)}
+    return {"datapath": datapath_cost(config, side, family).total, "storage": _storage(config, side, family, w),
+            **CORE_COSTS[config.core].parts(config, side, family, w)}
 
 
-def _storage(config: Configuration, side: str, family: Family, w: Widths) -> Cells:
-    count = (config.cores * (config.capacity + 2)).bit_length()  # what is left of a ROWS window
+def _storage(config: Configuration, side: str, family: Family, w: Widths) -> Resources:
+    count = window_count_bits(config)  # what is left of a ROWS window
     width = config.keys(side).width
     # tail, head, head's row, turn, probes; live, row of an overflow, window, what is left of it, and who has still to
     # read the slot at the tail.
@@ -45,28 +42,7 @@ def _storage(config: Configuration, side: str, family: Family, w: Widths) -> Cel
     ff += 17 + w.live + 2 * w.position + w.row + w.index + 2 * ROW_BITS + 2 * (count + 2) + count
     rings = memory(family, width, 1 << w.rows) * config.lanes
     if not config.time_bits:
-        return Cells(lut=sums + logic, ff=ff) + rings
+        return Resources(lut=sums + logic, ff=ff) + rings
     ages = adder(family, config.time_bits, config.time_bits) + control(family, _CONTROL["timed storage"])
-    return (Cells(lut=sums + logic + ages, ff=ff + config.time_bits + 4) + rings
+    return (Resources(lut=sums + logic + ages, ff=ff + config.time_bits + 4) + rings
             + memory(family, config.time_bits, config.capacity))
-
-
-def _scanner(config: Configuration, family: Family, w: Widths) -> Cells:
-    lanes, probes = config.lanes, config.probes
-    number = probes.bit_length()
-    # A window's start and end, whether what is left is the last read; position, what is left, the ring's row, the
-    # read's number.
-    sums = adder(family, *[w.position] * 4) + counter(family, w.group, w.group, w.rows, w.group)
-    logic = mux(family, 2, 2 * w.position + w.live) + control(family, _CONTROL["scanner"])
-    # A probe takes part from where its start equals the read's number up to where its end does, and of these reads
-    # in the lanes behind either edge.
-    logic += probes * (2 * (equal(family, w.group) + 2) + 2 * gate(family, number + 2) + 4)
-    logic += probes * lanes * (2 if lanes == 1 else 3 + 2 * gate(family, 2 * w.lane + 1))
-    # The task that waits, the batch that is collected, the pass under way, and what the emitter hears of it.
-    base = (2 * w.position + w.live + w.row + 3 + 2 * number + w.row + w.position + 4
-            + 3 * w.position + 2 * w.rows + 3 + w.row + max(1, w.lane) + w.probe + 1 + w.live
-            + 2 + 2 * (config.stages + 3) + 1 + 2 * w.position + w.group)
-    if config.tables:  # when a batch is complete, and when it is written
-        logic, base = logic + control(family, _CONTROL["tables"]), base + 11 + -(-probes // 4)
-    held = probes * (4 * w.group + 9) + probes * lanes * (config.stages + 4)
-    return Cells(lut=sums + logic, ff=base + held)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..circuit.schedule import FACTOR
 from ..circuit.sum_relations import axis_value_bits
 from ..circuit.sums import Axis, Sum
-from .cells import Cells, Family
 from .elements import adder, gate
+from .resources import Family, Resources
 
 __all__ = ["sum_pair"]
 
@@ -16,12 +16,12 @@ _COUNT = {"ecp5": 18, "ultrascale": 17}
 _FACTORS = {"ecp5": (18, 18), "ultrascale": (18, 27)}
 
 
-def sum_pair(family: Family, test: Sum, rest: int | None, *, apart: bool = False) -> Cells:
+def sum_pair(family: Family, test: Sum, rest: int | None, *, apart: bool = False) -> Resources:
     """What ``test`` takes for a pair of stored tuple and probe, up to the register of its outcome.
 
     ``rest``: the width of the stored key that is added, None for none. ``apart``: each addition has a cycle.
     """
-    total, widths, fits = Cells(lut=1, ff=1), [], 0
+    total, widths, fits = Resources(lut=1, ff=1), [], 0
     for axis in test.axes:
         kept = test.kept(axis)
         total += _axis(family, axis, kept, apart=apart)
@@ -31,26 +31,26 @@ def sum_pair(family: Family, test: Sum, rest: int | None, *, apart: bool = False
         widths.append(axis_value_bits(axis.kind, kept, axis.shift))
     widths += [] if rest is None else [rest]
     if apart:
-        total += Cells(ff=_between(widths, test.additions) + test.additions * (fits > 0))
+        total += Resources(ff=_between(widths, test.additions) + test.additions * (fits > 0))
     added, width = _added(family, widths)
     compared = adder(family, max(width, test.limit_bits)) if test.limited else _constant(family, width)
-    return total + Cells(lut=added + compared + gate(family, fits + 1))
+    return total + Resources(lut=added + compared + gate(family, fits + 1))
 
 
-def _apart(family: Family, axis: Axis, kept: int, *, wide: bool) -> Cells:
+def _apart(family: Family, axis: Axis, kept: int, *, wide: bool) -> Resources:
     """What an axis takes more where each addition has a cycle, or as in a square less."""
     fits = axis.kind != "differing" and kept < axis.bits
     # The bits that are not kept stand in registers, in the place of what they come to; that and the value wait.
-    cells = Cells(ff=(axis.bits - kept - 1 + wide) * fits)
+    resources = Resources(ff=(axis.bits - kept - 1 + wide) * fits)
     if axis.kind == "square" and kept > FACTOR:
         half = FACTOR - 1
         products = 2 * half + 2 * (kept - half) - 1 + FACTOR + kept - half
         one, two = _FACTORS[family]
         before = 1 if kept <= one else 2 if kept <= two else 4
-        return cells + Cells(lut=adder(family, 2 * kept - 2 * half + half - 1) - (before - 1) * adder(family, kept + 5),
-                             ff=products, dsp=3 - before)
+        luts = adder(family, 2 * kept - 2 * half + half - 1) - (before - 1) * adder(family, kept + 5)
+        return resources + Resources(lut=luts, ff=products, dsp=3 - before)
     value = {"square": 2 * kept - 1, "absolute": kept, "differing": axis.bits.bit_length()}[axis.kind]
-    return cells + Cells(ff=value * wide)
+    return resources + Resources(ff=value * wide)
 
 
 def _between(widths: list[int], additions: int) -> int:
@@ -63,23 +63,24 @@ def _between(widths: list[int], additions: int) -> int:
     return registers
 
 
-def _axis(family: Family, axis: Axis, kept: int, *, apart: bool) -> Cells:
+def _axis(family: Family, axis: Axis, kept: int, *, apart: bool) -> Resources:
     if axis.kind == "differing":
         counts = [min(8, axis.bits - at) for at in range(0, axis.bits, 8)]
         widths = [n.bit_length() for n in counts]
-        return Cells(lut=len(counts) * _COUNT[family] + _added(family, widths)[0],
-                     ff=sum(widths) + axis.bits.bit_length())
+        return Resources(lut=len(counts) * _COUNT[family] + _added(family, widths)[0],
+                         ff=sum(widths) + axis.bits.bit_length())
     fits = kept < axis.bits
     upper = axis.bits - kept + 1
-    cells = Cells(lut=adder(family, axis.bits) + (_alike(family, upper, apart=apart) if fits else 0),
-                  ff=kept + 2 * fits)
+    resources = Resources(lut=adder(family, axis.bits) + (_alike(family, upper, apart=apart) if fits else 0),
+                          ff=kept + 2 * fits)
     if axis.kind == "absolute":
         # The negative, and the choice between both.
-        return cells + Cells(lut=adder(family, kept) + (kept * 3 // 2 if family == "ecp5" else kept * 2 // 3), ff=kept)
+        choice = kept * 3 // 2 if family == "ecp5" else kept * 2 // 3
+        return resources + Resources(lut=adder(family, kept) + choice, ff=kept)
     # Of wider factors two or four partial products are added up.
     one, two = _FACTORS[family]
     parts = 1 if kept <= one else 2 if kept <= two else 4
-    return cells + Cells(lut=(parts - 1) * adder(family, kept + 5), ff=2 * kept - 1, dsp=parts)
+    return resources + Resources(lut=(parts - 1) * adder(family, kept + 5), ff=2 * kept - 1, dsp=parts)
 
 
 def _alike(family: Family, bits: int, *, apart: bool) -> int:

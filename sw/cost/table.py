@@ -5,60 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .cells import Cells, Family
+from ..circuit.geometry import DIGIT, LOOKED_UP, PROBE_GROUP, probe_groups
 from .elements import adder, gate
+from .resources import Family, Resources
 from .width import width_test
 
 __all__ = ["TableCost", "table_cost", "writer"]
 
-#: Bits of a key that one table looks up, and of a low part the most that are looked up (`splitjoin.hw.hls.table`).
-_DIGIT = 3
-_LOOKED_UP = 2 * _DIGIT
-#: Probes whose tables are written together (`splitjoin.hw.hls.lookup`).
-_GROUP = 4
 #: LUTs that tell what is written of a digit: of an equality; of a band; of a low part in one digit, and in two.
 _WRITTEN: dict[Family, tuple[int, int, int, int]] = {"ecp5": (2, 3, 3, 11), "ultrascale": (1, 2, 1, 5)}
 
 
 @dataclass(frozen=True)
 class TableCost:
-    """Of one test. ``pair``, ``lane``, ``probe``, ``region``: as of `splitjoin.cost.datapath.Datapath`, without the
+    """Of one test. ``pair``, ``lane``, ``probe``, ``region``: as of `splitjoin.cost.datapath.DatapathCost`, without the
     tables. ``place``: the bounds of one of the probes that are written together, and what is written of them.
     ``outputs``: of each table, which each lane has, the bits that it looks up for a probe. ``signals``: how many
     signals the outcome is.
     """
 
-    pair: Cells
-    lane: Cells
-    probe: Cells
-    region: Cells
-    place: Cells
+    pair: Resources
+    lane: Resources
+    probe: Resources
+    region: Resources
+    place: Resources
     outputs: tuple[int, ...]
     signals: int
 
-    def tables(self, family: Family, probes: int) -> Cells:
+    def tables(self, family: Family, probes: int) -> Resources:
         """The tables of a lane, of 16 rows: 16 × 4 bits of LUT RAM are six LUT4, of UltraScale+ 32 × 14 bits eight."""
-        cells = Cells()
-        for size in _sizes(probes):
+        resources = Resources()
+        for size in probe_groups(probes):
             for bits in (outputs * size for outputs in self.outputs):
                 luts = 6 * -(-bits // 4) if family == "ecp5" else 8 * -(-bits // 14)
-                cells += Cells(lut=luts, ram_bits=16 * bits)
-        return cells
+                resources += Resources(lut=luts, ram_bits=16 * bits)
+        return resources
 
 
-def writer(family: Family, tests: Sequence[TableCost], lanes: int, probes: int) -> Cells:
+def writer(family: Family, tests: Sequence[TableCost], lanes: int, probes: int) -> Resources:
     """What writes the tables of a region: the number of the row and the group, in each lane once more with the halves
     that are looked up and written; the bounds of a group, and what is written of them.
     """
-    groups, places = len(_sizes(probes)), min(_GROUP, probes)
-    cells = Cells(lut=4 + groups + lanes * (5 + groups) + places * gate(family, groups),
-                  ff=_DIGIT + groups + lanes * (_DIGIT + groups + 2))
-    return sum((test.place * places for test in tests), cells)
-
-
-def _sizes(probes: int) -> list[int]:
-    """Of each group of probes, how many it has."""
-    return [min(_GROUP, probes - first) for first in range(0, probes, _GROUP)]
+    groups, places = len(probe_groups(probes)), min(PROBE_GROUP, probes)
+    resources = Resources(lut=4 + groups + lanes * (5 + groups) + places * gate(family, groups),
+                          ff=DIGIT + groups + lanes * (DIGIT + groups + 2))
+    return sum((test.place * places for test in tests), resources)
 
 
 def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableCost:
@@ -66,11 +57,11 @@ def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableC
     combined in a cycle of its own.
     """
     least = above.bit_length()
-    k = min(next((k for k in (_DIGIT - 1, _LOOKED_UP - 1) if least <= k), least), width) if above else 0
+    k = min(next((k for k in (DIGIT - 1, LOOKED_UP - 1) if least <= k), least), width) if above else 0
     low = k + 1 if above else 0
-    subtracted = low > _LOOKED_UP
-    digits = 0 if subtracted else -(-low // _DIGIT)  # of the low part
-    high = -(-(width - k) // _DIGIT)
+    subtracted = low > LOOKED_UP
+    digits = 0 if subtracted else -(-low // DIGIT)  # of the low part
+    high = -(-(width - k) // DIGIT)
     single, band, one, two = _WRITTEN[family]
     written = high * (band if above else single) + (0, one, two)[digits]
     # One more than the high part, and where its code differs.
@@ -81,11 +72,11 @@ def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableC
     outputs = (*([2, 2] if digits == 2 else [1] * digits), *[1] * high)
 
     signals = -(-(high + (digits == 1)) // 4) + (digits == 2)
-    pair = Cells(lut=signals, ff=signals)
+    pair = Resources(lut=signals, ff=signals)
     if apart:
-        pair, signals = pair + Cells(lut=gate(family, signals), ff=1), 1
+        pair, signals = pair + Resources(lut=gate(family, signals), ff=1), 1
     if subtracted:
         pair, signals = pair + width_test(family, low, above, apart=apart), signals + 1
-    return TableCost(pair, Cells(lut=width - k - 1, ff=low + width - k),
-                     Cells(ff=2 * held), Cells(lut=width - k + changes, ff=width + 1),
-                     Cells(lut=written, ff=bound + sum(outputs)), outputs, signals)
+    return TableCost(pair, Resources(lut=width - k - 1, ff=low + width - k),
+                     Resources(ff=2 * held), Resources(lut=width - k + changes, ff=width + 1),
+                     Resources(lut=written, ff=bound + sum(outputs)), outputs, signals)

@@ -5,47 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..circuit.wire import Configuration
-from .cells import Cells, Family, lut_name
-from .circuit import Circuit, circuit
-from .datapath import Datapath
+from .circuit import CircuitCost, circuit_cost
+from .core_kinds import CORE_COSTS
+from .datapath import DatapathCost
+from .resources import Family, Resources, lut_name
 
-__all__ = ["cells_text", "cost_lines", "family_name"]
+__all__ = ["cost_lines", "family_name", "resources_text"]
 
 
 def family_name(family: Family) -> str:
-    """What the vendor calls it."""
+    """The vendor's name for ``family``."""
     return {"ecp5": "ECP5", "ultrascale": "UltraScale+"}[family]
 
 
-def cells_text(cells: Cells, family: Family) -> str:
-    """All that is counted."""
-    return (f"{cells.lut:,} {lut_name(family)}, {cells.ff:,} flip-flops, {cells.block_ram:,} block RAMs of 18 Kbit, "
-            f"{cells.dsp:,} DSPs")
+def resources_text(resources: Resources, family: Family) -> str:
+    """``resources`` in words, all that are counted."""
+    return (f"{resources.lut:,} {lut_name(family)}, {resources.ff:,} flip-flops, "
+            f"{resources.block_ram:,} block RAMs of 18 Kbit, {resources.dsp:,} DSPs")
 
 
 def cost_lines(config: Configuration, family: str) -> Iterator[str]:
-    """What `explain` says of the circuit for ``config``."""
-    yield from (f"{label:12}{said}" for label, said in _lines(circuit(config, family)))
+    """The lines of `explain` about the cost of the circuit for ``config``."""
+    yield from (f"{label:12}{said}" for label, said in _lines(circuit_cost(config, family)))
 
 
-def _lines(circuit: Circuit) -> Iterator[tuple[str, str]]:
+def _lines(circuit: CircuitCost) -> Iterator[tuple[str, str]]:
     lut, config = lut_name(circuit.family), circuit.config
     for side, datapath in sorted(circuit.datapaths.items()):
         yield "datapath", f"where {side.upper()} is stored: {_datapath(datapath, lut, config.tables)}"
     total = circuit.total
-    yield "cost", (f"on {family_name(circuit.family)} {cells_text(total, circuit.family)}; {total.ram_bits:,} bits of "
-                   f"memory")
-    if config.core != "scan":
-        yield "comparing", (f"a candidate in four cycles in each of {2 * config.cores} regions, and a tuple a cycle "
-                            f"with a probe that reaches too far; {total.lut / config.cores:,.0f} {lut} a core, "
-                            f"everything counted")
-        return
-    yield "comparing", (f"{circuit.comparisons:,} comparisons a cycle (2 streams × {config.cores} cores × lanes "
-                        f"{config.lanes} × probes {config.probes}), {total.lut / circuit.comparisons:,.0f} {lut} each, "
-                        f"everything counted")
+    said = resources_text(total, circuit.family)
+    yield "cost", f"on {family_name(circuit.family)} {said}; {total.ram_bits:,} bits of memory"
+    yield "comparing", CORE_COSTS[config.core].comparing(config, total.lut, lut)
 
 
-def _datapath(d: Datapath, lut: str, tables: bool) -> str:
+def _datapath(d: DatapathCost, lut: str, tables: bool) -> str:
     codes = ""
     if tables:
         codes = f", {d.lane.lut} a lane and {d.region.lut} a region for tables and codes"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from .cells import Cells, Family
 from .elements import adder, equal
+from .resources import Family, Resources
 
 __all__ = ["bound_codes", "width_test"]
 
 
-def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Cells:
+def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Resources:
     """What a pair takes for a test whose low ends have so many ``bits``, and whose intervals end ``above`` these.
 
     ``apart``: what the digits say is combined in a cycle of its own (`splitjoin.hw.hls.width`).
     """
     if not above:
         # ECP5: a half carry cell for the lowest bit, one for two bits each, one to bring the carry out.
-        return Cells(lut=2 * -(-(2 + bits // 2) // 2) if family == "ecp5" else equal(family, bits), ff=1)
+        return Resources(lut=2 * -(-(2 + bits // 2) // 2) if family == "ecp5" else equal(family, bits), ff=1)
     luts = ff = 0
     signals = 0
     for n, at in enumerate(range(0, bits, 4)):
@@ -25,7 +25,7 @@ def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Cells:
         luts += found
         signals += found
     combined = -(-max(0, signals - 1) // 3)
-    return Cells(lut=adder(family, bits) + luts + combined, ff=ff + apart)
+    return Resources(lut=adder(family, bits) + luts + combined, ff=ff + apart)
 
 
 def bound_codes(family: Family, bits: int, above: int) -> int:

@@ -1,26 +1,25 @@
-"""What a region counts with (`splitjoin.hw.core.layouts`)."""
+"""The widths that a region counts with, as its cost needs them (`splitjoin.circuit.geometry`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..circuit.geometry import group_bits, list_depth, outcome_latency, position_bits, ring_rows, stack_depth
 from ..circuit.wire import ROW_BITS, Configuration
 
-__all__ = ["PASSES", "STORES", "Widths"]
-
-#: Tuples that may be stored before their slots are read for the last time (`splitjoin.hw.core.layouts.STORES`).
-STORES = 16
-#: Passes of a region with an index whose results do not leave yet (`splitjoin.hw.core.layouts.PASSES`).
-PASSES = 4
+__all__ = ["Widths"]
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Widths in bits, as in `splitjoin.hw.core.layouts`.
+    """Widths in bits.
 
-    ``position``, ``live``: of ring positions, and of how many tuples are live. ``group``, ``lane``: of the number of a
-    read, and of a lane. ``rows``, ``row``: of a row of the ring, and of what changes in row ids. ``index``, ``probe``:
-    of a core's number, and of a probe's in its batch. ``pointer``: into the list of results.
+    Attributes:
+        position, live: Of ring positions, and of how many tuples are live.
+        group, lane: Of the number of a read, and of a lane.
+        rows, row: Of a row of the ring, and of what changes in row ids.
+        index, probe: Of a core's number, and of a probe's in its batch.
+        pointer: Of a place in the list of results.
     """
 
     position: int
@@ -35,15 +34,12 @@ class Widths:
 
     @classmethod
     def of(cls, config: Configuration) -> Widths:
-        lane = config.lanes.bit_length() - 1
-        position = max(config.capacity, STORES, 2 * config.lanes).bit_length() + 1
-        depth = 64
-        while depth < 2 * (config.capacity // config.lanes):
-            depth *= 2
-        index = max(1, (config.cores - 1).bit_length())
+        """Those of the regions of ``config``."""
+        depth = (stack_depth if config.kind.has_index else list_depth)(config, outcome_latency(config))
         # Row ids of a core's tuples are a multiple of the cores, apart; of a power of two the low bits are constant.
         whole = config.cores & (config.cores - 1) == 0
-        return cls(position, config.capacity.bit_length(), position - lane, lane,
-                   (config.capacity + STORES - 1).bit_length() - lane, index,
-                   ROW_BITS - (config.cores.bit_length() - 1 if whole else 0), depth.bit_length(),
-                   max(1, (config.probes - 1).bit_length()))
+        return cls(position=position_bits(config), live=config.capacity.bit_length(), group=group_bits(config),
+                   lane=config.lanes.bit_length() - 1, rows=ring_rows(config).bit_length() - 1,
+                   index=max(1, (config.cores - 1).bit_length()),
+                   row=ROW_BITS - (config.cores.bit_length() - 1 if whole else 0), pointer=depth.bit_length(),
+                   probe=max(1, (config.probes - 1).bit_length()))

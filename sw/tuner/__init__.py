@@ -1,8 +1,8 @@
-"""Which circuit to build for a query on a board: the search by the cost and the speed models."""
+"""The choice of a circuit for a query on a board: a search by the cost and the speed models."""
 
-from .boards import BOARDS, DEVICES, Device, board
+from .boards import BOARDS, FPGAS, Fpga, board
 from .proposal import Proposal
-from .search import Design, Wishes
+from .search import DesignPoint, Requirements
 from .tune import tune
 
-__all__ = ["BOARDS", "DEVICES", "Design", "Device", "Proposal", "Wishes", "board", "tune"]
+__all__ = ["BOARDS", "FPGAS", "DesignPoint", "Fpga", "Proposal", "Requirements", "board", "tune"]

@@ -1,18 +1,18 @@
-"""Boards and what their devices have, for the families that are placed and routed here."""
+"""Boards and the resources of their FPGAs, of the families that are placed and routed here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..cost.cells import Family
+from ..cost.resources import Family
 from ..errors import DeviceError
 
-__all__ = ["BOARDS", "DEVICES", "Device", "board"]
+__all__ = ["BOARDS", "FPGAS", "Fpga", "board"]
 
 
 @dataclass(frozen=True)
-class Device:
-    """What a device has: ``lut`` LUT4, ``ff`` flip-flops, ``block_ram`` blocks of 18 Kbit, ``dsp`` 18 × 18 multipliers.
+class Fpga:
+    """An FPGA: ``lut`` LUT4, ``ff`` flip-flops, ``block_ram`` blocks of 18 Kbit, ``dsp`` 18 × 18 multipliers.
 
     From Lattice, ECP5 and ECP5-5G Family Data Sheet (FPGA-DS-02012), Table 1.1; LUT4 as nextpnr's device data has them.
     The 12F is a 25F by its silicon, and nextpnr uses all of it.
@@ -27,10 +27,10 @@ class Device:
 
 
 _SIZES = {"12F": (24288, 56, 28), "25F": (24288, 56, 28), "45F": (43848, 108, 72), "85F": (83640, 208, 156)}
-#: Part → device.
-DEVICES = {f"{kind}-{size}": Device(f"{kind}-{size}", "ecp5", lut, lut, blocks, multipliers)
-           for kind in ("LFE5U", "LFE5UM", "LFE5UM5G") for size, (lut, blocks, multipliers) in _SIZES.items()
-           if size != "12F" or kind == "LFE5U"}
+#: Part → FPGA.
+FPGAS = {f"{kind}-{size}": Fpga(f"{kind}-{size}", "ecp5", lut, lut, blocks, multipliers)
+         for kind in ("LFE5U", "LFE5UM", "LFE5UM5G") for size, (lut, blocks, multipliers) in _SIZES.items()
+         if size != "12F" or kind == "LFE5U"}
 #: Name of a board → its part. The names are those of amaranth-boards' files, with the size where there are several.
 BOARDS = {
     "butterstick": "LFE5UM5G-85F", "colorlight_5a75b_r7_0": "LFE5U-25F", "ecp5_5g_evn": "LFE5UM5G-85F",
@@ -42,8 +42,8 @@ BOARDS = {
 }
 
 
-def board(name: str) -> Device:
-    """The device on board ``name``. Raises `DeviceError` for another name, with those that there are."""
+def board(name: str) -> Fpga:
+    """The FPGA on board ``name``. Raises `DeviceError` for another name, with those that there are."""
     if name not in BOARDS:
         raise DeviceError(f"there is no board {name!r}; boards are {', '.join(BOARDS)}")
-    return DEVICES[BOARDS[name]]
+    return FPGAS[BOARDS[name]]

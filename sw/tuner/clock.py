@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..circuit.core_kinds import KINDS
 from ..circuit.wire import Configuration
 
-__all__ = ["ROUTED", "Clock", "Routed", "clock"]
+__all__ = ["ROUTED", "ClockEstimate", "RoutedClock", "clock"]
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedClock:
     """A row ``ecp5_mhz`` or ``ecp5_index_mhz`` of bench/results: ``part`` is a core by itself, or a whole circuit of
     ``cores``; ``kind`` is that of its cores.
     """
@@ -26,41 +27,41 @@ class Routed:
 #: Two 32-bit bands (in whole circuits of constant width, that of 8 lanes with tables), RANGE and ROWS, regions of 512
 #: or 2,048 tuples, LFE5U-85F of speed grade 6, nextpnr-ecp5: a line for each such row of bench/results/circuits.json.
 #: The grades 7 and 8 are faster; nothing is promised of them.
-ROUTED: tuple[Routed, ...] = (
-    Routed("core", "scan", 1, 1, 4, 190.3),
-    Routed("whole circuit", "scan", 8, 1, 4, 173.8),
-    Routed("whole circuit", "scan", 2, 8, 16, 152.6),
-    Routed("core", "hash", 1, 1, 1, 155.5),
-    Routed("core", "bucket", 1, 1, 1, 145.4),
+ROUTED: tuple[RoutedClock, ...] = (
+    RoutedClock("core", "scan", 1, 1, 4, 190.3),
+    RoutedClock("whole circuit", "scan", 8, 1, 4, 173.8),
+    RoutedClock("whole circuit", "scan", 2, 8, 16, 152.6),
+    RoutedClock("core", "hash", 1, 1, 1, 155.5),
+    RoutedClock("core", "bucket", 1, 1, 1, 145.4),
 )
 
 
 @dataclass(frozen=True)
-class Clock:
-    """A predicted clock, and what it is taken from."""
+class ClockEstimate:
+    """A predicted clock in MHz, and the routed circuits that it is taken from."""
 
     mhz: float
     source: str
 
 
-def clock(config: Configuration) -> Clock:
+def clock(config: Configuration) -> ClockEstimate:
     """The clock of ``config`` on ECP5: that of the routed circuit most like it, first in the kind of its cores, then in
     how many comparators a region has, then in the number of cores; the lowest of several.
     """
     size = config.lanes * config.probes
 
-    def far(routed: Routed) -> tuple[bool, float, float]:
+    def distance(routed: RoutedClock) -> tuple[bool, float, float]:
         return (routed.kind != config.core, _ratio(routed.lanes * routed.probes, size),
                 _ratio(routed.cores, config.cores))
 
-    like = min(ROUTED, key=far)
-    least = min(r.mhz for r in ROUTED if far(r) == far(like))
+    like = min(ROUTED, key=distance)
+    least = min(r.mhz for r in ROUTED if distance(r) == distance(like))
     whole = like.part == "whole circuit"
     what = f"{like.cores} cores of kind {like.kind}" if whole else f"a core of kind {like.kind} by itself"
-    if like.kind == "scan":
+    if not KINDS[like.kind].has_index:
         what += f" with lanes {like.lanes}, probes {like.probes}"
     said = f"routed figure of {what}"
-    return Clock(least, said if whole else f"{said}; a whole circuit is slower")
+    return ClockEstimate(least, said if whole else f"{said}; a whole circuit is slower")
 
 
 def _ratio(a: float, b: float) -> float:

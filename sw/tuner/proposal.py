@@ -1,39 +1,42 @@
-"""What the tuner proposes: a design, and what is predicted of it."""
+"""The tuner's proposal: a design, and the predictions of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..cost.text import cells_text
-from .boards import Device
-from .search import Design, Wishes
-from .text import quantity, shares_text, wishes_text
+from ..circuit.parameters import BuildParameters, declared
+from ..cost.text import resources_text
+from .boards import Fpga
+from .core_kinds import CORE_SPEEDS
+from .search import DesignPoint, Requirements
+from .text import quantity, requirements_text, shares_text
 
 __all__ = ["Proposal"]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A design for a query, and what is predicted of it.
+    """A design for a query, and the predictions of it.
 
     Attributes:
-        board, device: Where it is to run.
-        design: Configuration, cells and shares of the device.
+        board, fpga: The board that it is to run on, and its FPGA.
+        design: Its configuration, cost and shares of the FPGA.
         others: Other kind of core → the best design with it, or None where none fits. ``refused``: kind → why the
             condition cannot have it.
-        assumed: Whether neither selectivity nor matches were given.
-        wishes: What was asked for. ``misses``: wish → by what factor it is missed.
-        binding: The resource that stands in the way of the wishes, in words; empty where they are met.
+        assumed: True if neither selectivity nor matches were given.
+        requirements: What was asked for.
+        misses: The requirements that are missed, and by what factor.
+        binding: The resource that stands in the way of the requirements, in words; empty where they are met.
     """
 
     board: str
-    device: Device
-    design: Design
-    others: dict[str, Design | None]
+    fpga: Fpga
+    design: DesignPoint
+    others: dict[str, DesignPoint | None]
     refused: dict[str, str]
     assumed: bool
-    wishes: Wishes
+    requirements: Requirements
     misses: dict[str, float]
     binding: str
 
@@ -44,18 +47,18 @@ class Proposal:
 
     @property
     def kind_reason(self) -> str:
-        """Why."""
+        """The reason for that kind, in words."""
         if not self.others:
-            if self.wishes.tables and self.refused:
+            if self.requirements.tables and self.refused:
                 return "of all kinds the one that has tables"
             if len(self.refused) == 2:
                 return "the condition has nothing for an index"
             return "it was asked for"
         if not self.met:
             return "of all kinds it comes nearest"
-        if self.wishes.rate is None:
+        if self.requirements.rate is None:
             return "of all kinds the fastest"
-        return "of all kinds that meet the wishes the smallest"
+        return "of all kinds that meet the requirements the smallest"
 
     @property
     def tuples(self) -> int:
@@ -64,16 +67,14 @@ class Proposal:
 
     @property
     def met(self) -> bool:
-        """Whether all wishes are met."""
+        """True if all requirements are met."""
         return not self.misses
 
     @property
     def options(self) -> dict[str, int | str]:
-        """What `splitjoin.circuit.driver.CircuitDevice` and the command line take for this design."""
-        config = self.design.config
-        return {"core": config.core, "cores": config.cores, "capacity": config.capacity, "lanes": config.lanes,
-                "probes": config.probes, "fanout": config.fanout, "fanin": config.fanin,
-                **({"tables": True} if config.tables else {})}
+        """The options that `splitjoin.circuit.driver.CircuitDevice` and the command line take for this design."""
+        built = ((found.name, getattr(self.design.config, found.name)) for found, _ in declared(BuildParameters))
+        return {name: value for name, value in built if value is not False}  # a switch that is off is left out
 
     @property
     def tuples_per_s(self) -> float:
@@ -105,7 +106,7 @@ class Proposal:
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         design, config, load = self.design, self.design.config, self.design.load
-        yield "board", (f"{self.board}: {self.device.name}, {self.device.lut:,} LUT4, {self.device.block_ram} block "
+        yield "board", (f"{self.board}: {self.fpga.name}, {self.fpga.lut:,} LUT4, {self.fpga.block_ram} block "
                         f"RAMs of 18 Kbit")
         by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
         yield "cores", f"{config.cores} of kind {self.kind}{by}: {self.kind_reason}"
@@ -119,29 +120,29 @@ class Proposal:
         if config.tables:
             looked_up = ", ".join(f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None)
             yield "tables", f"{looked_up} looked up in LUT RAM instead of computed"
-        if config.core != "scan":
+        if config.kind.has_index:
             assumed = "assumed where nothing is given" if self.assumed else "given"
-            few = max(load.candidates(config))
+            few = max(CORE_SPEEDS[config.core].candidates(config, load))
             share = "no pair meets" if not load.selectivity else f"one pair in {1 / load.selectivity:,.0f} meets"
             yield "index", f"{few:.2g} candidates a probe and core are expected, where {share} its tests ({assumed})"
         yield "clock", f"{design.clock.mhz:.0f} MHz, {design.clock.source}"
         most = ""
-        if config.core == "scan":
+        if not config.kind.has_index:
             most = (f", {design.cost.comparisons} comparisons a cycle "
                     f"({quantity(design.cost.comparisons * design.clock.mhz * 1e6, 'comparisons/s')} at most)")
         yield "speed", quantity(self.tuples_per_s, "tuples/s") + most
         yield "latency", f"{quantity(self.latency_s, 's')} idle, {quantity(self.busy_latency_s, 's')} behind a pass"
-        yield "cost", cells_text(design.cost.total, self.device.family)
+        yield "cost", resources_text(design.cost.total, self.fpga.family)
         yield "shares", shares_text(design)
-        wished = wishes_text(self.wishes)
+        required = requirements_text(self.requirements)
         if self.met:
-            yield "wishes", f"{wished}, met" if wished else "none: the fastest that fits"
+            yield "required", f"{required}, met" if required else "nothing: the fastest that fits"
         else:
-            yield "wishes", f"{wished}: not to be had; this comes nearest"
+            yield "required", f"{required}: not met by any design that fits; this comes nearest"
             yield "binding", self.binding
 
 
-def _other(design: Design | None) -> str:
+def _other(design: DesignPoint | None) -> str:
     if design is None:
         return "no circuit fits"
     total = design.cost.total

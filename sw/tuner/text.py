@@ -1,10 +1,10 @@
-"""What the tuner says, in words."""
+"""The tuner's findings in words."""
 
 from __future__ import annotations
 
-from .search import FULL, Design, Wishes
+from .search import FULL, DesignPoint, Requirements
 
-__all__ = ["binding_text", "quantity", "shares_text", "wishes_text"]
+__all__ = ["binding_text", "quantity", "requirements_text", "shares_text"]
 
 _NAMES = {"lut": "LUT4", "ff": "flip-flops", "block_ram": "block RAMs", "dsp": "DSPs"}
 
@@ -17,40 +17,41 @@ def quantity(value: float, unit: str) -> str:
     raise AssertionError
 
 
-def shares_text(design: Design) -> str:
-    """How much of the device the design takes."""
+def shares_text(design: DesignPoint) -> str:
+    """The shares of the FPGA that the design takes."""
     total = design.cost.total
-    used = [f"{getattr(total, name) / getattr(design.device, name):.0%} of the {_NAMES[name]}"
+    used = [f"{getattr(total, name) / getattr(design.fpga, name):.0%} of the {_NAMES[name]}"
             for name in ("lut", "ff", "block_ram")]
     return f"{', '.join(used)}; up to {FULL['lut']:.0%} of LUT4 and flip-flops have been routed"
 
 
-def wishes_text(wishes: Wishes) -> str:
-    """What was asked for."""
-    said = [] if wishes.rate is None else [quantity(wishes.rate, "tuples/s")]
-    said += [] if wishes.latency is None else [f"latency {quantity(wishes.latency, 's')}"]
-    said += [f"{name} {value}" for name in ("cores", "lanes", "probes") if (value := getattr(wishes, name)) is not None]
-    said += [] if wishes.tables is None else ["with tables" if wishes.tables else "without tables"]
+def requirements_text(requirements: Requirements) -> str:
+    """``requirements`` in words."""
+    said = [] if requirements.rate is None else [quantity(requirements.rate, "tuples/s")]
+    said += [] if requirements.latency is None else [f"latency {quantity(requirements.latency, 's')}"]
+    fixed = {name: getattr(requirements, name) for name in ("cores", "lanes", "probes")}
+    said += [f"{name} {value}" for name, value in fixed.items() if value is not None]
+    said += [] if requirements.tables is None else ["with tables" if requirements.tables else "without tables"]
     return ", ".join(said)
 
 
-def binding_text(wanted: Design | None, wishes: Wishes, best: Design | None = None) -> str:
-    """What stands in the way: of ``wanted``, the design that meets the wishes and needs least, the resource that is
+def binding_text(wanted: DesignPoint | None, requirements: Requirements, best: DesignPoint | None = None) -> str:
+    """The obstacle: of ``wanted``, the design that meets the requirements and needs least, the resource that is
     exceeded most; where there is none, the clock or the input, of the nearest design ``best``.
     """
     if wanted is not None:
         name = max(wanted.shares, key=wanted.shares.__getitem__)
-        needs, has = getattr(wanted.cost.total, name), getattr(wanted.device, name)
+        needs, has = getattr(wanted.cost.total, name), getattr(wanted.fpga, name)
         config = wanted.config
         what = f"of kind {config.core}"
-        if config.core == "scan":
+        if not config.kind.has_index:
             what = f"with lanes {config.lanes}, probes {config.probes}"
         cores = "1 core" if config.cores == 1 else f"{config.cores} cores"
         return (f"{_NAMES[name]}: {cores} {what} would need {needs:,}, "
-                f"and {int(FULL[name] * has):,} of the device's {has:,} can be used")
+                f"and {int(FULL[name] * has):,} of the FPGA's {has:,} can be used")
     if best is None:
         return "memory: a core holds 65,536 tuples of a stream, and there are 1,024 cores at most"
-    if wishes.rate is not None and wishes.rate > best.input_rate:
+    if requirements.rate is not None and requirements.rate > best.input_rate:
         return (f"clock: whatever is compared, a circuit of {best.clock.mhz:.0f} MHz takes no more than "
                 f"{quantity(best.input_rate, 'tuples/s')}")
     return (f"clock: at {best.clock.mhz:.0f} MHz no number of cores, lanes and probes that can be built has it "

@@ -1,4 +1,4 @@
-"""`tune`: which circuit to build for a query on a board, and what to expect of it."""
+"""`tune`: the circuit to build for a query on a board, and the predictions of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from ..circuit.core_kinds import KINDS
 from ..circuit.lowering import configure, plan_for, plan_with_bounds, settings
-from ..circuit.parameters import CORE_KINDS, CircuitParameters
+from ..circuit.parameters import CircuitParameters
 from ..circuit.wire import Configuration
 from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError
 from ..lang.query import Query
@@ -16,9 +17,9 @@ from ..lang.types import UNIT_NS
 from ..plan.plan import Plan
 from .boards import board as find_board
 from .proposal import Proposal
-from .search import Wishes, search, window_that_fits
-from .speed import Load
+from .search import Requirements, search, window_that_fits
 from .text import binding_text
+from .workload import Workload
 
 __all__ = ["SELECTIVITY", "tune"]
 
@@ -30,11 +31,11 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
          core: str = "auto", cores: int | None = None, lanes: int | None = None, probes: int | None = None,
          tables: bool | None = None, matches: float | None = None, selectivity: float | None = None,
          window_tuples: int | tuple[int, int] | None = None) -> Proposal:
-    """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the wished ``rate``.
+    """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the required ``rate``.
 
     ``rate``: tuples a second, both streams together, in equal shares. ``latency``: seconds from a probe to its star, at
-    most, behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``, ``tables`` (whether tests of
-    constant width are looked up): where one is not to be chosen.
+    most, behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``, ``tables`` (True if tests
+    of constant width are looked up): where one is not to be chosen.
     ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests an index goes
     by. Where only one of the two is known, every pair that meets these tests is a result; where neither is, the
     selectivity is `SELECTIVITY`. ``window_tuples``: how many tuples a RANGE window holds, of R and S where they differ;
@@ -44,7 +45,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     `CapacityError`, and a ``core`` that the condition has nothing for `UnsupportedError`. Clocks are those of routed
     circuits (`splitjoin.tuner.clock`), latencies SplitJoin's model.
     """
-    device = find_board(board)
+    fpga = find_board(board)
     for name, value in (("rate", rate), ("latency", latency)):
         if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
             raise DeviceError(f"{name} must be a positive number, not {value!r}")
@@ -61,47 +62,48 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     bases, refused = _bases(query, core, tables is True)
     # Refuses what no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
-    wishes = Wishes(rate, latency, cores, lanes, probes, tables)
-    found, each = search(bases, device, load, wishes)
+    requirements = Requirements(rate, latency, cores, lanes, probes, tables)
+    found, each = search(bases, fpga, load, requirements)
     if found.best is None:
-        most = window_that_fits(bases, device, load)
+        most = window_that_fits(bases, fpga, load)
         smaller = "" if most is None else f" ({most:,} tuples fit)"
         raise CapacityError(f"no circuit for windows of {load.tuples:,} tuples fits {board}; "
-                            f"{binding_text(found.wanted, wishes)}; use a smaller window{smaller}, a larger board or "
-                            f"device='cpu'")
-    misses = found.best.misses(wishes)
+                            f"{binding_text(found.wanted, requirements)}; use a smaller window{smaller}, a larger "
+                            f"board or device='cpu'")
+    misses = found.best.misses(requirements)
     others = {kind: other.best for kind, other in each.items() if kind != found.best.config.core}
-    return Proposal(board, device, found.best, others, refused, matches is None and selectivity is None, wishes, misses,
-                    binding_text(found.wanted, wishes, found.best) if misses else "")
+    binding = binding_text(found.wanted, requirements, found.best) if misses else ""
+    return Proposal(board, fpga, found.best, others, refused, matches is None and selectivity is None, requirements,
+                    misses, binding)
 
 
 def _bases(query: Query, core: str, tables: bool) -> tuple[dict[str, Configuration], dict[str, str]]:
-    """Kind → a configuration with such cores, of those that are to be chosen among; and of others why they are not.
+    """Kind → a configuration with such cores, of those that are to be chosen from; and of the others why they are not.
     ``tables``: they have to have some.
     """
     bases, refused = {}, {}
-    for kind in CORE_KINDS:
-        if core not in ("auto", kind) or kind == "auto":
+    for kind in KINDS:
+        if core not in ("auto", kind):
             continue
         try:
             parameters = CircuitParameters(capacity=65536, core=kind, tables=tables)
             bases[kind] = configure(query, plan_for(query, parameters), parameters)
         except UnsupportedError as error:
-            if core == kind or (tables and kind == "scan"):
+            if core == kind or (tables and KINDS[kind].has_tables):
                 raise
             refused[kind] = str(error).partition(";")[0]
     return bases, refused
 
 
 def _load(query: Query, plan: Plan, windows: tuple[int, int], matches: float | None,
-          selectivity: float | None) -> Load:
+          selectivity: float | None) -> Workload:
     tuples = max(windows)
     if selectivity is None:
         selectivity = SELECTIVITY if matches is None else min(1.0, matches / tuples)
     if matches is None:
         matches = selectivity * tuples
     points = frozenset(j for j, test in enumerate(plan.tests) if test.is_point)
-    return Load(*windows, matches, query.order.kind == "inner", selectivity, points)
+    return Workload(*windows, matches, query.order.kind == "inner", selectivity, points)
 
 
 def _window(query: Query, side: Side, rate: float | None, window_tuples: int | tuple[int, int] | None) -> int:

@@ -14,8 +14,9 @@ from unittest.mock import patch
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import position_bits, ring_rows
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
-from splitjoin.hw.core.layouts import batch_layout, position_bits, ring_rows
+from splitjoin.hw.core.layouts import batch_layout
 from splitjoin.hw.core.scanner import Scanner
 from splitjoin.hw.core.storage import Storage
 from splitjoin.hw.layouts import input_layout, window_layout
@@ -203,7 +204,7 @@ def storage(cores: int, time_bits: int) -> Harness:
 
 @contextmanager
 def _few_stores() -> Iterator[None]:
-    with patch("splitjoin.hw.core.layouts.STORES", STORES), patch("splitjoin.hw.core.storage.STORES", STORES):
+    with patch("splitjoin.circuit.geometry.STORES", STORES):
         yield
 
 

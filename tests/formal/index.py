@@ -9,9 +9,10 @@ from unittest.mock import patch
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out
+from splitjoin.circuit.geometry import position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.index import Index
-from splitjoin.hw.core.layouts import position_bits, ring_rows
+from splitjoin.hw.core.kinds.bucket import CellBuckets
 
 from .harness import Harness
 from .proofs import Fault, Proof
@@ -27,9 +28,9 @@ _HEAD, _LINK = 5, 6
 
 
 @contextmanager
-def few_stores(part: str) -> Iterator[None]:
-    """While it lasts, ``part`` of the core is made for `STORES`."""
-    with patch("splitjoin.hw.core.layouts.STORES", STORES), patch(f"splitjoin.hw.core.{part}.STORES", STORES):
+def few_stores() -> Iterator[None]:
+    """While it lasts, a core is made for `STORES`."""
+    with patch("splitjoin.circuit.geometry.STORES", STORES):
         yield
 
 
@@ -37,7 +38,7 @@ class LookedUp(wiring.Component):
     """An index, and a stream of what look-ups find."""
 
     def __init__(self, config: Configuration):
-        self._index = Index(config, "s")
+        self._index = Index(config, "s", CellBuckets())
         self._position = position_bits(config)
         inputs = {name: member for name, member in self._index.signature.members.items()
                   if name in ("store", "cells", "position", "look", "bucket", "row")}
@@ -57,7 +58,7 @@ class LookedUp(wiring.Component):
         return m
 
 
-@few_stores("index")
+@few_stores()
 def chains() -> Harness:
     """Positions begin anew after 16 stores. One bucket is followed, whichever, and one of its tuples."""
     config = _CONFIG

@@ -9,11 +9,13 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Mux, Signal, Value, signed
 from amaranth.lib import data
+from splitjoin.circuit.geometry import TABLE_WRITE_CYCLES as WRITING
 from splitjoin.circuit.wire import Configuration
+from splitjoin.hw.core.kinds.bucket import CellBuckets
+from splitjoin.hw.core.kinds.hash import HashBuckets
 from splitjoin.hw.core.layouts import batch_layout
 from splitjoin.hw.core.prober import Prober
 from splitjoin.hw.core.scanner import Scanner
-from splitjoin.hw.hls.lookup import WRITING
 from splitjoin.hw.network.queue import Queue
 
 from .harness import Harness
@@ -31,9 +33,8 @@ _GROUP = 2
 
 @contextmanager
 def _few() -> Iterator[None]:
-    with (patch("splitjoin.hw.core.prober.PASSES", _PASSES), patch("splitjoin.hw.core.prober.STORES", 2),
-          patch("splitjoin.hw.core.layouts.STORES", 2), patch("splitjoin.hw.core.scanner.GROUP", _GROUP),
-          patch("splitjoin.hw.hls.lookup.GROUP", _GROUP)):
+    with (patch("splitjoin.circuit.geometry.PASSES", _PASSES), patch("splitjoin.circuit.geometry.STORES", 2),
+          patch("splitjoin.circuit.geometry.PROBE_GROUP", _GROUP)):
         yield
 
 
@@ -131,7 +132,7 @@ def _written(h: Harness, probes: int) -> None:
 @_few()
 def prober(core: str) -> Harness:
     config = _config(core=core, index=(0,))
-    dut = Prober(config, "s")
+    dut = Prober(config, "s", CellBuckets() if core == "bucket" else HashBuckets())
     h = Harness(dut)
     assume_offers_stand(h, "task", dut.task)
     offers_stand(h, "batch", dut.batch)
@@ -187,13 +188,13 @@ _TABLES_FAULTS = (
           "[some.eq(0), group_complete.eq(0)]", "group_complete.eq(0)", "_write"),
     Fault("a group's tables are written when those of the one before are", Scanner, "batch_locked.eq(last)",
           "batch_locked.eq(0)", "_write"),
-    Fault("a batch is looked up when its tables are written", Scanner, "WRITING - _READ_LATENCY - 2",
-          "WRITING - _READ_LATENCY - 3", "_write"),
+    Fault("a batch is looked up when its tables are written", Scanner, "TABLE_WRITE_CYCLES - _READ_LATENCY - 2",
+          "TABLE_WRITE_CYCLES - _READ_LATENCY - 3", "_write"),
     Fault("no bounds are loaded into what is written", Scanner, "since[-1] & ~batch_closed",
           "since[-2] & ~batch_closed",
           "_write"),
     Fault("bounds are loaded for one group at a time, and before its tables are written", Scanner,
-          "(batch_size + 1) % GROUP == 0", "batch_size % GROUP == 0", "_write"),
+          "(batch_size + 1) % geometry.PROBE_GROUP == 0", "batch_size % geometry.PROBE_GROUP == 0", "_write"),
     Fault("what is written is at one of its steps", Scanner, "[batch_locked.eq(0), written.eq(0)]",
           "batch_locked.eq(0)"),
 )

@@ -10,9 +10,9 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Mux, Signal, Value, signed
+from splitjoin.circuit.geometry import PASSES
 from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.hw.core.emitter import Emitter
-from splitjoin.hw.core.layouts import PASSES
 from splitjoin.hw.core.stack import StackEmitter
 from splitjoin.hw.network.queue import Queue
 from splitjoin.hw.network.skid_buffer import SkidBuffer
@@ -37,10 +37,9 @@ _HITS = 30
 @contextmanager
 def _narrow() -> Iterator[None]:
     with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.STORES", 2),
-          patch("splitjoin.hw.core.emitter.STORES", 2), patch("splitjoin.hw.core.emitter.LISTED", _LISTED),
-          patch("splitjoin.hw.core.stack.LISTED", _LISTED),
-          patch("splitjoin.hw.core.emitter.ITEMS", _ITEMS), patch("splitjoin.hw.core.stack.ITEMS", _ITEMS)):
+          patch("splitjoin.hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
+          patch("splitjoin.circuit.geometry.LISTED", _LISTED),
+          patch("splitjoin.circuit.geometry.EMITTER_ITEMS", _ITEMS)):
         yield
 
 
@@ -212,7 +211,8 @@ _EMITTER_FAULTS = (
     Fault("what leaves the list was written", Emitter, "ended_pass.end.eq(tail),", "ended_pass.end.eq(tail + 1),",
           "_walk"),
     Fault("the list has room for what is under way", Emitter, "level < depth - under_way", "level < depth", "_walk"),
-    Fault("the queue has room for what is under way", Emitter, "(items.level < ITEMS - 6)", "1", "_walk"),
+    Fault("the queue has room for what is under way", Emitter, "(items.level < geometry.EMITTER_ITEMS - 6)", "1",
+          "_walk"),
 )
 _STACK_FAULTS = (
     *_SHARED_FAULTS,
@@ -224,7 +224,8 @@ _STACK_FAULTS = (
           "next_head.eq(ends.o.payload.end + 1)", "_walk"),
     Fault("the list has room for what is under way", StackEmitter, "level < depth - under_way", "level < depth",
           "_walk"),
-    Fault("the queue has room for what is under way", StackEmitter, "items.level < ITEMS - 4", "1", "_walk"),
+    Fault("the queue has room for what is under way", StackEmitter, "items.level < geometry.EMITTER_ITEMS - 4", "1",
+          "_walk"),
 )
 _RESULT_FAULTS = (
     Fault("nothing leaves that did not enter", Emitter, "w_data.hits.eq(hits)", "w_data.hits.eq(~hits)", "_walk"),

@@ -6,10 +6,10 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Cat, Mux
-from splitjoin.hw import network
-from splitjoin.hw.network.link import BroadcastRegister, CreditFifo, credit_fifo_depth
+from splitjoin.circuit.geometry import credit_fifo_depth, split
+from splitjoin.hw.network.link import BroadcastRegister, CreditFifo
 from splitjoin.hw.network.queue import Queue
-from splitjoin.hw.network.tree import DistributionTree, split
+from splitjoin.hw.network.tree import DistributionTree
 
 from .harness import Harness
 from .monitors import Follower, follow, offers_stand
@@ -23,7 +23,7 @@ _ROW = 4
 
 
 def tree(leaves: int, fanout: int) -> Harness:
-    with patch.object(network.link, "_ROW", _ROW):
+    with patch("splitjoin.circuit.geometry._LUT_RAM_WORDS", _ROW):
         dut = DistributionTree(1, leaves=leaves, fanout=fanout)
         h = Harness(dut)
         ways = [way for n, size in enumerate(split(leaves, fanout)) for way in _ways([f"node_{n}"], size, fanout)]
@@ -77,7 +77,7 @@ _FAULTS = (
     Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
     Fault("what is picked is inside", DistributionTree, "self.i.ready.eq(credit)", "self.i.ready.eq(1)"),
     Fault("the queues are sound", Queue, "push & (tail_next == head)", "push"),
-    Fault("there is a place for all that may come", CreditFifo, "self.depth - _in_flight(self._stages)",
+    Fault("there is a place for all that may come", CreditFifo, "self.depth - in_flight(self._stages)",
           "self.depth - self._stages"),
     Fault("what each leaf lacks is counted, and offered", DistributionTree, "self.i.valid & credit", "self.i.valid"),
     Fault("the item picked is in its place", BroadcastRegister, "Cat(item).eq(Cat(self.i.payload))",

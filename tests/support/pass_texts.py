@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from splitjoin.circuit import lowering
-from splitjoin.circuit.core_kind import SCAN, CoreChoice
+from splitjoin.circuit.core_choice import SCAN, CoreChoice
 from splitjoin.circuit.lowering import _circuit_plan
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.sum_relations import sum_relation

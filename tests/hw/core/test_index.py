@@ -5,11 +5,12 @@ from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from splitjoin.circuit.core_kinds.hash import POLYNOMIALS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
-from splitjoin.hw.core.buckets import POLYNOMIALS
 from splitjoin.hw.core.region import Region
 from splitjoin.sim.testbench.bodies import region
-from splitjoin.sim.testbench.models import Operation, Window, bucket_of, item_of, packed_operation, packed_window
+from splitjoin.sim.testbench.core_kinds import HashModel
+from splitjoin.sim.testbench.models import Operation, Window, item_of, packed_operation, packed_window
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
 
@@ -151,4 +152,4 @@ def test_hashing_spreads_keys_that_differ_in_any_place(capacity):
     for step in (1, 3, 1 << 8, 1 << 20):
         keys = [n * step % 2**32 for n in range(min(config.buckets, 2**32 // step))]
         for pairs in ([(key, 0) for key in keys], [(0, key) for key in keys], [(key, key) for key in keys]):
-            assert len({bucket_of(config, pair, (32, 32)) for pair in pairs}) > 0.4 * len(keys)
+            assert len({HashModel().bucket(config, "r", pair) for pair in pairs}) > 0.4 * len(keys)

@@ -8,10 +8,12 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from hypothesis import given, settings, strategies as st
-from splitjoin.circuit.wire import Configuration, Span
-from splitjoin.hw.core.layouts import PASSES, STORES, batch_layout, found_layout, position_bits, ring_rows, task_layout
-from splitjoin.hw.core.prober import Prober
-from splitjoin.sim.testbench.models import bucket_of, candidates, cell_of
+from splitjoin.circuit.core_kinds.bucket import Span
+from splitjoin.circuit.geometry import PASSES, STORES, position_bits, ring_rows
+from splitjoin.circuit.wire import Configuration
+from splitjoin.hw.core.kinds import CORE_COMPONENTS
+from splitjoin.hw.core.layouts import batch_layout, found_layout, task_layout
+from splitjoin.sim.testbench.core_kinds import CORE_MODELS, cell_of
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import flowing, scripted
 
@@ -34,7 +36,7 @@ class Bench(wiring.Component):
     """A prober whose look-ups are granted in the cycles in which ``free`` is high, as an index does."""
 
     def __init__(self, config):
-        self._prober = Prober(config, "s")
+        self._prober = CORE_COMPONENTS[config.core].processing(config, "s")
         self.latency = self._prober.latency
         ports = {name: member for name, member in self._prober.signature.members.items() if name != "granted"}
         super().__init__({**ports, "free": In(1), "granted": Out(1)})
@@ -78,10 +80,9 @@ class Memories:
     def __init__(self, tb, config, contents, base, slow, free):
         self._tb, self._config, self._base, self._slow, self._free = tb, config, base, slow, free
         slots = [config.tests[j][1] for j in config.index]
-        cell = cell_of if config.core == "bucket" else int
+        model = CORE_MODELS[config.core]
         self._contents = contents
-        self._buckets = [bucket_of(config, [cell(keys[n]) for n in slots], [config.keys_s[n] for n in slots])
-                         for keys in contents]
+        self._buckets = [model.bucket(config, "s", [model.cell(keys[n]) for n in slots]) for keys in contents]
         self._known = 0
         self._row, self._bucket = tb.watch("rows__0"), tb.watch("bucket")
         self._reads, self._heads, self._lives = [0, 0], [None, None], [None, None, None]
@@ -175,7 +176,7 @@ async def run(tb, config, base, contents, tasks, *, slow, free, idle, blocked, b
         empty = task.flush or task.start == task.end
         assert (batch.row, batch.probes, batch.flush, batch.count) == (5 * task.start, 0, task.flush, 0 if empty else
                                                                        task.end - task.start)
-        reached = candidates(config, "s", task.bounds)
+        reached = CORE_MODELS[config.core].candidates(config, "s", task.bounds)
         live = [] if task.masked or empty else range(task.start, task.end)
         assert found == [n - task.start for n in reversed(live) if within(task.bounds, contents[n])]
         compared += sum(reached(contents[n]) for n in live)

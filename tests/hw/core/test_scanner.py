@@ -2,8 +2,9 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.core.layouts import batch_layout, found_layout, position_bits, task_layout
+from splitjoin.hw.core.layouts import batch_layout, found_layout, task_layout
 from splitjoin.hw.core.scanner import Scanner
 from splitjoin.sim.testbench.on_amaranth import simulate
 

@@ -1,9 +1,9 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
+from splitjoin.circuit.geometry import levels
 from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.tree import GatherTree
-from splitjoin.sim.testbench import models
 from splitjoin.sim.testbench.bodies import STANDING, merge
 from splitjoin.sim.testbench.models import Item
 from splitjoin.sim.testbench.on_amaranth import simulate
@@ -33,7 +33,7 @@ def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanin):
     async def body(tb):
         sink = await merge(tb, streams, Stalls(False, False), total=False)
         first = sink.cycles[0]
-        assert first - STANDING <= circuit.latency == models.levels(leaves, fanin)
+        assert first - STANDING <= circuit.latency == levels(leaves, fanin)
         assert sink.cycles == list(range(first, first + 10 * leaves + 1))
 
     circuit = GatherTree(leaves=leaves, fanin=fanin)
@@ -45,7 +45,7 @@ def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanin):
 def test_a_star_takes_a_cycle_a_level(leaves, fanin):
     async def body(tb):
         sink = await merge(tb, [[Item(ItemKind.STAR, 0)]] * leaves, Stalls(False, False), total=True)
-        assert sink.cycles == [STANDING + models.levels(leaves, fanin)]
+        assert sink.cycles == [STANDING + levels(leaves, fanin)]
 
     simulate(GatherTree(leaves=leaves, fanin=fanin), body)
 

@@ -2,7 +2,8 @@
 from itertools import chain, cycle
 
 import pytest
-from splitjoin.hw.network.link import BroadcastRegister, CreditFifo, credit_fifo_depth
+from splitjoin.circuit.geometry import credit_fifo_depth
+from splitjoin.hw.network.link import BroadcastRegister, CreditFifo
 from splitjoin.hw.network.tree import DistributionTree
 from splitjoin.sim.testbench.bodies import distribute
 from splitjoin.sim.testbench.on_amaranth import simulate

@@ -3,7 +3,8 @@ import pytest
 from amaranth.hdl import ClockDomain, Fragment, Module, Signal
 from amaranth.lib import data
 from amaranth.sim import Simulator
-from splitjoin.hw.network.pipeline import PipelineRegister, pipelined, register_tree, register_tree_depth
+from splitjoin.circuit.geometry import register_tree_depth, register_tree_size
+from splitjoin.hw.network.pipeline import PipelineRegister, pipelined, register_tree
 from splitjoin.hw.parts import Submodules
 
 LAYOUT = data.StructLayout({"low": 3, "high": 5})
@@ -28,7 +29,7 @@ def test_all_loads_see_the_source_at_most_as_many_cycles_late_as_the_tree_is_dee
     found = register_tree(m, parts, "settings", source, loads)
     assert len(found) == loads
     assert register_tree_depth(loads) == late
-    assert len(set(parts.parts)) == len(parts.parts) == registers
+    assert len(set(parts.parts)) == len(parts.parts) == registers == register_tree_size(loads)
     served = {id(place): sum(other is place for other in found) for place in found}
     assert max(served.values()) <= 4
     seen = [Signal(LAYOUT, name=f"seen{n}") for n in range(loads)]

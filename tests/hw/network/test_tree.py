@@ -1,9 +1,8 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.hw.network import tree
+from splitjoin.circuit.geometry import levels
 from splitjoin.hw.network.tree import DistributionTree
-from splitjoin.sim.testbench import models
 from splitjoin.sim.testbench.bodies import distribute
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
@@ -29,26 +28,10 @@ def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanout):
         for sink in sinks:
             first = sink.cycles[0]
             assert sink.cycles == list(range(first, first + 30))
-        assert max(sink.cycles[0] for sink in sinks) == circuit.latency == models.levels(leaves, fanout)
+        assert max(sink.cycles[0] for sink in sinks) == circuit.latency == levels(leaves, fanout)
 
     circuit = DistributionTree(8, leaves=leaves, fanout=fanout)
     simulate(circuit, body)
-
-
-@given(st.integers(1, 5000), st.integers(2, 16))
-def test_levels_is_the_logarithm_rounded_up(leaves, fanout):
-    depth = tree.levels(leaves, fanout)
-    assert fanout**depth >= leaves
-    assert depth == 0 or fanout ** (depth - 1) < leaves
-
-
-@given(st.integers(2, 3000), st.integers(2, 16))
-def test_groups_are_even_and_no_deeper_than_the_tree(count, fanout):
-    groups = tree.split(count, fanout)
-    assert sum(groups) == count
-    assert 2 <= len(groups) <= fanout
-    assert max(groups) - min(groups) <= 1
-    assert 1 + tree.levels(max(groups), fanout) == tree.levels(count, fanout)
 
 
 @pytest.mark.parametrize("leaves", [0, -2, "4", 2.0])

@@ -12,9 +12,9 @@ from splitjoin.boards.flow.design import part_design, whole_design
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.cli import main
-from splitjoin.cost import FAMILIES, Cells, circuit, datapath
-from splitjoin.cost.cells import combine
-from splitjoin.cost.region import region
+from splitjoin.cost import FAMILIES, Resources, circuit_cost, datapath_cost
+from splitjoin.cost.region import region_cost
+from splitjoin.cost.resources import combine
 from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.hw.tech.target import FAMILIES as BUILT_FOR
@@ -55,14 +55,14 @@ def test_two_bands_of_32_bits() -> None:
              if row["config"]["codes"] == "included"}
     assert whole[1, 4] <= 130
     for (lanes, probes), value in whole.items():
-        predicted = datapath(replace(BANDS, lanes=lanes, probes=probes), "s").lut_per_comparison
+        predicted = datapath_cost(replace(BANDS, lanes=lanes, probes=probes), "s").lut_per_comparison
         assert predicted == pytest.approx(value, rel=0.2)
 
 
 @pytest.mark.parametrize(("config", "side"), [(BANDS, "s"), (MIXED, "s"), at_length(MIXED, "r")])
 def test_a_datapath_mapped_anew(config: Configuration, side: str) -> None:
     found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]
-    predicted = datapath(config, side)
+    predicted = datapath_cost(config, side)
     assert predicted.total.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.total.ff == found.ff
     assert (predicted.total.block_ram, predicted.total.dsp) == (found.block_ram, 0)
@@ -81,7 +81,7 @@ def test_a_datapath_with_sums() -> None:
     cells = ultrascale.utilization(part_design(Matcher(SUMS, side), "ultrascale"))
     for family, lut, ff, dsp in (("ecp5", mapped.lut4, mapped.ff, mapped.dsp),
                                  ("ultrascale", cells.lut, cells.ff, cells.dsp)):
-        predicted = datapath(SUMS, side, family)
+        predicted = datapath_cost(SUMS, side, family)
         assert predicted.total.lut == pytest.approx(lut, rel=0.2)
         assert predicted.total.ff == pytest.approx(ff, rel=0.05)
         assert predicted.total.dsp == dsp == 4 * 2
@@ -94,7 +94,7 @@ def test_a_datapath_with_sums() -> None:
 def test_registers_for_a_clock(config: Configuration, side: str, registers: PipelineRegisters) -> None:
     config = replace(config, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]
-    predicted = datapath(config, side)
+    predicted = datapath_cost(config, side)
     assert predicted.total.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.total.ff == pytest.approx(found.ff, rel=0.03)
     assert predicted.total.dsp == found.dsp
@@ -109,11 +109,11 @@ WIDTHS = Configuration(keys_r=(32, 32, 16), keys_s=(32, 32, 16), tests=((0, 0), 
 def test_tests_of_constant_width(registers: PipelineRegisters) -> None:
     config = replace(WIDTHS, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]
-    predicted = datapath(config, "s")
+    predicted = datapath_cost(config, "s")
     assert predicted.total.lut == pytest.approx(found.lut4, rel=0.15)
     assert predicted.total.ff == pytest.approx(found.ff, rel=0.03)
-    assert predicted.total.lut < datapath(replace(config, widths=()), "s").total.lut
-    assert predicted.total.ff < datapath(replace(config, widths=()), "s").total.ff
+    assert predicted.total.lut < datapath_cost(replace(config, widths=()), "s").total.lut
+    assert predicted.total.ff < datapath_cost(replace(config, widths=()), "s").total.ff
 
 
 @pytest.mark.parametrize("registers", [at_length(PipelineRegisters()), PipelineRegisters(sums=True)])
@@ -122,7 +122,7 @@ def test_a_small_limit_has_many_bits_to_be_alike(registers: PipelineRegisters) -
     near = Configuration(keys_r=(32, 16), keys_s=(32, 16), tests=(), tree=0, sums=(Sum(axes, 100),),
                          registers=registers)
     found = ecp5.utilization(part_design(Matcher(near, "s"), "ecp5"))["part"]
-    predicted = datapath(near, "s").total
+    predicted = datapath_cost(near, "s").total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.ff == found.ff
 
@@ -130,7 +130,7 @@ def test_a_small_limit_has_many_bits_to_be_alike(registers: PipelineRegisters) -
 def test_an_equality_has_inverters_for_what_a_probe_brings() -> None:
     equal = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, widths=(0,))
     found = ecp5.utilization(part_design(Matcher(equal, "s"), "ecp5"))["part"]
-    assert datapath(equal, "s").total.lut == found.lut4
+    assert datapath_cost(equal, "s").total.lut == found.lut4
 
 
 def test_a_wide_square_apart_takes_three_multipliers() -> None:
@@ -139,7 +139,7 @@ def test_a_wide_square_apart_takes_three_multipliers() -> None:
     for registers, multipliers in ((PipelineRegisters(), 8), (PipelineRegisters(sums=True), 6)):
         config = replace(wide, registers=registers)
         found = ecp5.utilization(part_design(Matcher(config, "r"), "ecp5"))["part"]
-        predicted = datapath(config, "r").total
+        predicted = datapath_cost(config, "r").total
         assert predicted.dsp == found.dsp == multipliers
         assert predicted.ff == found.ff
         assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
@@ -148,14 +148,14 @@ def test_a_wide_square_apart_takes_three_multipliers() -> None:
 def test_a_datapath_for_ultrascale() -> None:
     config = replace(MIXED, lanes=1, probes=2)
     found = ultrascale.utilization(part_design(Matcher(config, "r"), "ultrascale"))
-    predicted = datapath(config, "r", "ultrascale").total
+    predicted = datapath_cost(config, "r", "ultrascale").total
     assert predicted.lut == pytest.approx(found.lut, rel=0.2)
     assert predicted.ff == pytest.approx(found.ff, rel=0.05)
 
 
 def test_a_whole_circuit_mapped_anew() -> None:
     found = ecp5.utilization(whole_design(SMALL, "ecp5"))["part"]
-    predicted = circuit(SMALL).total
+    predicted = circuit_cost(SMALL).total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
     assert predicted.ff == pytest.approx(found.ff, rel=0.2)
     assert predicted.block_ram == found.block_ram
@@ -169,24 +169,24 @@ def test_luts_of_a_tree(tree: object, luts: int) -> None:
 
 
 def test_more_of_everything_costs_more() -> None:
-    small = circuit(SMALL)
+    small = circuit_cost(SMALL)
     for more in ({"cores": 3}, {"lanes": 2}, {"probes": 2}, {"capacity": 1024}, {"time_bits": 64},
                  {"keys_r": (16,)}, {"region_counters": True}):
-        large = circuit(replace(SMALL, **more))  # type: ignore[arg-type]  # fields of any type
+        large = circuit_cost(replace(SMALL, **more))  # type: ignore[arg-type]  # fields of any type
         assert large.total.lut > small.total.lut, more
         assert large.total.ff > small.total.ff, more
-    assert circuit(replace(SMALL, cores=3)).comparisons == 6
+    assert circuit_cost(replace(SMALL, cores=3)).comparisons == 6
 
 
-def test_cells_add_up() -> None:
-    assert Cells(1, 2, 3, 4, 5) + Cells(lut=1) * 3 == Cells(4, 2, 3, 4, 5)
-    whole = circuit(SMALL)
+def test_resources_add_up() -> None:
+    assert Resources(1, 2, 3, 4, 5) + Resources(lut=1) * 3 == Resources(4, 2, 3, 4, 5)
+    whole = circuit_cost(SMALL)
     assert whole.total.lut == sum(part.count * part.each.lut for part in whole.parts.values())
 
 
 def test_families_are_those_that_circuits_are_built_for() -> None:
     assert {*FAMILIES, "generic"} == set(BUILT_FOR)
-    for call in (lambda: circuit(SMALL, "gowin"), lambda: datapath(SMALL, "r", "generic")):
+    for call in (lambda: circuit_cost(SMALL, "gowin"), lambda: datapath_cost(SMALL, "r", "generic")):
         with pytest.raises(UnsupportedError, match="the cost model's family must be one of ecp5, ultrascale, not '"):
             call()
 
@@ -196,7 +196,7 @@ def test_explain_tells_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
                "--on", "abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10"]
     assert main(command) == 0
     printed = capsys.readouterr().out
-    whole = circuit(replace(BANDS, cores=4, capacity=1024, widths=(20, 20)))
+    whole = circuit_cost(replace(BANDS, cores=4, capacity=1024, widths=(20, 20)))
     assert ("\ndatapath    where R is stored: 95 LUT4 a comparison; 380 LUT4 and 743 flip-flops in a region, 3 stages, "
             "0 DSPs\n") in printed
     assert (f"\ncost        on ECP5 {whole.total.lut:,} LUT4, {whole.total.ff:,} flip-flops, {whole.total.block_ram} "
@@ -214,9 +214,9 @@ BUCKETS = Configuration(keys_r=(12, 9), keys_s=(12, 9), tests=((0, 0), (1, 1)), 
 @pytest.mark.parametrize(("config", "side"), [(HASH, "s"), (BUCKETS, "r")])
 def test_a_region_with_an_index_mapped_anew(config: Configuration, side: str) -> None:
     found = ecp5.utilization(part_design(Region(config, side), "ecp5"))["part"]
-    parts = region(config, side, "ecp5")
+    parts = region_cost(config, side, "ecp5")
     assert set(parts) == {"datapath", "storage", "index", "prober", "emitter"}
-    predicted = sum(parts.values(), Cells())
+    predicted = sum(parts.values(), Resources())
     assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
     assert predicted.ff == pytest.approx(found.ff, rel=0.1)
     assert predicted.block_ram == found.block_ram
@@ -225,7 +225,7 @@ def test_a_region_with_an_index_mapped_anew(config: Configuration, side: str) ->
 def test_wider_indexes_cost_more() -> None:
     for config, more in ((HASH, {"keys_s": (32,)}), (HASH, {"capacity": 1024}), (BUCKETS, {"capacity": 4096}),
                          (replace(BUCKETS, index=(0,)), {"index": (0, 1)})):
-        small, large = (sum(region(c, "s", "ecp5").values(), Cells())
+        small, large = (sum(region_cost(c, "s", "ecp5").values(), Resources())
                         for c in (config, replace(config, **more)))  # type: ignore[arg-type]  # fields of any type
         assert large.lut > small.lut, more
         assert large.ff > small.ff, more
@@ -234,7 +234,7 @@ def test_wider_indexes_cost_more() -> None:
 def test_explain_tells_what_an_index_costs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--schema-r", "x:int32", "--schema-s", "a:int32", "--on", "r.x = s.a"]) == 0
     printed = capsys.readouterr().out
-    whole = circuit(Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, core="hash", index=(0,)))
+    whole = circuit_cost(Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, core="hash", index=(0,)))
     assert f"\ncost        on ECP5 {whole.total.lut:,} LUT4, {whole.total.ff:,} flip-flops, " in printed
     assert (f"\ncomparing   a candidate in four cycles in each of 8 regions, and a tuple a cycle with a probe that "
             f"reaches too far; {whole.total.lut / 4:,.0f} LUT4 a core, everything counted\n") in printed

@@ -9,8 +9,8 @@ from splitjoin.boards.flow.design import part_design
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
-from splitjoin.cost import Cells, datapath
-from splitjoin.cost.region import region
+from splitjoin.cost import Resources, datapath_cost
+from splitjoin.cost.region import region_cost
 from splitjoin.cost.table import table_cost
 from splitjoin.hw.core.region import Region
 from splitjoin.hw.hls.matcher import Matcher
@@ -29,21 +29,21 @@ BAND = Configuration(keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0, widths
 def test_a_datapath_mapped_anew(registers: PipelineRegisters) -> None:
     config = replace(EVERY, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, "s"), "ecp5"))["part"]
-    predicted = datapath(config, "s").total
+    predicted = datapath_cost(config, "s").total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.1)
     assert predicted.ff == pytest.approx(found.ff, rel=0.01)
 
 
 def test_a_datapath_for_ultrascale() -> None:
     found = ultrascale.utilization(part_design(Matcher(EVERY, "s"), "ultrascale"))
-    predicted = datapath(EVERY, "s", "ultrascale").total
+    predicted = datapath_cost(EVERY, "s", "ultrascale").total
     assert predicted.lut == pytest.approx(found.lut, rel=0.1)
     assert predicted.ff == pytest.approx(found.ff, rel=0.01)
 
 
 def test_a_region_mapped_anew() -> None:
     found = ecp5.utilization(part_design(Region(BAND, "r"), "ecp5"))["part"]
-    predicted = sum(region(BAND, "r", "ecp5").values(), Cells())
+    predicted = sum(region_cost(BAND, "r", "ecp5").values(), Resources())
     assert predicted.lut == pytest.approx(found.lut4, rel=0.07)
     assert predicted.ff == pytest.approx(found.ff, rel=0.05)
 
@@ -60,14 +60,14 @@ def test_tables_take_fewer_luts_with_many_lanes_and_probes() -> None:
     for lanes, probes, fewer in ((1, 4, False), (4, 8, True), (8, 16, True)):
         bands = replace(EVERY, keys_r=(32, 32), keys_s=(32, 32), tests=((0, 0), (1, 1)), tree=("and", 0, 1),
                         widths=(20, 20), lanes=lanes, probes=probes)
-        with_tables, without = (datapath(replace(bands, tables=tables), "s").total.lut for tables in (True, False))
+        with_tables, without = (datapath_cost(replace(bands, tables=tables), "s").total.lut for tables in (True, False))
         assert (with_tables < 0.9 * without) is fewer
 
 
 def test_explain_tells_what_tables_take(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--schema-r", "x:int32", "--schema-s", "a:int32", "--probes", "8", "--lanes", "4",
                  "--on", "abs(r.x - s.a) <= 10", "--tables"]) == 0
-    looked_up = datapath(replace(BAND, keys_r=(32,), keys_s=(32,), widths=(20,), lanes=4, probes=8), "s")
+    looked_up = datapath_cost(replace(BAND, keys_r=(32,), keys_s=(32,), widths=(20,), lanes=4, probes=8), "s")
     assert (f"\ndatapath    where S is stored: {looked_up.pair.lut} LUT4 a comparison, {looked_up.lane.lut} a lane "
             f"and {looked_up.region.lut} a region for tables and codes; "
             ) in capsys.readouterr().out

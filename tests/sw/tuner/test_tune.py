@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The tuner: what it proposes fits and meets the wishes, or names what binds; its speeds are those of simulation."""
+"""The tuner: its proposals fit and meet the requirements, or name what binds; its speeds are those of simulation."""
 
 import importlib
 import json
@@ -15,11 +15,12 @@ from splitjoin.arrival import arrivals
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
 from splitjoin.sim.pysim import PysimDevice
-from splitjoin.tuner import BOARDS, DEVICES, Proposal, tune
-from splitjoin.tuner.candidates import most
+from splitjoin.tuner import BOARDS, FPGAS, Proposal, tune
 from splitjoin.tuner.clock import ROUTED, clock
-from splitjoin.tuner.speed import CONSTANT, Load, cycles_a_tuple, latency_cycles
+from splitjoin.tuner.core_kinds.index import maximum_distribution
+from splitjoin.tuner.speed import CONSTANT, cycles_a_tuple, latency_cycles
 from splitjoin.tuner.text import quantity
+from splitjoin.tuner.workload import Workload
 
 from ...support.sampling import at_length
 
@@ -41,10 +42,10 @@ def test_the_fastest_circuit_fits() -> None:
     assert found.design.config.window_capacity >= 4096
     device = PysimDevice(**found.options)  # type: ignore[arg-type]  # options of any type
     assert device.configuration(query()) == found.design.config
-    for wish in ({"cores": 1}, {"lanes": 1}, {"probes": 1}):
-        fixed = tune(query(), core="scan", **wish)  # type: ignore[arg-type]  # of any type
+    for required in ({"cores": 1}, {"lanes": 1}, {"probes": 1}):
+        fixed = tune(query(), core="scan", **required)  # type: ignore[arg-type]  # of any type
         assert fixed.met
-        assert fixed.options.items() >= wish.items()
+        assert fixed.options.items() >= required.items()
         assert fixed.tuples_per_s <= found.tuples_per_s
 
 
@@ -96,7 +97,7 @@ def test_selectivity_slows_an_index_down() -> None:
     assert "where one pair in 250,000 meets its tests (assumed" in str(tune(query(), core="bucket"))
 
 
-def test_wishes_that_an_index_does_not_meet_either() -> None:
+def test_requirements_that_an_index_does_not_meet_either() -> None:
     found = tune(query(), core="bucket", rate=1e8)
     assert re.match(r"clock: whatever is compared, a circuit of \d+ MHz takes no more than", found.binding)
     found = tune(query(), core="bucket", cores=64)
@@ -106,7 +107,7 @@ def test_wishes_that_an_index_does_not_meet_either() -> None:
     assert re.match(r"clock: at \d+ MHz no number of cores", found.binding)
 
 
-def test_a_wished_rate_gets_the_smallest_circuit_that_has_it() -> None:
+def test_a_required_rate_gets_the_smallest_circuit_that_has_it() -> None:
     small, large = (tune(query(), rate=rate, core="scan") for rate in (2e5, 4e6))
     assert small.met
     assert large.met
@@ -115,42 +116,42 @@ def test_a_wished_rate_gets_the_smallest_circuit_that_has_it() -> None:
     assert small.lut < large.lut
 
 
-def test_a_wished_latency_is_kept_behind_a_pass() -> None:
+def test_a_required_latency_is_kept_behind_a_pass() -> None:
     for core in ("scan", "bucket"):
         found = tune(query(), latency=5e-6, core=core)
         assert found.met
         assert found.latency_s < found.busy_latency_s <= 5e-6
 
 
-@pytest.mark.parametrize(("wish", "missed", "binding"), [
+@pytest.mark.parametrize(("required", "missed", "binding"), [
     ({"rate": 1e8}, "rate", r"clock: whatever is compared, a circuit of \d+ MHz takes no more than [\d.]+ Mtuples/s"),
     ({"latency": 1e-8}, "latency", r"clock: at \d+ MHz no number of cores, lanes and probes that can be built has it"),
     ({"cores": 256}, "cores", r"(LUT4|flip-flops): 256 cores with lanes 1, probes 1 would need [\d,]+, and 46,002 of "
-                              r"the device's 83,640 can be used"),
+                              r"the FPGA's 83,640 can be used"),
     ({"latency": 4e-7}, "latency", r"(LUT4|flip-flops|block RAMs): \d+ cores with lanes 8, probes 1 would need [\d,]+"),
     ({"lanes": 8, "probes": 16, "cores": 8}, "lanes|cores|probes", r"LUT4: 8 cores with lanes 8, probes 16 would need"),
 ])
-def test_what_cannot_be_had_gets_the_nearest_circuit_and_what_binds(wish: dict[str, float], missed: str,
+def test_what_cannot_be_had_gets_the_nearest_circuit_and_what_binds(required: dict[str, float], missed: str,
                                                                      binding: str) -> None:
-    found = tune(query("ROWS 2048"), core="scan", **wish)  # type: ignore[arg-type]  # of any type
+    found = tune(query("ROWS 2048"), core="scan", **required)  # type: ignore[arg-type]  # of any type
     assert not found.met
     assert found.design.fits
     assert set(found.misses) <= set(missed.split("|"))
     assert found.misses
     assert re.match(binding, found.binding), found.binding
-    assert "not to be had; this comes nearest" in str(found)
+    assert "not met by any design that fits; this comes nearest" in str(found)
 
 
 def test_windows_too_large_for_the_board() -> None:
     with pytest.raises(splitjoin.CapacityError, match=r"no circuit for windows of 1,000,000 tuples fits ulx3s_85f; "
-                       r"block RAMs: \d+ cores with lanes \d, probes 1 would need [\d,]+, and 208 of the device's 208 "
+                       r"block RAMs: \d+ cores with lanes \d, probes 1 would need [\d,]+, and 208 of the FPGA's 208 "
                        r"can be used; use a smaller window \([\d,]+ tuples fit\), a larger board or device='cpu'"):
         tune(query("ROWS 1000000"))
 
 
 def test_a_window_too_large_binds_whatever_is_wished() -> None:
     with pytest.raises(splitjoin.CapacityError, match=r"8,192 tuples fits orangecrab_25f; block RAMs: 1 core with .* "
-                       r"would need \d+, and 56 of the device's 56 .* \(4,096 tuples fit\)"):
+                       r"would need \d+, and 56 of the FPGA's 56 .* \(4,096 tuples fit\)"):
         tune(query("ROWS 8192"), board="orangecrab_25f", rate=1e12, latency=1e-9)
     assert tune(query("ROWS 4096"), board="orangecrab_25f").design.fits
 
@@ -231,7 +232,7 @@ def test_tables_can_be_asked_for() -> None:
     assert found.kind_reason == "of all kinds the one that has tables"
     assert found.options["tables"] is True
     assert "\ninstead     bucket: no, tables with core bucket must be False, as it compares a probe with" in str(found)
-    assert "\nwishes      with tables, met" in str(found)
+    assert "\nrequired    with tables, met" in str(found)
     for options, asked, said in (({"core": "bucket"}, BANDS, "tables with core bucket must be False, as it"),
                                  ({}, query(on="r.x < s.a"), "tables must be False for a condition without a test"),
                                  ({"tables": 1}, BANDS, "tables must be True, False, or None to have it chosen, not")):
@@ -255,7 +256,7 @@ def test_cycles_of_an_index_are_those_of_the_bench() -> None:
         config = Configuration(keys_r=(32,) * bands, keys_s=(32,) * bands, tests=tuple((n, n) for n in range(bands)),
                                tree=("and", 0, 1) if bands > 1 else 0, cores=c["cores"], capacity=c["sub_window"],
                                core=c["core"], index=() if c["core"] == "scan" else tuple(range(bands)))
-        load = Load(c["window"], c["window"], selectivity=1 / 250_000,
+        load = Workload(c["window"], c["window"], selectivity=1 / 250_000,
                     points={0} if c["condition"] == "equality" else ())
         assert cycles_a_tuple(config, load) == pytest.approx(row["value"], rel=0.2), row
         if c["core"] != "scan":
@@ -310,18 +311,19 @@ def test_cycles_of_expiry_by_time(cores: int) -> None:
         cycles = session.counters()["cycles"] - before - (before - reading)
         config = session.config  # type: ignore[attr-defined]  # a CircuitSession
     assert config.time_bits
-    assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window, window)), rel=0.15)
-    assert cycles / (2 * count) > cycles_a_tuple(replace(config, time_bits=0), Load(window, window)) + 0.4
+    assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Workload(window, window)), rel=0.15)
+    assert cycles / (2 * count) > cycles_a_tuple(replace(config, time_bits=0), Workload(window, window)) + 0.4
 
 
 def test_chances_of_the_largest() -> None:
     for means, times in (((0.0,), 1), ((1.5,), 1), ((0.3, 2.0), 1), ((5.0,), 32), ((150.0,), 2)):
-        chances = most(means, times)
+        chances = maximum_distribution(means, times)
         assert sum(chances) == pytest.approx(1, abs=1e-6)
         expected = sum(n * chance for n, chance in enumerate(chances))
         assert expected >= max(means) - 1e-6
         assert (len(means) * times == 1) == (expected == pytest.approx(max(means), abs=1e-6))
-    below, above = (sum(n * chance for n, chance in enumerate(most((mean,), 8))) for mean in (199.9, 200.1))
+    below, above = (sum(n * chance for n, chance in enumerate(maximum_distribution((mean,), 8)))
+                    for mean in (199.9, 200.1))
     assert above == pytest.approx(below, rel=0.01)
 
 
@@ -341,7 +343,7 @@ def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, win
         session.push(arrivals(asked, r.slice(window), s.slice(window)))
         cycles = session.counters()["cycles"] - before - (before - reading)
         config = session.config  # type: ignore[attr-defined]  # a CircuitSession
-    assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Load(window, window)), rel=0.2)
+    assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Workload(window, window)), rel=0.2)
 
 
 @pytest.mark.parametrize("tables", [False, at_length(True)])
@@ -357,7 +359,7 @@ def test_latency_is_that_of_simulation(tables: bool) -> None:
         built = session.config  # type: ignore[attr-defined]  # a CircuitSession
     assert found is not None
     measured = sorted(found[-12:].tolist())[6]
-    assert measured == pytest.approx(latency_cycles(built, Load(window, window)), abs=4)
+    assert measured == pytest.approx(latency_cycles(built, Workload(window, window)), abs=4)
 
 
 def test_boards_have_the_devices_of_amaranth_boards() -> None:
@@ -371,7 +373,7 @@ def test_boards_have_the_devices_of_amaranth_boards() -> None:
                 continue
             classes += [getattr(c, "device", None) for c in vars(found).values() if isinstance(c, type)]
         assert part in classes, (name, size)
-        assert part in DEVICES
+        assert part in FPGAS
 
 
 def test_clocks_are_committed_figures() -> None:

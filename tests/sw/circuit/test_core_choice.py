@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin.arrival import arrivals
+from splitjoin.circuit.core_kinds.bucket import BucketGrid, Span
 from splitjoin.circuit.encode import Encoder, unpack
 from splitjoin.circuit.lowering import configure, sized, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
-from splitjoin.circuit.wire import Record, Span
+from splitjoin.circuit.wire import Record
 from splitjoin.errors import UnsupportedError
 from splitjoin.explain import explain
 from splitjoin.lang.query import Query
@@ -104,7 +105,8 @@ def encoder_of(on: str, r: pa.Table, s: pa.Table) -> tuple[Encoder, Query]:
 def learnt(on: str, r: pa.Table, s: pa.Table) -> dict[str, list[float]] | None:
     encoder, query = encoder_of(on, r, s)
     encoder.encode(arrivals(query, r, s))
-    return encoder.cells.widths
+    assert isinstance(encoder.index_coder, BucketGrid)
+    return encoder.index_coder.widths
 
 
 def table(side: str, n: int, **columns: object) -> pa.Table:
@@ -162,7 +164,7 @@ def test_every_key_in_an_interval_is_in_a_cell_that_is_reached(on: str) -> None:
              for n, side in enumerate("rs")}
     for mine, theirs in (("r", "s"), ("s", "r")):
         probes, stored = sides[mine], sides[theirs]
-        for n, (j, bits) in enumerate(zip(config.index, config.cell_bits, strict=True)):
+        for n, (j, bits) in enumerate(zip(config.index, config.kind.index_widths(config, theirs), strict=True)):
             key = stored[f"key{config.tests[j]['rs'.index(theirs)]}"][None, :]
             inside = (probes[f"lo{j}"][:, None] <= key) & (key <= probes[f"hi{j}"][:, None])
             above = (stored[f"cell{n}"][None, :] - probes[f"first{n}"][:, None]) & np.uint64(2**bits - 1)

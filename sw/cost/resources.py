@@ -1,4 +1,4 @@
-"""Cells of an FPGA family, and how many of them the elements of a circuit take."""
+"""The resources of an FPGA family, and how many of them comparators and Boolean trees take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Literal
 
 from ..errors import UnsupportedError
 
-__all__ = ["FAMILIES", "Cells", "Family", "check_family", "combine", "comparator", "inputs", "key_code", "lut_name"]
+__all__ = ["FAMILIES", "Family", "Resources", "check_family", "combine", "comparator", "inputs", "key_code",
+           "lut_name"]
 
 #: Families with a cost model. Those of `splitjoin.hw.tech.target.FAMILIES` without one are mapped as their tools like.
 Family = Literal["ecp5", "ultrascale"]
@@ -18,12 +19,15 @@ _INPUTS: dict[Family, int] = {"ecp5": 4, "ultrascale": 6}
 
 
 @dataclass(frozen=True)
-class Cells:
-    """How many cells; sums and multiples are again such counts.
+class Resources:
+    """Resources of an FPGA that something takes; sums and multiples are again such counts.
 
-    ``lut``: LUT4 of ECP5 (a carry cell is two, 16 × 4 bits of LUT RAM are six), LUT sites of UltraScale+. ``ff``:
-    flip-flops. ``block_ram``: blocks of 18 Kbit; ``ram_bits``: bits that circuits keep in memories of either kind.
-    ``dsp``: multipliers.
+    Attributes:
+        lut: LUT4 of ECP5 (a carry cell is two, 16 × 4 bits of LUT RAM are six), LUT sites of UltraScale+.
+        ff: Flip-flops.
+        block_ram: Blocks of 18 Kbit.
+        ram_bits: Bits that circuits keep in memories of either kind.
+        dsp: Multipliers.
     """
 
     lut: int = 0
@@ -32,13 +36,13 @@ class Cells:
     ram_bits: int = 0
     dsp: int = 0
 
-    def __add__(self, other: Cells) -> Cells:
-        return Cells(self.lut + other.lut, self.ff + other.ff, self.block_ram + other.block_ram,
-                     self.ram_bits + other.ram_bits, self.dsp + other.dsp)
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(self.lut + other.lut, self.ff + other.ff, self.block_ram + other.block_ram,
+                         self.ram_bits + other.ram_bits, self.dsp + other.dsp)
 
-    def __mul__(self, times: int) -> Cells:
-        return Cells(self.lut * times, self.ff * times, self.block_ram * times, self.ram_bits * times,
-                     self.dsp * times)
+    def __mul__(self, times: int) -> Resources:
+        return Resources(self.lut * times, self.ff * times, self.block_ram * times, self.ram_bits * times,
+                         self.dsp * times)
 
 
 def check_family(family: str) -> Family:
@@ -55,12 +59,12 @@ def inputs(family: Family) -> int:
 
 
 def lut_name(family: Family) -> str:
-    """What the family calls its LUTs."""
+    """The family's name for its LUTs."""
     return f"LUT{_INPUTS[family]}"
 
 
 def key_code(family: Family, width: int) -> tuple[int, int]:
-    """What keys and bounds of ``width`` bits are coded as for comparison: bits of a code, and LUTs that make one.
+    """The code of keys and bounds of ``width`` bits for comparison: its bits, and the LUTs that make one.
 
     ECP5: of three bits two functions are not plain wires (`splitjoin.hw.tech.carry`).
     """

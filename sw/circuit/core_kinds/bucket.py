@@ -1,32 +1,93 @@
-"""Cells of neighbouring keys, by which core ``bucket`` stores tuples: their widths, and which ones a probe reaches."""
+"""Core kind ``bucket``: tuples are stored by cells of neighbouring keys, and a probe looks up the ones it reaches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
-from ..lang.schema import other_side
-from ..plan.encoding import TupleCodes
-from ..plan.keys import Codes, FloatKey, Key, float_values
-from ..plan.plan import Plan
-from .wire import Configuration, Span
+from ...errors import UnsupportedError
+from ...lang.schema import other_side
+from ...plan.encoding import TupleCodes
+from ...plan.keys import Codes, FloatKey, Key, float_values
+from ...plan.plan import Plan
+from .kind import Fields, IndexCoder, IndexConfiguration, IndexKind, bands, points, with_other_keys
 
-__all__ = ["Cells"]
+__all__ = ["WIDEST", "Bucket", "BucketGrid", "Span"]
 
+#: Tests of a bucket index at most: with one more, the buckets that a probe reaches double.
+_TESTS = 2
 #: Probes that are looked at to learn the width.
 _SAMPLE = 1 << 13
 #: One probe in so many may reach more than two cells, and read the whole sub-window.
 _RARE = 64
 #: How many times as wide as intervals cells may be. A wider one would be reached alone more often, but not by much.
-_WIDEST = 4.0
+WIDEST = 4.0
 #: Cells of floats end here: up to this, all whole numbers are floats too.
 _FAR = 2.0**53
 
 
-class Cells:
-    """The cells of a session with core ``bucket``. With other cores nothing is done.
+class Span(IntEnum):
+    """How many neighbouring buckets a probe reaches: MANY are too many to be looked up."""
+
+    ONE = 0
+    TWO = 1
+    MANY = 2
+    NONE = 3
+
+
+class Bucket(IndexKind):
+    """A core with an index on equalities and bands: a bucket's number is the cells of their keys, side by side, so that
+    neighbours never share a bucket.
+
+    A tuple brings, for each test of the index, the number of the cell of neighbouring keys that its key is in, modulo
+    2^bits; cells never fall as keys grow. A probe brings the cell that its interval begins in, and as `Span` how many
+    it reaches.
+    """
+
+    name = "bucket"
+    index_must = "one or two of the tests"
+
+    def index_sizes(self, tests: int) -> range:
+        return range(1, _TESTS + 1)
+
+    def suitable_index(self, plan: Plan) -> tuple[int, ...]:
+        found = points(plan) + bands(plan)
+        if not found:
+            raise UnsupportedError("core bucket needs a test that holds for every result and bounds a key at both "
+                                   "ends, such as abs(r.x - s.a) <= 10, and this condition has none; use core='scan'")
+        best = None if plan.main is None else plan.main.test
+        return self.index_with(plan, best if best in found else found[0])
+
+    def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
+        return with_other_keys(plan, main, points(plan) + bands(plan))[:_TESTS]
+
+    def ways(self, config: IndexConfiguration) -> int:
+        return 1 << len(config.index)  # two neighbours a test
+
+    def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
+        return _cell_bits(config)
+
+    def stored_fields(self, config: IndexConfiguration, side: str) -> Fields:
+        return tuple((f"cell{n}", bits) for n, bits in enumerate(_cell_bits(config)))
+
+    def probe_fields(self, config: IndexConfiguration, side: str) -> Fields:
+        return tuple(f for n, bits in enumerate(_cell_bits(config)) for f in ((f"first{n}", bits), (f"span{n}", 2)))
+
+    def index_coder(self, plan: Plan, config: IndexConfiguration) -> BucketGrid:
+        return BucketGrid(plan, config)
+
+
+def _cell_bits(config: IndexConfiguration) -> tuple[int, ...]:
+    """For each test of the index, how many bits of a bucket's number it gives."""
+    bits, tests = config.buckets.bit_length() - 1, len(config.index)
+    return tuple((bits + tests - 1 - n) // tests for n in range(tests))
+
+
+class BucketGrid(IndexCoder):
+    """The grid of buckets of a session: how wide its cells are, and which cells keys and intervals are in.
 
     A cell holds as many keys, or of floats as long a piece of the numbers' line, as an interval of the first probes
     reaches: then a probe reaches two neighbours at most. Where that would be more cells than there are buckets, which
@@ -34,9 +95,9 @@ class Cells:
     and stay, as they decide where tuples are stored. The answer does not depend on them, only the cycles.
     """
 
-    def __init__(self, plan: Plan, config: Configuration):
-        self._config = config
-        tests = [plan.tests[j] for j in config.index] if config.core == "bucket" else []
+    def __init__(self, plan: Plan, config: IndexConfiguration):
+        self._config, self._bits = config, _cell_bits(config)
+        tests = [plan.tests[j] for j in config.index]
         #: Per stream and test of the index, the key, and its number among the stream's.
         self._keys: dict[str, list[Key]] = {
             "r": [plan.slots_r[t.r].key for t in tests], "s": [plan.slots_s[t.s].key for t in tests]}
@@ -50,7 +111,7 @@ class Cells:
 
     def learn(self, codes: Mapping[str, TupleCodes]) -> None:
         """Choose the widths from the first tuples of both streams that bring any bounds."""
-        if self._widths is not None or not self._slots["r"]:
+        if self._widths is not None:
             return
         found = {side: [self._reach(side, n, codes[other_side(side)]) for n in range(len(keys))]
                  for side, keys in self._keys.items()}
@@ -63,10 +124,9 @@ class Cells:
                                for n, width in enumerate(widths[side])] for side in widths}
 
     def fields(self, side: str, codes: TupleCodes) -> dict[str, Codes | int]:
-        """The fields `Configuration.cells` and `Configuration.reach` of tuples of stream ``side`` (n,)."""
         out: dict[str, Codes | int] = {}
         other = other_side(side)
-        for n, bits in enumerate(self._config.cell_bits):
+        for n, bits in enumerate(self._bits):
             mask = np.int64(2**bits - 1)
             low, high = codes.lows[self._config.index[n]], codes.highs[self._config.index[n]]
             first, last = self._cell(other, n, low), self._cell(other, n, high)
@@ -98,7 +158,7 @@ class Cells:
             return 1
         low, high = np.quantile(values, (0.05, 0.95))
         cells = (high - low) / 0.9 / width
-        return float(np.clip(cells / 2**self._config.cell_bits[n], 1, _WIDEST))
+        return float(np.clip(cells / 2**self._bits[n], 1, WIDEST))
 
     def _values(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.float64]:
         """Codes of ``side``'s keys as numbers, as near as floats come."""

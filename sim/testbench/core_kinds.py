@@ -1,0 +1,112 @@
+"""Golden models of the core kinds: the tuples that a probe is compared with, and the index fields of records.
+
+A new kind is a class here and a line of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+from splitjoin.circuit.core_kinds.bucket import Span
+from splitjoin.circuit.core_kinds.hash import POLYNOMIALS
+from splitjoin.circuit.wire import Configuration
+
+__all__ = ["CORE_MODELS", "BucketModel", "CoreModel", "HashModel", "IndexModel", "cell_of"]
+
+Intervals = Sequence[tuple[int, int]]
+
+
+class CoreModel:
+    """A kind of core. This one compares all tuples with every probe."""
+
+    def candidates(self, config: Configuration, side: str, bounds: Intervals) -> Callable[[Sequence[int]], bool]:
+        """A function that is true of the keys of those tuples of stream ``side`` that a probe with ``bounds`` is
+        compared with.
+        """
+        return lambda keys: True
+
+    def fields(self, config: Configuration, stream: int, keys: Sequence[int], bounds: Intervals) -> dict[str, int]:
+        """The index fields of a tuple of ``stream``, 0 or 1, with ``keys`` and ``bounds``."""
+        return {}
+
+
+class IndexModel(CoreModel):
+    """A kind with an index: a probe is compared with the tuples of the buckets that it reaches, or with all if it
+    reaches too many.
+    """
+
+    #: Cells of keys that lie further apart than this are not looked up.
+    reach: int
+
+    def cell(self, key: int) -> int:
+        """The cell that ``key`` is in."""
+        raise NotImplementedError
+
+    def bucket(self, config: Configuration, side: str, cells: Sequence[int]) -> int:
+        """The bucket of ``cells``, one a test of the index."""
+        raise NotImplementedError
+
+    def candidates(self, config: Configuration, side: str, bounds: Intervals) -> Callable[[Sequence[int]], bool]:
+        slots = [config.tests[j]["rs".index(side)] for j in config.index]
+        if any(bounds[j][0] > bounds[j][1] for j in config.index):
+            return lambda keys: False
+        cells = [(self.cell(bounds[j][0]), self.cell(bounds[j][1])) for j in config.index]
+        if any(high - low > self.reach for low, high in cells):
+            return lambda keys: True
+        reached = {self.bucket(config, side, chosen) for chosen in product(*({low, high} for low, high in cells))}
+        return lambda keys: self.bucket(config, side, [self.cell(keys[slot]) for slot in slots]) in reached
+
+
+class HashModel(IndexModel):
+    """Kind ``hash``: all bits of all keys as a polynomial, divided by a primitive one."""
+
+    reach = 0
+
+    def cell(self, key: int) -> int:
+        return key
+
+    def bucket(self, config: Configuration, side: str, cells: Sequence[int]) -> int:
+        bits = config.buckets.bit_length() - 1
+        widths = config.keys_r if side == "r" else config.keys_s
+        whole = at = 0
+        for key, j in zip(cells, config.index, strict=True):
+            whole |= key << at
+            at += widths[config.tests[j]["rs".index(side)]]
+        while whole.bit_length() > bits:  # division with remainder
+            whole ^= POLYNOMIALS[bits] << whole.bit_length() - bits - 1
+        return whole
+
+
+class BucketModel(IndexModel):
+    """Kind ``bucket``: cells of neighbouring keys, side by side."""
+
+    reach = 1
+
+    def cell(self, key: int) -> int:
+        return cell_of(key)
+
+    def bucket(self, config: Configuration, side: str, cells: Sequence[int]) -> int:
+        whole = at = 0
+        for cell, width in zip(cells, config.kind.index_widths(config, side), strict=True):
+            whole |= cell % 2**width << at
+            at += width
+        return whole
+
+    def fields(self, config: Configuration, stream: int, keys: Sequence[int], bounds: Intervals) -> dict[str, int]:
+        fields: dict[str, int] = {}
+        for n, (j, bits) in enumerate(zip(config.index, config.kind.index_widths(config, "rs"[stream]), strict=True)):
+            low, high = bounds[j]
+            span = Span.NONE if low > high else min(cell_of(high) - cell_of(low), Span.MANY)
+            fields |= {f"cell{n}": cell_of(keys[config.tests[j][stream]]) % 2**bits,
+                       f"first{n}": cell_of(low) % 2**bits, f"span{n}": int(span)}
+        return fields
+
+
+def cell_of(key: int) -> int:
+    """The cell of neighbouring keys that the benches put ``key`` in, for core bucket: three keys each."""
+    return key // 3
+
+
+#: Name of the kind → its model.
+CORE_MODELS: dict[str, CoreModel] = {"scan": CoreModel(), "hash": HashModel(), "bucket": BucketModel()}

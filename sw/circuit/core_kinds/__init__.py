@@ -1,0 +1,24 @@
+"""The kinds of cores: how a region finds what a probe matches. A new kind is a file beside these, and a line here.
+
+The other layers have a file and a line each for what they know of a kind: its cost (`splitjoin.cost.core_kinds`), its
+speed (`splitjoin.tuner.core_kinds`), its components (`splitjoin.hw.core.kinds`), and the golden model of what a probe
+is compared with (`splitjoin.sim.testbench.core_kinds`).
+"""
+
+from __future__ import annotations
+
+from .bucket import Bucket
+from .hash import Hash
+from .kind import CoreKind, IndexCoder
+from .scan import Scan
+
+__all__ = ["KINDS", "CoreKind", "IndexCoder", "kind_names"]
+
+#: Name → kind, in the order in which they are listed and tried.
+KINDS: dict[str, CoreKind] = {kind.name: kind for kind in (Scan(), Hash(), Bucket())}
+
+
+def kind_names() -> str:
+    """The names of all kinds, as words: "scan, hash or bucket"."""
+    *first, last = KINDS
+    return f"{', '.join(first)} or {last}"

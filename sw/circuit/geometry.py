@@ -1,0 +1,237 @@
+"""The geometry of circuits: sizes of trees, FIFOs, rings, lists and tables, and the widths of what counts in them.
+
+Plain Python without any HDL, and the one place for these numbers: components (`splitjoin.hw`), their cost
+(`splitjoin.cost`), their speed (`splitjoin.tuner`) and simulation (`splitjoin.sim`) import them from here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from .wire import ROW_BITS, Configuration
+
+__all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PROBE_GROUP",
+           "REGISTER_FANOUT", "REPORT_GROUP", "SEQUENCE_DEPTH", "STORES", "TABLE_WRITE_CYCLES", "amount_bits",
+           "comparisons", "credit_fifo_depth", "distance_bits", "group_bits", "in_flight", "levels", "links",
+           "list_depth", "order_bits", "outcome_latency", "position_bits", "probe_groups", "register_tree_depth",
+           "register_tree_size", "ring_rows", "split", "stack_depth", "tree_nodes", "window_count_bits"]
+
+# Trees and links.
+
+#: Loads that one register of a `register_tree` drives.
+REGISTER_FANOUT = 4
+#: The smallest depth of a credit FIFO: words of LUT RAM.
+_LUT_RAM_WORDS = 16
+#: Tuples between the input and the combiner that total order can keep apart: batches of both sides that are collected,
+#: scanned and emitted, and what the trees hold.
+SEQUENCE_DEPTH = 256
+#: Cores of which one's overflow report is chosen in one step, and one of those groups in the next.
+REPORT_GROUP = 4
+
+
+def levels(leaves: int, fan: int) -> int:
+    """⌈log_fan leaves⌉: nodes in a row in a tree with at most ``fan`` children or inputs a node."""
+    depth = 0
+    while fan**depth < leaves:
+        depth += 1
+    return depth
+
+
+def split(count: int, fan: int) -> list[int]:
+    """Sizes of the groups into which a node of a balanced tree splits ``count`` leaves: as equal as can be.
+
+    No group is so large that the tree would become deeper than `levels`.
+    """
+    groups = min(fan, count)
+    return [count // groups + (n < count % groups) for n in range(groups)]
+
+
+@cache
+def tree_nodes(leaves: int, fan: int) -> dict[int, int]:
+    """Number of inputs → nodes with so many, of a tree over ``leaves``; one leaf needs no node."""
+    nodes: dict[int, int] = {}
+    if leaves > 1:
+        groups = split(leaves, fan)
+        nodes[len(groups)] = 1
+        for size in groups:
+            for inputs, count in tree_nodes(size, fan).items():
+                nodes[inputs] = nodes.get(inputs, 0) + count
+    return nodes
+
+
+@cache
+def links(leaves: int, fanout: int) -> tuple[dict[int, int], dict[int, int]]:
+    """Counts for a distribution tree: of broadcast registers by number of children, and of credit FIFOs by the number
+    of registers before them. The root of the tree is no register.
+    """
+    broadcasts: dict[int, int] = {}
+    fifos: dict[int, int] = {}
+
+    def grow(count: int, stages: int) -> None:
+        if count == 1:
+            fifos[stages] = fifos.get(stages, 0) + 1
+            return
+        groups = split(count, fanout)
+        if stages >= 0:
+            broadcasts[len(groups)] = broadcasts.get(len(groups), 0) + 1
+        for size in groups:
+            grow(size, stages + 1)
+
+    if leaves > 1:
+        grow(leaves, -1)
+    return broadcasts, fifos
+
+
+def in_flight(stages: int) -> int:
+    """Items that may still come to the end of a link of ``stages`` registers after its FIFO takes the credit away.
+
+    These are sent before the sender sees that there is no credit, are under way then, or are not counted by the FIFO's
+    level yet, which is a register behind.
+    """
+    return 2 * stages + 2
+
+
+def credit_fifo_depth(stages: int) -> int:
+    """Items that the FIFO at the end of a link of ``stages`` registers holds, a power of two.
+
+    From the cycle in which it grants credit again to the next item, 2·``stages`` + 3 cycles pass. It does not run dry
+    meanwhile: a core takes an item in two cycles.
+    """
+    least = in_flight(stages) + stages + 2
+    return max(_LUT_RAM_WORDS, 1 << (least - 1).bit_length())
+
+
+def register_tree_depth(loads: int) -> int:
+    """Registers in a row between a source and the farthest of ``loads``, where none drives more than
+    `REGISTER_FANOUT`.
+    """
+    return max(0, levels(loads, REGISTER_FANOUT) - 1)
+
+
+@cache
+def register_tree_size(loads: int) -> int:
+    """All registers of such a tree."""
+    if loads <= REGISTER_FANOUT:
+        return 0
+    return sum(1 + register_tree_size(size) for size in split(loads, REGISTER_FANOUT))
+
+
+def order_bits(config: Configuration) -> int:
+    """How many of the lowest bits of row ids tell which of two tuples that one probe finds is older, modular.
+
+    A probe finds tuples that are live at one time: at most ``capacity`` of a core, each with the row id that comes
+    ``cores`` after the one before, and the cores' newest ones are less than ``cores`` apart. The difference has a sign.
+    """
+    return min(ROW_BITS, (config.cores * (config.capacity + 1)).bit_length() + 1)
+
+
+def comparisons(config: Configuration) -> int:
+    """Comparisons a cycle, at most: both regions of every core, each lane with each probe."""
+    return 2 * config.cores * config.lanes * config.probes
+
+
+# The ring of a region.
+
+#: Cycles from an address to the word of a memory (`splitjoin.hw.tech.ram`).
+MEMORY_LATENCY = 2
+#: Tuples that can be stored before what expired for them is read for the last time.
+STORES = 16
+
+
+def position_bits(config: Configuration) -> int:
+    """Width of ring positions. They go on where slots begin anew: slot = position mod the ring's slots.
+
+    What is compared is at most `STORES` positions and two reads more than the capacity apart: two bits more than either
+    needs keep signed differences right.
+    """
+    return max(config.capacity, STORES, 2 * config.lanes).bit_length() + 1
+
+
+def group_bits(config: Configuration) -> int:
+    """Width of the number of a read within a pass; a read takes a tuple from each lane."""
+    return position_bits(config) - (config.lanes.bit_length() - 1)
+
+
+def ring_rows(config: Configuration) -> int:
+    """Rows of a lane's bank: a power of two, with room for `STORES` tuples beside as many as can be live."""
+    return 1 << (config.capacity + STORES - 1).bit_length() >> (config.lanes.bit_length() - 1)
+
+
+def distance_bits(config: Configuration) -> int:
+    """Width of how many positions a tuple lies before another one of the ring."""
+    return (config.capacity + STORES).bit_length()
+
+
+def window_count_bits(config: Configuration) -> int:
+    """Bits of a ROWS window's length that count: a longer window has no end in a ring of this capacity."""
+    return (config.cores * (config.capacity + 2)).bit_length()
+
+
+def amount_bits(config: Configuration) -> int:
+    """Width of what a region counter adds in one cycle."""
+    return max(config.capacity, 2 * 64).bit_length() + 1
+
+
+# The results of a region.
+
+#: Of a region with an index, how many passes may have begun whose probes' results do not leave yet.
+PASSES = 4
+#: Items between the list of results and a region's output.
+EMITTER_ITEMS = 16
+#: Entries of a list of results at least.
+LISTED = 64
+
+
+def outcome_latency(config: Configuration) -> int:
+    """Cycles from issuing a read of the ring to its outcome."""
+    return MEMORY_LATENCY + config.stages + 1
+
+
+def reads_under_way(latency: int) -> int:
+    """Outcomes of a scan that may come after its list has no more room, and after that is known; ``latency``: cycles
+    from a read to its outcome.
+    """
+    return latency + 6
+
+
+def finds_under_way(latency: int) -> int:
+    """The same of a region with an index."""
+    return latency + 4
+
+
+def list_depth(config: Configuration, latency: int) -> int:
+    """Entries of the list of a region that scans, a power of two: as many reads as the longest pass has, and those
+    under way on top, are less than this.
+    """
+    return _listed(max(2 * (config.capacity // config.lanes),
+                       (config.capacity + STORES) // config.lanes + reads_under_way(latency) + 1))
+
+
+def stack_depth(config: Configuration, latency: int) -> int:
+    """The same of a region with an index: room for as many as a pass can find, and for those under way."""
+    return _listed(config.capacity + finds_under_way(latency) + 4)
+
+
+def _listed(least: int) -> int:
+    depth = LISTED
+    while depth < least:
+        depth *= 2
+    return depth
+
+
+# Tests that are looked up in tables.
+
+#: Probes whose tables are written together: as many as LUT RAM has outputs for one address.
+PROBE_GROUP = 4
+#: Bits of a key that one table looks up.
+DIGIT = 3
+#: Bits of a low part that are looked up at most; a wider one is subtracted.
+LOOKED_UP = 2 * DIGIT
+#: Cycles from asking for the tables of a group to be written until, at the earliest, for those of the next one, or for
+#: the swap to that batch.
+TABLE_WRITE_CYCLES = 2**DIGIT
+
+
+def probe_groups(probes: int) -> list[int]:
+    """The number of probes in each group of a batch."""
+    return [min(PROBE_GROUP, probes - first) for first in range(0, probes, PROBE_GROUP)]

@@ -1,0 +1,49 @@
+"""Cost of cores that scan (`splitjoin.hw.core.scanner`)."""
+
+from __future__ import annotations
+
+from ...circuit.geometry import comparisons
+from ...circuit.wire import Configuration
+from ..elements import adder, control, counter, equal, gate, mux
+from ..emitter import emitter
+from ..resources import Family, Resources
+from ..widths import Widths
+from .kind import CoreCost
+
+__all__ = ["ScanCost"]
+
+#: LUT4 of control.
+_CONTROL = {"scanner": 20, "tables": 8}
+
+
+class ScanCost(CoreCost):
+    """The cost of cores that compare every stored tuple."""
+
+    def parts(self, config: Configuration, side: str, family: Family, w: Widths) -> dict[str, Resources]:
+        return {"scanner": _scanner(config, family, w), "emitter": emitter(config, family, w)}
+
+    def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
+        each = lut / comparisons(config)
+        return (f"{comparisons(config):,} comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} "
+                f"× probes {config.probes}), {each:,.0f} {lut_name} each, everything counted")
+
+
+def _scanner(config: Configuration, family: Family, w: Widths) -> Resources:
+    lanes, probes = config.lanes, config.probes
+    number = probes.bit_length()
+    # A window's start and end, whether what is left is the last read; position, what is left, the ring's row, the
+    # read's number.
+    sums = adder(family, *[w.position] * 4) + counter(family, w.group, w.group, w.rows, w.group)
+    logic = mux(family, 2, 2 * w.position + w.live) + control(family, _CONTROL["scanner"])
+    # A probe takes part from where its start equals the read's number up to where its end does, and of these reads
+    # in the lanes behind either edge.
+    logic += probes * (2 * (equal(family, w.group) + 2) + 2 * gate(family, number + 2) + 4)
+    logic += probes * lanes * (2 if lanes == 1 else 3 + 2 * gate(family, 2 * w.lane + 1))
+    # The task that waits, the batch that is collected, the pass under way, and what the emitter hears of it.
+    base = (2 * w.position + w.live + w.row + 3 + 2 * number + w.row + w.position + 4
+            + 3 * w.position + 2 * w.rows + 3 + w.row + max(1, w.lane) + w.probe + 1 + w.live
+            + 2 + 2 * (config.stages + 3) + 1 + 2 * w.position + w.group)
+    if config.tables:  # when a batch is complete, and when it is written
+        logic, base = logic + control(family, _CONTROL["tables"]), base + 11 + -(-probes // 4)
+    held = probes * (4 * w.group + 9) + probes * lanes * (config.stages + 4)
+    return Resources(lut=sums + logic, ff=base + held)

@@ -1,0 +1,25 @@
+"""Speed of cores of kind ``bucket``."""
+
+from __future__ import annotations
+
+from ...circuit.core_kinds.bucket import WIDEST
+from ...circuit.wire import Configuration
+from ..workload import Workload
+from .index import IndexSpeed
+
+__all__ = ["BucketSpeed"]
+
+
+class BucketSpeed(IndexSpeed):
+    """The speed of cores that look up cells of neighbouring keys."""
+
+    def expected(self, config: Configuration, tuples: float, load: Workload) -> float:
+        share = 1.0
+        each = load.selectivity ** (1 / len(config.index))
+        for test, bits in zip(config.index, config.kind.index_widths(config, "s"), strict=True):
+            # As many cells as there are intervals side by side, or up to four times fewer; a probe reaches its first
+            # one, and a second one the more often the narrower they are.
+            intervals, buckets = min(1 / each, 2.0**64) if each else 2.0**64, 2**bits
+            width = min(max(intervals / buckets, 1.0), WIDEST)
+            share *= (1.0 if test in load.points else 1 + 1 / width) * max(width / intervals, 1 / buckets)
+        return tuples * min(share, 1.0)

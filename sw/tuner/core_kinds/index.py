@@ -1,0 +1,89 @@
+"""Speed of cores with an index, from the number of candidates that selectivity and buckets let expect."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import lru_cache
+from statistics import NormalDist
+
+from ...circuit.wire import Configuration
+from ..workload import Workload
+from .kind import CORE_INPUT, CoreSpeed, Shape
+
+__all__ = ["IndexSpeed", "maximum_distribution"]
+
+#: Cycles from candidate to candidate; besides, of a probe; and of one with few candidates at least, which its way
+#: through the emitter takes (`splitjoin.hw.core.prober`, ``stack``).
+_CANDIDATE, _BEGIN = 4, 1
+_PROBE = 9
+#: How many times as many tuples as they hold there is room for, and as many buckets.
+_ROOM = (1, 2, 4)
+#: From this mean on a Poisson law is a normal one.
+_LARGE = 200
+
+
+class IndexSpeed(CoreSpeed):
+    """The speed of cores that compare a probe with candidates."""
+
+    @abstractmethod
+    def expected(self, config: Configuration, tuples: float, load: Workload) -> float:
+        """Candidates of a probe in a core that stores ``tuples`` of the other stream.
+
+        Of two bands in the index each has the root of the selectivity. Keys are taken to be spread evenly, so that each
+        bucket holds its share.
+        """
+
+    def candidates(self, config: Configuration, load: Workload) -> tuple[float, float]:
+        """Expected candidates of a probe, in each core that stores R, and in each that stores S."""
+        of_r, of_s = (self.expected(config, tuples / config.cores, load) for tuples in (load.r, load.s))
+        return of_r, of_s
+
+    def input_cycles(self, expiry: float) -> float:
+        return max(CORE_INPUT + expiry, _PROBE / 2)
+
+    def comparing_cycles(self, config: Configuration, load: Workload) -> float:
+        # As there is room for few records between the regions of a core, they keep step, and the one with more
+        # candidates decides.
+        return _probe_cycles(maximum_distribution(self.candidates(config, load))) / 2
+
+    def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
+        # The candidates of the core that has most of them, and the buckets that are looked up beside the first.
+        chances = maximum_distribution((max(self.candidates(config, load)),), config.cores)
+        work: float = _CANDIDATE * sum(n * chance for n, chance in enumerate(chances))
+        return work + (config.kind.ways(config) - 1), _probe_cycles(chances)
+
+    def shapes(self, least: int, lanes: int | None, probes: int | None) -> Iterator[Shape]:
+        for room in _ROOM:
+            yield Shape(room * least, 1, 1)
+
+
+def _probe_cycles(chances: list[float]) -> float:
+    """Cycles of a probe, by the chance of each number of candidates."""
+    return sum(chance * max(_PROBE, _CANDIDATE * n + _BEGIN) for n, chance in enumerate(chances))
+
+
+@lru_cache(maxsize=4096)
+def maximum_distribution(means: tuple[float, ...], times: int = 1) -> list[float]:
+    """Probabilities of 0, 1, 2, … as the largest of numbers of candidates, each by a Poisson law of its mean, ``times``
+    of each.
+
+    Where means are large, and the law hardly matters, all of it is on the expected number (Blom, Statistical Estimates
+    and Transformed Beta-Variables, 1958, for normal laws).
+    """
+    mean, n = max(means), len(means) * times
+    if mean > _LARGE:
+        further = NormalDist().inv_cdf((n - 0.375) / (n + 0.25)) if n > 1 else 0.0
+        return [0.0] * round(mean + further * math.sqrt(mean)) + [1.0]
+    chances = [math.exp(-m) for m in means]
+    below, before, out = [0.0] * len(means), 0.0, list[float]()
+    while len(out) <= mean or before < 1 - 1e-9:
+        below = [min(b + c, 1.0) for b, c in zip(below, chances, strict=True)]
+        now = math.prod(below) ** times
+        out.append(now - before)
+        before = now
+        chances = [c * m / len(out) for c, m in zip(chances, means, strict=True)]
+        if len(out) > 2 * _LARGE:
+            break
+    return out
