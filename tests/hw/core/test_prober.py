@@ -151,7 +151,7 @@ def packed(config, base, task):
                          for edge, name in enumerate((f"lo{n}", f"hi{n}"))}}
     if config.core == "bucket":
         fields["reach"] = {}
-        for n, (j, cell_bits) in enumerate(zip(config.index, config.cell_bits, strict=True)):
+        for n, (j, cell_bits) in enumerate(zip(config.index, config.kind.index_widths(config, "s"), strict=True)):
             low, high = task.bounds[j]
             span = Span.NONE if low > high else min(cell_of(high) - cell_of(low), Span.MANY)
             fields["reach"] |= {f"first{n}": cell_of(low) % 2**cell_bits, f"span{n}": span}
