@@ -1,8 +1,10 @@
-"""The pages of docs/: links lead somewhere, the glossary is in order, the list of decisions is whole."""
+"""The pages of docs/: links and names lead somewhere, the glossary is in order, the list of decisions is whole."""
 
 from __future__ import annotations
 
+import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,51 @@ def test_the_list_of_decisions_has_each_record_once() -> None:
     records = sorted(path.name for path in (DOCS / "adr").glob("[0-9]*.md"))
     listed = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (DOCS / "adr" / "README.md").read_text(encoding="utf-8"))
     assert listed == records
+
+
+#: Folder → the package that it is imported as.
+FOLDERS = {"sw": "splitjoin", "hw": "splitjoin.hw", "sim": "splitjoin.sim", "boards": "splitjoin.boards"}
+SOURCES = [path for folder in (*FOLDERS, "bench", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@cache
+def defined() -> dict[str, set[str]]:
+    """Module → the names that it defines or imports."""
+    found: dict[str, set[str]] = {}
+    for folder, package in FOLDERS.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = (package, *path.relative_to(ROOT / folder).with_suffix("").parts)
+            names = set()
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                match node:
+                    case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                        names.add(node.name)
+                    case ast.Name(ctx=ast.Store()):
+                        names.add(node.id)
+                    case ast.ImportFrom() | ast.Import():
+                        names |= {alias.asname or alias.name for alias in node.names}
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = names
+    return found
+
+
+def unknown(dotted: str) -> bool:
+    """True if ``dotted`` names nothing of the project: neither a module, nor a name in one."""
+    parts = dotted.split(".")
+    for n in range(len(parts), 0, -1):
+        module = ".".join(parts[:n])
+        if module in defined():
+            return n < len(parts) and parts[n] not in defined()[module]
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_files_that_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:sw|hw|sim|boards|tests|bench|docs)/[\w/.-]*[\w/])`", text)
+    assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+def test_references_to_the_project_s_names_resolve() -> None:
+    stale = [(str(path.relative_to(ROOT)), name) for path in (*PAGES, *SOURCES)
+             for name in re.findall(r"`(splitjoin(?:\.\w+)+)`", path.read_text(encoding="utf-8")) if unknown(name)]
+    assert stale == []

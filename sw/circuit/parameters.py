@@ -93,7 +93,7 @@ class BuildParameters:
             (`splitjoin.circuit.registers.REGION_COUNTERS`).
         tables: True if equalities and bands of constant width are looked up in LUT RAM, which a batch's probes are
             written to before its pass begins, instead of being computed. That takes fewer LUTs with many lanes and
-            probes, and `splitjoin.hw.hls.lookup.WRITING` cycles from a probe to its pass.
+            probes, and `splitjoin.circuit.geometry.TABLE_WRITE_CYCLES` cycles from a probe to its pass.
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
