@@ -1,8 +1,8 @@
 """The choice of a circuit's cores: those that scan, or those with an index on some of the condition's tests.
 
 ESJ's main and secondary predicates: an index narrows the sub-window to candidates by the main ones, and all tests are
-checked on the candidates. Which test is best is the compiler's to say (`splitjoin.plan.passes.tree`); here it is
-weighed against what the circuit is to be.
+checked on the candidates. The compiler picks the main test (`splitjoin.plan.passes.tree`); this module decides whether
+an index on it suits the circuit's parameters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CoreChoice:
 
     Attributes:
         kind: Its name, of `splitjoin.circuit.core_kinds.KINDS`.
-        index: The tests that its index goes by, main one first; empty without an index.
+        index: The tests that its index is built on, main one first; empty without an index.
         reason: Why this kind, in words.
     """
 
@@ -39,10 +39,10 @@ SCAN = CoreChoice("scan", (), "it was asked for")
 
 
 def choose_core(plan: Plan, parameters: CircuitParameters) -> CoreChoice:
-    """The cores for ``plan``: those that ``parameters`` ask for, or if that is ``auto`` those that suit a sub-window of
-    its capacity, which is not None.
+    """Choose the cores for ``plan``: the kind that ``parameters`` ask for, or for ``auto`` the kind that suits a
+    sub-window of the given capacity, which must not be None.
 
-    Raises `UnsupportedError` where the condition has nothing for the kind of index that was asked for.
+    Raises `UnsupportedError` if the condition has no test for the requested kind of index.
     """
     assert parameters.capacity is not None
     core = parameters.core

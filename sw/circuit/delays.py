@@ -1,8 +1,7 @@
-"""The delays of a datapath's steps on ECP5, by which registers for a clock are chosen.
+"""The delays of a datapath's steps on ECP5, from which the pipeline registers for a clock are chosen.
 
-The figures are those of datapaths that have been placed and routed by themselves (nextpnr-ecp5, LFE5U-85F of speed
-grade 6, the slowest; bench/clocks.py), rounded so that they are rather too long than too short. What a wire takes is in
-what it leads to.
+The figures are from datapaths placed and routed by themselves (nextpnr-ecp5, LFE5U-85F of speed grade 6, the slowest;
+bench/clocks.py), rounded up. The delay of a wire is included in that of the element it drives.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from .sum_relations import AxisRelation, SumRelation, axis_value_bits, kept_bits
 
 __all__ = ["Step", "combined_digits", "comparison", "equality", "sum_steps", "tree", "width_digits"]
 
-#: Into and out of registers; a gate of four signals; a chain of carry cells, and each cell of it, of two bits of sums
-#: and of up to three of comparisons; a multiplier. All in ns.
+#: Delays in ns: into and out of registers; a gate of four signals; a carry chain, and each of its cells, which holds
+#: two bits of a sum or up to three of a comparison; a multiplier.
 _REGISTERS, _GATE, _CHAIN, _CELL, _MULTIPLIER = 1.3, 1.3, 1.95, 0.05, 5.6
 
 
@@ -29,27 +28,27 @@ class Step:
 
 
 def comparison(bits: int) -> Step:
-    """An interval test's comparison of a key with a bound of so many bits."""
+    """The step of an interval test that compares a key with a bound of ``bits`` bits."""
     return Step(f"a comparison of {bits} bits", _REGISTERS + _CHAIN + _CELL * -(-3 * bits // 8))
 
 
 def equality(bits: int) -> Step:
-    """A test whether numbers of so many bits are equal."""
+    """The step of an equality test on numbers of ``bits`` bits."""
     return Step(f"a comparison of {bits} bits for being equal", _REGISTERS + _CHAIN + _CELL * -(-bits // 4))
 
 
 def width_digits(bits: int) -> Step:
-    """A difference of so many bits, and what each digit of four says."""
+    """The step that computes a difference of ``bits`` bits and the outcome of each of its four-bit digits."""
     return Step(f"a difference of {bits} bits and its digits", _REGISTERS + _added(bits) + _GATE)
 
 
 def combined_digits(bits: int, levels: int = 0) -> Step:
-    """The digits of a difference of so many bits combined, and so many gates of the tree besides."""
+    """The step that combines the digits of a difference of ``bits`` bits, and ``levels`` gates of the tree."""
     return Step(f"the digits of {bits} bits together", _REGISTERS + _GATE * (_levels(-(-bits // 4)) + levels))
 
 
 def tree(levels: int) -> Step:
-    """So many gates in a row."""
+    """The step of ``levels`` gates in a row."""
     return Step(f"{levels} {'gates' if levels > 1 else 'gate'} of four signals in a row", _REGISTERS + _GATE * levels)
 
 
@@ -93,10 +92,10 @@ def _axis_steps(axis: AxisRelation, kept: int, *, apart: bool) -> Iterator[Step]
 
 
 def _added(bits: int) -> float:
-    """An addition, a difference or a comparison by size."""
+    """The delay in ns of an addition, a difference or a comparison by size of ``bits`` bits."""
     return _CHAIN + _CELL * -(-bits // 2)
 
 
 def _levels(signals: int) -> int:
-    """Gates of four signals in a row that combine so many."""
+    """The number of gates of four signals in a row that combine ``signals`` signals."""
     return -(-(signals - 1).bit_length() // 2)

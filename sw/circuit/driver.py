@@ -1,4 +1,4 @@
-"""The driver of circuits: what every device that runs one has in common, simulated or real."""
+"""The driver of circuits: the common part of every device that runs one, simulated or real."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Transport(ABC):
         """
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
-        """As `Session.latencies`."""
+        """The latencies that `Session.latencies` returns."""
         return None
 
-    def close(self) -> None:  # noqa: B027  # not every transport holds something
-        """Release what the transport holds."""
+    def close(self) -> None:  # noqa: B027  # not every transport holds resources
+        """Release the transport's resources."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class CircuitDevice(CircuitParameters, Device):
     """A device that is a circuit, with the parameters of circuits.
 
     Attributes:
-        masked: Numbers of cores that are masked from the start, as by `Session.mask`.
+        masked: Numbers of the cores that are masked from the start (see `Session.mask`).
     """
 
     masked: Collection[int] = ()
@@ -84,7 +84,7 @@ class CircuitDevice(CircuitParameters, Device):
             raise
 
     def plan(self, query: Query) -> CircuitPlan:
-        """The tests that its circuits make for ``query``."""
+        """The tests that the device's circuits compute for ``query``."""
         return plan_for(query, self)
 
     def configuration(self, query: Query, plan: CircuitPlan | None = None) -> Configuration:
@@ -146,7 +146,8 @@ class CircuitSession(Session):
         masked = check_masked(cores, self._config.cores)
         if self._flushed:
             raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
-        # Records like tuples: so every core knows between which two it happened, whatever the timing.
+        # The mask travels as records among the tuples, so every core applies it between the same two tuples, whatever
+        # the timing.
         changed = sorted(masked ^ self._masked)
         fields: dict[str, Codes | int] = {
             "op": Op.MASK, "stream": np.array([core in masked for core in changed], np.uint64),
@@ -159,7 +160,7 @@ class CircuitSession(Session):
         others = {"id", "selected", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
         found = {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others}
         if self._verifier is not None:
-            # What the circuit calls matches are candidates; those that it has not handed out yet are none so far.
+            # The circuit counts candidates as matches. A candidate becomes a match only after the host has verified it.
             found |= {"candidates": found["matches"], "matches": self._verifier.matches}
         return found
 

@@ -1,4 +1,4 @@
-"""Ingress: Arrow tuples → device records, with NumPy and no Python loop a row; and egress: items back from records."""
+"""Ingress: Arrow tuples → device records, in NumPy without a Python loop over rows; egress: device records → items."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["Encoder", "SumCodes", "Words", "decode", "pack", "sum_codes", "unpac
 
 @dataclass(frozen=True)
 class SumCodes:
-    """The codes that n tuples of one stream bring for a sum test.
+    """The codes of n tuples of one stream, as probes, for a sum test.
 
     Attributes:
-        places: Per axis the place among the other stream's codes, uint64 (n,).
-        limits: How much the stored tuple may make of the sum, plus 1, uint64 (n,); None where the limit is the same for
-            all.
+        places: Per axis the probe's place among the other stream's codes, uint64 (n,).
+        limits: The largest contribution of the stored tuple to the sum, plus 1, uint64 (n,); None where the limit is
+            the same for all probes.
     """
 
     places: list[Codes]
@@ -44,8 +44,8 @@ def sum_codes(test: SumTest, side: str, values: list[Vector], n: int) -> SumCode
 
 
 def _place(axis: AxisRelation, side: str, values: npt.NDArray[Any]) -> Codes:
-    """The places of tuples of ``side`` among the other stream's codes, modulo 2^bits: for its code less this is the
-    difference, or its negative.
+    """The places of tuples of ``side`` among the other stream's codes, modulo 2^bits. The other stream's code minus the
+    place is the axis' difference, or its negative.
     """
     if side == "r":
         return _modular(values, axis.c - axis.s.low, axis.bits)
@@ -60,8 +60,8 @@ def _modular(values: npt.NDArray[Any], offset: int, bits: int) -> Codes:
 
 
 def _limits(relation: SumRelation, other: str, n: int, values: npt.NDArray[Any] | None) -> Codes | None:
-    """The most that axes and the code of stream ``other``'s key may come to for tuples whose own keys have
-    ``values``, plus 1, and 0 if that is never enough.
+    """The limits of tuples whose own keys have ``values``: the largest sum of the axes and the code of stream
+    ``other``'s key, plus 1; 0 if no sum is small enough.
     """
     if relation.r is None and relation.s is None:
         return None
@@ -79,7 +79,9 @@ Words = npt.NDArray[np.uint32]
 
 
 def pack(record: Record, fields: dict[str, Codes | int], n: int, words: int | None = None) -> Words:
-    """``n`` records as 32-bit words; a field is an array (n,) of its values, or one for all; absent ones are 0."""
+    """``n`` records as 32-bit words; a field is an array (n,) of its values, or one value for all records; absent
+    fields are 0.
+    """
     out = np.zeros((n, words or record.words), np.uint32)
     for name, (at, width) in record.offsets().items():
         if name not in fields:
@@ -112,7 +114,7 @@ def unpack(record: Record, words: Words) -> dict[str, Codes]:
 
 
 class Encoder:
-    """Turns arrivals into records of ``config`` by ``plan``. Keeps the session's clock.
+    """Turns arrivals into records of ``config`` by ``plan``, and keeps the session's clock.
 
     ``longest`` is the longer RANGE in ticks, None without one.
     """
@@ -127,12 +129,12 @@ class Encoder:
 
     @property
     def config(self) -> Configuration:
-        """The circuit's configuration, which the records are for."""
+        """The configuration of the circuit that reads the records."""
         return self._config
 
     @property
     def index_coder(self) -> IndexCoder:
-        """Computes the fields for the cores' index."""
+        """The coder of the fields for the cores' index."""
         return self._index_coder
 
     def encode(self, arrivals: Arrivals) -> Words:
@@ -196,9 +198,11 @@ class Encoder:
 
 
 def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:
-    """The low ends, modulo 2^bits, of intervals ``wide`` more than which their high ends are unless they are cut off.
+    """The low ends, modulo 2^bits, of intervals of constant width: each high end is the low end plus ``wide``, unless
+    the key's range cuts the interval off.
 
-    One that is cut off at its low end begins further down, at a number below 0; empty ones behind every key.
+    An interval that is cut off at its low end gets its real low end, a number below 0; an empty one gets a low end
+    above every key.
     """
     span = np.uint64(wide)
     whole = np.where((low == 0) & (high < span), high - span, low)  # modulo 2^64
@@ -207,7 +211,9 @@ def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:
 
 
 def decode(words: Words) -> tuple[Items, npt.NDArray[np.uint64]]:
-    """Result items from output records, and their kinds as on the wire (END included, as an item to drop)."""
+    """Result items from output records, and their kinds as on the wire (END included, as an item that the caller
+    drops).
+    """
     fields = unpack(item_record(), words)
     items = np.zeros(len(words), ITEM)
     items["kind"], items["side"] = fields["kind"], fields["side"]

@@ -1,4 +1,5 @@
-"""The geometry of circuits: sizes of trees, FIFOs, rings, lists and tables, and the widths of what counts in them.
+"""The geometry of circuits: sizes of trees, FIFOs, rings, lists and tables, and the widths of their counters and
+pointers.
 
 Plain Python without any HDL, and the one place for these numbers: components (`splitjoin.hw`), their cost
 (`splitjoin.cost`), their speed (`splitjoin.tuner`) and simulation (`splitjoin.sim`) import them from here.
@@ -25,7 +26,7 @@ _LUT_RAM_WORDS = 16
 #: Tuples between the input and the combiner that total order can keep apart: batches of both sides that are collected,
 #: scanned and emitted, and what the trees hold.
 SEQUENCE_DEPTH = 256
-#: Cores of which one's overflow report is chosen in one step, and one of those groups in the next.
+#: Cores in a group: the overflow report is chosen within each group in one step, and among the groups in the next.
 REPORT_GROUP = 4
 
 
@@ -38,7 +39,7 @@ def levels(leaves: int, fan: int) -> int:
 
 
 def split(count: int, fan: int) -> list[int]:
-    """Sizes of the groups into which a node of a balanced tree splits ``count`` leaves: as equal as can be.
+    """Sizes of the groups, as equal as possible, into which a node of a balanced tree splits ``count`` leaves.
 
     No group is so large that the tree would become deeper than `levels`.
     """
@@ -48,7 +49,7 @@ def split(count: int, fan: int) -> list[int]:
 
 @cache
 def tree_nodes(leaves: int, fan: int) -> dict[int, int]:
-    """Number of inputs → nodes with so many, of a tree over ``leaves``; one leaf needs no node."""
+    """Number of inputs → number of nodes with that many, in a tree over ``leaves``; one leaf needs no node."""
     nodes: dict[int, int] = {}
     if leaves > 1:
         groups = split(leaves, fan)
@@ -83,50 +84,51 @@ def links(leaves: int, fanout: int) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def in_flight(stages: int) -> int:
-    """Items that may still come to the end of a link of ``stages`` registers after its FIFO takes the credit away.
+    """The number of items that may still arrive at the end of a link of ``stages`` registers after its FIFO withdraws
+    the credit.
 
-    These are sent before the sender sees that there is no credit, are under way then, or are not counted by the FIFO's
-    level yet, which is a register behind.
+    They are sent before the sender sees the withdrawal, are in flight at that time, or are not yet counted in the
+    FIFO's level, which lags by one register.
     """
     return 2 * stages + 2
 
 
 def credit_fifo_depth(stages: int) -> int:
-    """Items that the FIFO at the end of a link of ``stages`` registers holds, a power of two.
+    """Depth in items of the FIFO at the end of a link of ``stages`` registers, a power of two.
 
-    From the cycle in which it grants credit again to the next item, 2·``stages`` + 3 cycles pass. It does not run dry
-    meanwhile: a core takes an item in two cycles.
+    2·``stages`` + 3 cycles pass from the cycle in which the FIFO grants credit again to the next item. The FIFO does
+    not run empty meanwhile, because a core takes an item in two cycles.
     """
     least = in_flight(stages) + stages + 2
     return max(_LUT_RAM_WORDS, 1 << (least - 1).bit_length())
 
 
 def register_tree_depth(loads: int) -> int:
-    """Registers in a row between a source and the farthest of ``loads``, where none drives more than
-    `REGISTER_FANOUT`.
+    """Depth of a register tree: registers in a row between the source and the farthest of ``loads`` loads, if no
+    register drives more than `REGISTER_FANOUT`.
     """
     return max(0, levels(loads, REGISTER_FANOUT) - 1)
 
 
 @cache
 def register_tree_size(loads: int) -> int:
-    """All registers of such a tree."""
+    """Number of registers in a register tree over ``loads`` loads."""
     if loads <= REGISTER_FANOUT:
         return 0
     return sum(1 + register_tree_size(size) for size in split(loads, REGISTER_FANOUT))
 
 
 def order_bits(config: Configuration) -> int:
-    """How many of the lowest bits of row ids tell which of two tuples that one probe finds is older, modular.
+    """Number of low row-id bits that suffice to decide, modulo their range, which of two matches of one probe is older.
 
-    A probe finds tuples that are live at one time: at most ``capacity`` of a core, each with the row id that comes
-    ``cores`` after the one before, and the cores' newest ones are less than ``cores`` apart. The difference has a sign.
+    The matches of a probe are live at the same time: at most ``capacity`` in each core, with row ids ``cores`` apart,
+    and the newest row ids of the cores differ by less than ``cores``. The difference is signed.
     """
     return min(ROW_BITS, (config.cores * (config.capacity + 1)).bit_length() + 1)
 
 
 def comparisons(config: Configuration) -> int:
-    """Comparisons a cycle, at most: both regions of every core, each lane with each probe."""
+    """Peak comparisons per cycle: both regions of every core compare each lane with each probe."""
     return 2 * config.cores * config.lanes * config.probes
 
 
@@ -134,51 +136,53 @@ def comparisons(config: Configuration) -> int:
 
 #: Cycles from an address to the word of a memory (`splitjoin.hw.tech.ram`).
 MEMORY_LATENCY = 2
-#: Tuples that can be stored before what expired for them is read for the last time.
+#: Tuples that can be stored before the tuples that expired for them are read for the last time.
 STORES = 16
 
 
 def position_bits(config: Configuration) -> int:
-    """Width of ring positions. They go on where slots begin anew: slot = position mod the ring's slots.
+    """Width of ring positions. Positions keep counting where slots wrap around: slot = position mod the ring's slots.
 
-    What is compared is at most `STORES` positions and two reads more than the capacity apart: two bits more than either
-    needs keep signed differences right.
+    Compared positions differ by at most the capacity, `STORES` positions and two reads; two bits more than that needs
+    keep signed differences exact.
     """
     return max(config.capacity, STORES, 2 * config.lanes).bit_length() + 1
 
 
 def group_bits(config: Configuration) -> int:
-    """Width of the number of a read within a pass; a read takes a tuple from each lane."""
+    """Width of the number of a read within a pass; a read fetches one tuple per lane."""
     return position_bits(config) - (config.lanes.bit_length() - 1)
 
 
 def ring_rows(config: Configuration) -> int:
-    """Rows of a lane's bank: a power of two, with room for `STORES` tuples beside as many as can be live."""
+    """Rows of a lane's bank: a power of two, with room for `STORES` tuples beside the largest number of live ones."""
     return 1 << (config.capacity + STORES - 1).bit_length() >> (config.lanes.bit_length() - 1)
 
 
 def distance_bits(config: Configuration) -> int:
-    """Width of how many positions a tuple lies before another one of the ring."""
+    """Width of the distance between two tuples of the ring, in positions."""
     return (config.capacity + STORES).bit_length()
 
 
 def window_count_bits(config: Configuration) -> int:
-    """Bits of a ROWS window's length that count: a longer window has no end in a ring of this capacity."""
+    """Number of bits of a ROWS window's length that the circuit needs: a ring of this capacity never reaches the end of
+    a longer window.
+    """
     return (config.cores * (config.capacity + 2)).bit_length()
 
 
 def amount_bits(config: Configuration) -> int:
-    """Width of what a region counter adds in one cycle."""
+    """Width of the amount that a region counter adds in one cycle."""
     return max(config.capacity, 2 * 64).bit_length() + 1
 
 
 # The results of a region.
 
-#: Of a region with an index, how many passes may have begun whose probes' results do not leave yet.
+#: Passes of a region with an index that may have begun before the results of their probes leave.
 PASSES = 4
-#: Items between the list of results and a region's output.
+#: Capacity in items of the buffer between the list of results and a region's output.
 EMITTER_ITEMS = 16
-#: Entries of a list of results at least.
+#: Least number of entries of a list of results.
 LISTED = 64
 
 
@@ -188,27 +192,27 @@ def outcome_latency(config: Configuration) -> int:
 
 
 def reads_under_way(latency: int) -> int:
-    """Outcomes of a scan that may come after its list has no more room, and after that is known; ``latency``: cycles
-    from a read to its outcome.
+    """Outcomes of a scan that may still arrive after its list is full and the scan knows it; ``latency``: cycles from a
+    read to its outcome.
     """
     return latency + 6
 
 
 def finds_under_way(latency: int) -> int:
-    """The same of a region with an index."""
+    """The same number for a region with an index."""
     return latency + 4
 
 
 def list_depth(config: Configuration, latency: int) -> int:
-    """Entries of the list of a region that scans, a power of two: as many reads as the longest pass has, and those
-    under way on top, are less than this.
+    """Entries of the list of a region that scans, a power of two: more than the reads of the longest pass and those in
+    flight together.
     """
     return _listed(max(2 * (config.capacity // config.lanes),
                        (config.capacity + STORES) // config.lanes + reads_under_way(latency) + 1))
 
 
 def stack_depth(config: Configuration, latency: int) -> int:
-    """The same of a region with an index: room for as many as a pass can find, and for those under way."""
+    """The same number for a region with an index: room for all matches of a pass, and for those in flight."""
     return _listed(config.capacity + finds_under_way(latency) + 4)
 
 
@@ -221,14 +225,14 @@ def _listed(least: int) -> int:
 
 # Tests that are looked up in tables.
 
-#: Probes whose tables are written together: as many as LUT RAM has outputs for one address.
+#: Probes whose tables are written together: the number of outputs that LUT RAM has for one address.
 PROBE_GROUP = 4
 #: Bits of a key that one table looks up.
 DIGIT = 3
-#: Bits of a low part that are looked up at most; a wider one is subtracted.
+#: Widest low part in bits that is looked up; a wider one is subtracted.
 LOOKED_UP = 2 * DIGIT
-#: Cycles from asking for the tables of a group to be written until, at the earliest, for those of the next one, or for
-#: the swap to that batch.
+#: Least number of cycles from the request to write one group's tables to the request for the next group, or to the swap
+#: to that batch.
 TABLE_WRITE_CYCLES = 2**DIGIT
 
 

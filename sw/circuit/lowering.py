@@ -1,16 +1,16 @@
-"""Lowering: a plan becomes that of a circuit, for its core kind, to constant widths and to a clock; and then the
+"""Lowering: turns a plan into that of a circuit, for its core kind, constant widths and a clock, and then into the
 circuit's configuration and the words of its registers.
 
 Two passes follow those of `splitjoin.plan.passes.pipeline`, and comparisons that no interval test decides become sum
 tests on the way.
 
-``width``: interval tests whose intervals are all as wide need the low end alone, for circuits that scan. A band of
-whole numbers, ``|x − y| <= c``, becomes one subtraction and a comparison with a constant; an equality a comparison for
-being equal. Half of what a probe brings and holds is saved.
+``width``: in circuits that scan, interval tests whose intervals all have the same width need the low end alone. A band
+of whole numbers, ``|x − y| <= c``, becomes one subtraction and a comparison with a constant; an equality becomes an
+equality comparison. This halves the bounds that a probe's record and registers hold.
 
-``clock``: the datapath gets as many registers as a clock that is asked for needs. A comparison is cut into parts, the
-Boolean tree into stages, and each addition of a sum gets a cycle of its own; only where a step would otherwise take
-longer than a cycle, by the times of `splitjoin.circuit.delays`.
+``clock``: the datapath gets as many pipeline registers as the requested clock needs. A comparison is cut into parts,
+the Boolean tree into stages, and each addition of a sum gets a cycle of its own, but only where a step would otherwise
+take longer than a cycle by the delays of `splitjoin.circuit.delays`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 __all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "longest_range", "lower",
            "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized", "unlowered"]
 
-#: Bits of a key, at most: a low end has one more, and records are made of numbers of 64.
+#: Widest key in bits: a low end has one bit more, and record fields have at most 64.
 _BITS = 63
 
 
 def constant_widths(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
     """``plan`` with its `CircuitPlan.widths`.
 
-    Only tests of cores that scan have any: an index needs both ends of its intervals. And none has where ``clock``, in
-    MHz, is too high for it, as comparisons can be cut into parts and this cannot.
+    Only tests of cores that scan have a constant width, because an index needs both ends of its intervals. No test has
+    one if ``clock``, in MHz, is too high for it: a comparison can be cut into parts, a difference cannot.
     """
     if plan.core.index:
         return plan
@@ -64,7 +64,7 @@ def _width(plan: Plan, test: Test, clock: float | None) -> int | None:
         return None
     if test.is_point:
         return 0 if equality(max(bits) + 1).ns <= period else None
-    # A stored NULL has code 0, which intervals that begin further down would hold.
+    # A stored NULL has code 0, which intervals that begin below 0 would contain.
     if any(slot.null_code or not isinstance(slot.key, ExactKey) for slot in slots):
         return None
     found = _constant(test.relations)
@@ -74,7 +74,7 @@ def _width(plan: Plan, test: Test, clock: float | None) -> int | None:
 
 
 def _constant(relations: tuple[Relation, ...]) -> int | None:
-    """The high end less the low end of every interval, if that is always the same; else None."""
+    """The high end minus the low end of every interval, if it is constant; else None."""
     exact = [x for x in relations if isinstance(x, ExactRelation)]
     if len(relations) != 2 or len(exact) != 2 or {x.op for x in exact} != {"<=", ">="}:
         return None
@@ -85,16 +85,17 @@ def _constant(relations: tuple[Relation, ...]) -> int | None:
     return wide if wide >= 0 else None
 
 
-#: Bits of a comparison's part, at least: with fewer it is hardly faster.
+#: Narrowest part of a comparison in bits: a narrower one is hardly faster.
 _LEAST = 4
-#: As many gates in a row as any tree has.
+#: Upper bound of the gates in a row of any tree.
 _ANY = 2**31
 
 
 def pipelined(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
-    """``plan`` with the pipeline registers that ``clock``, in MHz, needs; None for those that every datapath has.
+    """``plan`` with the pipeline registers that ``clock``, in MHz, needs; for None only those that every datapath has.
 
-    Raises `UnsupportedError` for a clock that no registers are enough for, with the highest that is to be had.
+    Raises `UnsupportedError`, which names the highest possible clock, for a clock that no number of registers can
+    reach.
     """
     if clock is None:
         return plan
@@ -117,7 +118,7 @@ def pipelined(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
 
 
 def _steps(plan: CircuitPlan) -> Iterator[Step]:
-    """The steps between two registers of the datapath, with as many registers as there can be."""
+    """The steps between two registers of the datapath, with the largest possible number of registers."""
     yield tree(1)
     wide = _widest(plan)
     if wide:
@@ -133,7 +134,7 @@ def _widest(plan: CircuitPlan) -> int:
 
 
 def _differences(plan: CircuitPlan) -> Iterator[int]:
-    """Bits of the differences of tests with a width."""
+    """Bits of the differences of tests with a constant width."""
     return (_bits(plan, test) + 1 for test, width in _with_widths(plan) if width)
 
 
@@ -146,13 +147,13 @@ def _bits(plan: CircuitPlan, test: Test) -> int:
 
 
 def _depth(plan: CircuitPlan) -> int:
-    """Gates in a row that the whole tree is."""
+    """Gates in a row of the whole tree."""
     signals = [1 if plan.sums or width is not None else 2 for width in plan.widths] + [1] * len(plan.sums)
     root = arranged(plan.tree, _ANY, signals)
     return root.depth if isinstance(root, Gate) else 1
 
 
-#: A pass that only circuits need: it takes a plan and the clock that is asked for, in MHz.
+#: A pass that only circuits need: it takes a plan and the requested clock in MHz.
 CircuitPass = Pass[tuple[CircuitPlan, "float | None"], CircuitPlan]
 
 WIDTH: CircuitPass = Pass("width", "tests of constant width get by with one bound",
@@ -170,11 +171,11 @@ _BESIDE, _INSTEAD = ComputedTests(sum_relation, True), ComputedTests(sum_relatio
 def lower(plan: Plan, parameters: CircuitParameters) -> CircuitPlan:
     """``plan`` for a circuit with ``parameters``, whose capacity is not None.
 
-    What no interval test decides is computed by sum tests where circuits can. The interval tests that these imply stay
-    beside them only where an index finds candidates by them.
+    Sum tests compute the comparisons that no interval test decides, where circuits can. The interval tests that these
+    imply stay beside them only where an index finds candidates by them.
 
-    Raises `UnsupportedError` where the condition has nothing for the kind of core that was asked for, and for a clock
-    that no registers are enough for.
+    Raises `UnsupportedError` if the condition has no test for the requested kind of core, and for a clock that no
+    number of registers can reach.
     """
     made = _front(plan, parameters)
     for step in PASSES:
@@ -183,7 +184,7 @@ def lower(plan: Plan, parameters: CircuitParameters) -> CircuitPlan:
 
 
 def unlowered(plan: Plan, parameters: CircuitParameters) -> CircuitPlan:
-    """``plan`` as it stands, for the kind of core of ``parameters``: its interval tests, each with both bounds."""
+    """``plan`` without lowering, for the kind of core of ``parameters``: its interval tests, each with both bounds."""
     return _circuit_plan(Shared(plan), choose_core(plan, parameters))
 
 
@@ -193,8 +194,8 @@ def plan_with_bounds(predicate: Expr) -> Plan:
 
 
 def phases(plan: Plan, parameters: CircuitParameters) -> Iterator[tuple[str, str, CircuitPhase]]:
-    """The name and purpose of each pass on the way of ``plan``'s condition to `lower`'s answer, and the phase that it
-    made; before these the condition itself, with an empty name.
+    """The name and purpose of each pass that leads from ``plan``'s condition to the result of `lower`, and the phase
+    that it made; first the condition itself, with an empty name.
     """
     seen: list[tuple[str, str, CircuitPhase]] = []
 
@@ -209,7 +210,7 @@ def phases(plan: Plan, parameters: CircuitParameters) -> Iterator[tuple[str, str
 
 
 def _front(plan: Plan, parameters: CircuitParameters, observe: Observer | None = None) -> CircuitPlan:
-    """The passes that circuits share with other devices, for the kind of core that is chosen."""
+    """The passes that circuits share with other devices, for the chosen kind of core."""
     shared = compiled(plan.predicate, _BESIDE)
     core = choose_core(shared.plan, parameters)
     if not core.index and shared.computed:
@@ -229,7 +230,7 @@ def _circuit_plan(shared: Shared, core: CoreChoice) -> CircuitPlan:
     return CircuitPlan(**given, sums=sums, widths=(None,) * len(plan.tests), core=core)
 
 
-#: What order none runs as where the host verifies the pairs; it drops the stars.
+#: The circuit's order for queries of order none whose pairs the host verifies; the host drops the stars.
 _STARRED = Order("outer", 64)
 
 
@@ -253,9 +254,9 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters) ->
 
 
 def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:
-    """``parameters`` with a capacity: where none is given, what the windows of ``query`` need.
+    """``parameters`` with a capacity: the given one, or the one that the windows of ``query`` need.
 
-    That is a power of two from 64 on, so that few circuits serve all windows.
+    The chosen capacity is a power of two of at least 64, so that few circuits serve all windows.
     """
     if parameters.capacity is not None:
         return parameters
@@ -280,7 +281,9 @@ def longest_range(query: Query) -> int | None:
 
 
 def _time_bits(longest: int) -> int:
-    """Ages reach twice the RANGE plus one (see `Encoder`). Whole bytes, so that few circuits serve all RANGEs."""
+    """Bits of device time, whole bytes so that few circuits serve all RANGEs. Ages reach twice the RANGE plus one (see
+    `Encoder`).
+    """
     bits = (2 * longest + 2).bit_length()
     if bits > 64:
         raise CapacityError(f"a RANGE of {longest} ticks needs {bits} bits of time, and circuits have up to 64; use a "
@@ -291,14 +294,14 @@ def _time_bits(longest: int) -> int:
 def settings(query: Query, config: Configuration, *, verified: bool = False) -> dict[str, int]:
     """Register name → value for ``query``. Raises what `Device.open` raises.
 
-    ``verified``: the host verifies the pairs, and needs stars to know which tuples it may let go of.
+    ``verified``: the host verifies the pairs, and needs stars to know which tuples it may release.
     """
     order = query.order
     if verified and order.kind == "none":
         order = _STARRED
     modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL, "inner": OrderMode.INNER}
     precision = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
-    # No sub-window holds more than the capacity, so that a longer slice is the whole of it.
+    # No sub-window holds more than the capacity, so a longer slice covers the whole sub-window.
     slice_ = min(order.n, config.capacity) if order.kind == "inner" else 0
     out = {"order": int(modes[order.kind]), "precision": precision, "slice": slice_}
     for side in ("r", "s"):

@@ -16,7 +16,7 @@ from .core_kinds import KINDS
 
 __all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "declared", "within"]
 
-#: What a device can be told to build cores as; ``auto`` leaves it to the query and the sub-window's size.
+#: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
 CORE_KINDS = ("auto", *KINDS)
 
 
@@ -32,14 +32,14 @@ class Parameter:
     Attributes:
         holds: True for a value in range.
         must: The range in words, to complete "… must be".
-        unit: What the number counts; empty for what is no number.
+        unit: The unit of the number; empty for a value that is not a number.
         help: One clause for the command line, without the default.
         default: The default in words, as the command line's help prints it.
         metavar: The command line's placeholder; None for a switch.
-        parse: Makes the value of the command line's text.
-        choices: The values that there are, where they can be listed.
-        tunable: True if the tuner chooses the value where the user does not.
-        error: Raised for a value out of range.
+        parse: Converts the command line's text to the value.
+        choices: The allowed values, where they can be listed.
+        tunable: True if the tuner chooses the value when the user gives none.
+        error: The exception class for a value out of range.
     """
 
     holds: Callable[[object], bool]
@@ -76,7 +76,7 @@ def declared(cls: type) -> Iterator[tuple[Field[Any], Parameter]]:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildParameters:
-    """The parameters that a circuit is built for as they stand. Construction checks each of them.
+    """The parameters that a circuit is built for without further choice. The constructor checks each of them.
 
     Attributes:
         cores: Join cores, 1 to 1024.
@@ -86,14 +86,14 @@ class BuildParameters:
         fanin: Inputs of a merger (c), 2 to 16.
         lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; of index cores 1.
         probes: Probes that a region compares each of them with (B), 1 to 16; of index cores 1.
-        core: How a region finds what a probe matches: ``scan`` reads the sub-window; ``hash`` and ``bucket`` look up
-            tuples whose keys share a bucket with the probe's bounds; ``auto`` is what suits the condition and the
-            sub-window (`splitjoin.circuit.core_choice`).
-        region_counters: True if every region of every core counts on its own
+        core: The way in which a region finds the matches of a probe: ``scan`` reads the sub-window; ``hash`` and
+            ``bucket`` look up tuples whose keys share a bucket with the probe's bounds; ``auto`` chooses by the
+            condition and the sub-window's size (`splitjoin.circuit.core_choice`).
+        region_counters: True if every region of every core has counters of its own
             (`splitjoin.circuit.registers.REGION_COUNTERS`).
-        tables: True if equalities and bands of constant width are looked up in LUT RAM, which a batch's probes are
-            written to before its pass begins, instead of being computed. That takes fewer LUTs with many lanes and
-            probes, and `splitjoin.circuit.geometry.TABLE_WRITE_CYCLES` cycles from a probe to its pass.
+        tables: True if equalities and bands of constant width are looked up in LUT RAM instead of being computed; the
+            probes of a batch are written to it before their pass begins. With many lanes and probes tables take fewer
+            LUTs, and they add `splitjoin.circuit.geometry.TABLE_WRITE_CYCLES` cycles from a probe to its pass.
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
@@ -138,10 +138,10 @@ def _is_clock(value: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitParameters(BuildParameters):
-    """What users choose of a circuit: the parameters that it is built for, and what is asked of it.
+    """The parameters of a circuit that users choose: those that it is built for, and its required clock.
 
     Attributes:
-        clock: MHz that the datapaths get pipeline registers for, on ECP5; None for as few registers as there can be.
+        clock: MHz on ECP5 for which the datapaths get pipeline registers; None for the fewest registers.
     """
 
     clock: float | None = _parameter(

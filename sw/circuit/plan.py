@@ -1,4 +1,4 @@
-"""The plan of a circuit: a plan whose tests are lowered to what a datapath computes, and in how many cycles."""
+"""The plan of a circuit: tests lowered to the operations of a datapath, and to its cycles."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class CircuitPlan(Plan):
 
     Attributes:
         sums: The sum tests.
-        widths: Of each interval test, how much more the high end of an interval is than the low end, in every interval
-            but those that a key's range cuts off or that are empty; None where that differs, or both ends are needed.
+        widths: The constant width of each interval test's intervals (high end minus low end), apart from intervals that
+            a key's range cuts off or that are empty; None where widths differ, or both ends are needed.
         registers: The pipeline registers of the datapath beside those that every datapath has.
         clock: The clock that the registers were chosen for, in MHz; None where none was asked for.
-        core: How cores find what a probe matches.
+        core: The way in which cores find the matches of a probe.
     """
 
     sums: tuple[SumTest, ...] = ()
@@ -47,7 +47,7 @@ class CircuitPlan(Plan):
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The plan in words, a line a key, test and fact."""
+        """The plan in words, one line for each key, test and fact."""
         sums = [t.relation.described((*t.r, t.rest_r), (*t.s, t.rest_s)) for t in self.sums]
         yield from plan_lines(self, sums, map(_brought, self.widths))
         if self.clock is not None:
@@ -55,12 +55,12 @@ class CircuitPlan(Plan):
 
 
 def _brought(width: int | None) -> str:
-    """The part of an interval that a probe brings for an interval test of constant ``width``."""
+    """The part of an interval in a probe's record, in words, for an interval test of constant ``width``."""
     return {None: BOTH_ENDS, 0: "a key to equal"}.get(width, f"the low end of an interval {width} wide")
 
 
 def _registers(registers: PipelineRegisters, clock: float) -> str:
-    """The registers of the datapath beside those that every one has, in words."""
+    """The registers of the datapath beside those that every datapath has, in words."""
     said = [] if registers.chain == 64 else [f"after {registers.chain} bits of a comparison"]
     said += [f"after {registers.levels} gates in a row of the tree"] if registers.levels else []
     said += ["after each addition of a sum"] if registers.sums else []

@@ -18,7 +18,7 @@ MAGIC = 0x534A3031
 
 @dataclass(frozen=True)
 class Register:
-    """One register: word address, width in bits (32 or 64), access, what it holds, and its unit."""
+    """One register: word address, width in bits (32 or 64), access, meaning, and unit."""
 
     name: str
     address: int
@@ -36,7 +36,7 @@ SELECTION_CYCLES = 4
 
 @dataclass(frozen=True)
 class RegionCounter:
-    """A counter in every region of every core, where the circuit is built for it. ``high``: a high-water mark."""
+    """A counter in each region of every core, in circuits with region counters. ``high``: a high-water mark."""
 
     name: str
     unit: str
@@ -44,7 +44,7 @@ class RegionCounter:
     high: bool = False
 
 
-#: A region stores one stream and is scanned for the other; the place in this list is the number of the counter.
+#: A region stores one stream, and probes of the other scan it. A counter's number is its place in this list.
 REGION_COUNTERS = (
     RegionCounter("comparisons", "pairs", "stored tuples compared with a probe"),
     RegionCounter("matches", "pairs", "comparisons that were true"),

@@ -1,6 +1,6 @@
-"""The registers of a predicate's datapath, and the cycles that its tests and its Boolean tree take with them.
+"""The pipeline registers of a predicate's datapath, and the latency in cycles of its tests and its Boolean tree.
 
-Without a clock that is asked for, every test takes a cycle and so does the tree, however wide and deep they are. Pass
+Without a required clock, every test takes one cycle and so does the tree, whatever their width and depth. Pass
 ``clock`` chooses other `PipelineRegisters` where that would be too slow.
 """
 
@@ -12,21 +12,22 @@ from functools import cached_property
 
 __all__ = ["FACTOR", "SUM_STAGES", "Gate", "PipelineRegisters", "Schedule", "additions", "arranged", "parts"]
 
-#: Cycles from keys to the outcome of a sum test without further registers: differences, what the axes add, the
+#: Cycles from keys to the outcome of a sum test without further registers: differences, the axes' values, the
 #: comparison.
 SUM_STAGES = 3
 #: Bits of the factors of one multiplier.
 FACTOR = 18
-#: Signals that a gate of an arranged tree combines, at most: a LUT4's.
+#: Most signals that a gate of an arranged tree combines: the inputs of a LUT4.
 _INPUTS = 4
 
 
 @dataclass(frozen=True)
 class PipelineRegisters:
-    """``chain``: bits of a comparison that are decided in one cycle, 1 to 64. ``levels``: gates of four signals in a
-    row between two registers of the Boolean tree; 0 for all that there are. ``sums``: whether each addition of a sum
-    has a cycle of its own, that of a square of several products too, and the sum's comparison another. ``digits``:
-    whether what the digits of a difference say, in a test of constant width, is combined in a cycle of its own.
+    """The pipeline registers of a datapath beside those that every datapath has. ``chain``: bits of a comparison that
+    are decided in one cycle, 1 to 64. ``levels``: gates of four signals in a row between two registers of the Boolean
+    tree; 0 for the whole tree. ``sums``: True if each addition of a sum has a cycle of its own, as do those of a
+    square's partial products and the sum's comparison. ``digits``: True if, in a test of constant width, the outcomes
+    of a difference's digits are combined in a cycle of their own.
     """
 
     chain: int = 64
@@ -39,8 +40,8 @@ class PipelineRegisters:
 class Gate:
     """AND or OR of tests (numbers) and gates.
 
-    ``stage``: the cycle of the tree in which it is made, from 0; what is there before waits in registers. ``depth``:
-    gates in a row since the register before it.
+    ``stage``: the cycle of the tree in which the gate is computed, from 0; earlier inputs wait in registers. ``depth``:
+    gates in a row since the previous register.
     """
 
     op: str
@@ -51,7 +52,9 @@ class Gate:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Cycles until outcomes are ready. ``ready``: of each test, the sum tests last, from its keys to its outcome."""
+    """The latency of a datapath. ``ready``: cycles from each test's keys to its outcome, the sum tests last. ``root``:
+    the arranged Boolean tree.
+    """
 
     ready: tuple[int, ...]
     root: Gate | int
@@ -64,9 +67,9 @@ class Schedule:
         Args:
             registers: Its pipeline registers.
             widths: Bits of each interval test.
-            further: Of each sum test, the cycles that it takes more where each of its additions has one.
+            further: For each sum test, the additional cycles if each of its additions has one.
             tree: How the tests combine.
-            constant: Of each interval test its constant width (`splitjoin.circuit.plan.CircuitPlan.widths`).
+            constant: For each interval test its constant width (`splitjoin.circuit.plan.CircuitPlan.widths`).
             tables: True if tests of constant width are looked up (`splitjoin.circuit.wire.Configuration.tables`).
         """
         constant = constant or [None] * len(widths)
@@ -74,38 +77,41 @@ class Schedule:
                   else 2 + (registers.digits and (tables or wide > 0))
                   for width, wide in zip(widths, constant, strict=True)]
                  + [1 + SUM_STAGES + cycles * registers.sums for cycles in further])
-        # The outcome of an interval test is that of two comparisons until it has waited for another test.
+        # The outcome of an interval test is two signals, one per comparison, until a register holds it for a later
+        # test.
         signals = [2 if n < len(widths) and constant[n] is None and cycles == max(ready) else 1
                    for n, cycles in enumerate(ready)]
         return cls(tuple(ready), arranged(tree, registers.levels, signals))
 
     @cached_property
     def together(self) -> int:
-        """Cycles until all outcomes are there."""
+        """Cycles until the outcomes of all tests are ready."""
         return max(self.ready)
 
     @property
     def stages(self) -> int:
-        """Cycles from the keys to whether the predicate holds."""
+        """Cycles from the keys to the outcome of the predicate."""
         return self.together + (self.root.stage if isinstance(self.root, Gate) else 0) + 1
 
 
 def parts(width: int, chain: int) -> tuple[int, ...]:
-    """A comparison of ``width`` bits, cycle by cycle: bits of each part, the lowest first, as equal as they can be."""
+    """The bits of a ``width``-bit comparison that are decided in each cycle: parts as equal as possible, the lowest
+    first.
+    """
     count = -(-width // chain)
     return tuple(width // count + (n < width % count) for n in range(count))
 
 
 def additions(numbers: int) -> int:
-    """Additions in a row that add up so many numbers, in pairs."""
+    """Depth of a tree of additions over ``numbers`` numbers."""
     return (numbers - 1).bit_length()
 
 
 def arranged(tree: object, levels: int, signals: Sequence[int]) -> Gate | int:
-    """``tree`` as gates with so many ``levels`` between registers, what comes first combined first.
+    """``tree`` as gates with ``levels`` gates in a row between registers; earlier signals are combined first.
 
-    ``signals``: of each test, how many signals its outcome is as long as it has not waited. With no number of levels
-    a gate has all inputs of its operator, and there is one stage: the synthesis tool makes of it what it likes.
+    ``signals``: the number of signals of each test's outcome until a register holds it. If ``levels`` is 0, a gate has
+    all inputs of its operator and there is one stage, which the synthesis tool maps freely.
     """
     if isinstance(tree, int):
         return tree

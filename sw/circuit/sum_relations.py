@@ -1,4 +1,5 @@
-"""Sum tests: what interval tests cannot say, a circuit computes from keys of both streams, in whole numbers.
+"""Sum tests: comparisons that no interval test can express and that a circuit computes from keys of both streams, in
+whole numbers.
 
 A sum test adds up, over its axes, a square, an absolute value or a number of differing bits of a key of R and one of
 S, and compares the sum with a limit: squared and Manhattan distance, Hamming distance. `sum_relation` makes one of an
@@ -22,7 +23,7 @@ __all__ = ["LIMIT_BITS", "AxisKind", "AxisRelation", "SumRelation", "axis_value_
 
 AxisKind = Literal["square", "absolute", "differing"]
 
-#: Bits of a limit, at most. So no more than 32 bits are ever squared.
+#: Widest limit in bits. It follows that squared values have at most 32 bits.
 LIMIT_BITS = 62
 
 
@@ -38,7 +39,7 @@ class AxisRelation:
 
     @property
     def bits(self) -> int:
-        """Of the difference in two's complement; of keys whose bits are compared, their width."""
+        """Width of the difference in two's complement; of kind ``differing``, the width of the keys."""
         if self.kind == "differing":
             return self.r.width
         low, high = self.r.low - self.s.high + self.c, self.r.high - self.s.low + self.c
@@ -47,8 +48,8 @@ class AxisRelation:
 
 @dataclass(frozen=True)
 class SumRelation:
-    """The sum of ``axes``, and of the keys ``r`` and ``s`` where there are such, is at most ``limit``; with ``above``
-    it is more.
+    """The relation that the sum of ``axes``, and of the keys ``r`` and ``s`` if given, is at most ``limit``; with
+    ``above``, that it is greater.
     """
 
     axes: tuple[AxisRelation, ...]
@@ -58,7 +59,7 @@ class SumRelation:
     s: ExactKey | None = None
 
     def keys(self, side: str) -> tuple[ExactKey | None, ...]:
-        """The keys of stream ``side``: of each axis one, then the one beside the axes, None where there is none."""
+        """The keys of stream ``side``: one for each axis, then the added key, or None."""
         return (*(a.r for a in self.axes), self.r) if side == "r" else (*(a.s for a in self.axes), self.s)
 
     def described(self, r: tuple[int | None, ...], s: tuple[int | None, ...]) -> str:
@@ -76,13 +77,13 @@ class SumRelation:
 
     @property
     def most(self) -> int:
-        """The most that the axes may come to without being above the limit, whatever the keys beside them."""
+        """The largest sum of the axes that can still be within the limit, for any values of the added keys."""
         return self.limit - sum(key.low for key in (self.r, self.s) if key is not None)
 
 
 def kept_bits(kind: str, bits: int, shift: int, most: int) -> int:
-    """Of a difference of ``bits`` in two's complement, how many are needed as its axis may come to ``most`` at most:
-    where the others are not copies of the last of them, it is more.
+    """The number of low bits of a ``bits``-wide two's complement difference that an axis needs when its value may be at
+    most ``most``. If the higher bits are not copies of the last one kept, the value exceeds ``most``.
     """
     if kind == "differing":
         return bits
@@ -91,7 +92,7 @@ def kept_bits(kind: str, bits: int, shift: int, most: int) -> int:
 
 
 def axis_value_bits(kind: str, kept: int, shift: int) -> int:
-    """Width of what an axis adds to the sum, as an unsigned number."""
+    """Width of an axis' value in the sum, as an unsigned number."""
     return shift + {"square": 2 * kept - 1, "absolute": kept, "differing": kept.bit_length()}[kind]
 
 
@@ -161,7 +162,7 @@ def _difference(kind: str, u: Total, shift: int) -> AxisRelation:
     if not r.terms or not s.terms:
         raise NotComputed
     first = next(iter(r.terms.values()))
-    if first < 0:  # neither a square nor an absolute value knows the sign
+    if first < 0:  # squares and absolute values do not depend on the sign
         u = u.times(-1)
         r, s = u.only("r"), u.only("s")
     made = AxisRelation("square" if kind == "square" else "absolute", _key("r", r), _key("s", s.times(-1)),
@@ -177,7 +178,7 @@ def _key(side: Side, total: Total) -> ExactKey:
     key = exact_key(side, terms)
     if not isinstance(key, ExactKey):
         raise NotComputed(f"the key '{total.expr()}' has more than 64 bits")
-    return replace(key, nullable=False)  # a NULL is a matter of a test of its own
+    return replace(key, nullable=False)  # a separate test handles NULL
 
 
 def _differing(bits: Call, shift: int) -> AxisRelation:
@@ -191,6 +192,6 @@ def _differing(bits: Call, shift: int) -> AxisRelation:
     else:
         width = max(1, *(int(value_range(e)[1]).bit_length() for e in (one, other)))
         low, high = 0, 2**width - 1
-    # Codes from the same number on differ in the same bits as the numbers in two's complement.
+    # Codes with a common offset differ in the same bits as the numbers do in two's complement.
     return AxisRelation("differing", ExactKey("r", (Term(1, one),), low, high, False),
                 ExactKey("s", (Term(1, other),), low, high, False), 0, shift)

@@ -1,4 +1,4 @@
-"""Sum tests, as circuits are built for them."""
+"""Sum tests in a circuit's configuration."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Axis", "Sum"]
 
 @dataclass(frozen=True)
 class Axis:
-    """One key of each stream, which add to a sum 2^shift times the square or the absolute value of their difference, or
-    the number of bits in which they differ.
+    """A pair of keys, one of each stream, whose value in a sum is 2^shift times the square or the absolute value of
+    their difference, or the number of bits in which they differ.
 
-    ``r``, ``s``: indices into ``keys_r`` and ``keys_s``. ``bits``: of the difference in two's complement, 2 to 64: a
-    probe brings a place of so many bits, and key less place is the difference. Of kind ``differing``, the width of
-    both keys and of the place.
+    ``r``, ``s``: indices into ``keys_r`` and ``keys_s``. ``bits``: width of the difference in two's complement, 2 to
+    64. A probe's place has the same width, and the key minus the place is the difference. For kind ``differing``,
+    ``bits`` is the width of both keys and of the place.
     """
 
     kind: str
@@ -30,10 +30,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum test: whether all ``axes`` together come to at most ``limit``, or with ``above`` to more.
+    """A sum test: the sum of all ``axes`` is at most ``limit``, or with ``above`` greater.
 
-    ``rest``: of R and S, the key that is added if the tuple is stored, or None. With one in either stream a probe
-    brings its limit, plus 1, so that 0 is none at all; ``limit`` is then the greatest that may come.
+    ``rest``: for R and S, the key that is added if the tuple is stored, or None. If either stream has one, each probe's
+    record holds a limit of its own plus 1, where 0 means that nothing matches; ``limit`` is then the largest of these
+    limits.
     """
 
     axes: tuple[Axis, ...]
@@ -43,29 +44,29 @@ class Sum:
 
     @property
     def limited(self) -> bool:
-        """True if probes bring limits of their own."""
+        """True if each probe has a limit of its own."""
         return self.rest != (None, None)
 
     @property
     def limit_bits(self) -> int:
-        """Width of a limit that a probe brings."""
+        """Width of a probe's limit."""
         return (self.limit + 1).bit_length()
 
     def kept(self, axis: Axis) -> int:
-        """Of the difference of ``axis``, one of the sum's, how many bits what it adds is made of."""
+        """Number of bits of ``axis``' difference that its value is computed from; ``axis`` is one of the sum's."""
         return kept_bits(axis.kind, axis.bits, axis.shift, self.limit)
 
     @cached_property
     def wide(self) -> bool:
-        """True if an axis' square takes several multipliers."""
+        """True if the square of an axis takes several multipliers."""
         return any(axis.kind == "square" and self.kept(axis) > FACTOR for axis in self.axes)
 
     @property
     def additions(self) -> int:
-        """Additions in a row that add up the sum."""
+        """Depth of the tree of additions of the sum."""
         return additions(len(self.axes) + self.limited)
 
     @property
     def further(self) -> int:
-        """Cycles beside `splitjoin.circuit.schedule.SUM_STAGES` where each addition has one of its own."""
+        """Cycles on top of `splitjoin.circuit.schedule.SUM_STAGES` if each addition has one of its own."""
         return self.wide + self.additions

@@ -1,7 +1,7 @@
-"""Verification on the host: of the candidates that a device finds, those for which the rest of the condition is true.
+"""Verification on the host: keeps those of a device's candidates for which the rest of the condition is true.
 
-A device runs a plan's interval tests. Where those are necessary only (`Plan.residual`), the pairs among its items are
-candidates; stars stay as they are, as they say which probes are done and not how many pairs those have.
+A device runs a plan's interval tests. Where those are necessary but not sufficient (`Plan.residual`), the pairs among
+its items are candidates. Stars stay as they are, because they say which probes are done, not how many pairs those have.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ __all__ = ["Verifier"]
 
 Rows = npt.NDArray[np.int64]
 
-#: Candidates that are verified at once.
+#: Candidates that are verified in one batch.
 _BLOCK = 1 << 18
-#: Tuples that may be kept beyond what is needed before memory is given back.
+#: Unneeded tuples that may be kept before memory is released.
 _SLACK = 1 << 14
 
 
 class _Kept:
-    """The tuples of one stream that a candidate may still name: the residual's columns, and what tells their age."""
+    """The tuples of one stream that a candidate may still refer to: the residual's columns, and the columns that tell
+    their age.
+    """
 
     def __init__(self, extent: Extent, cols: list[Col]):
         self.extent, self._cols = extent, cols
         self.base = self.end = 0
-        self.covered = 0  # rows below are done as probes: a star has said so
+        self.covered = 0  # rows below are done as probes, as a star has confirmed
         self._buffers: dict[str, npt.NDArray[Any]] = {}
 
     def append(self, part: dict[str, npt.NDArray[Any]], n: int) -> None:
@@ -48,11 +50,11 @@ class _Kept:
         self.end += n
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that is kept, each (end − base,)."""
+        """The arrays of all kept tuples, each (end − base,)."""
         return {name: buffer[:self.end - self.base] for name, buffer in self._buffers.items()}
 
     def trim(self, first: int) -> None:
-        """Let go of rows below ``first``, when that is worth a copy."""
+        """Release the rows below ``first`` when they are worth a copy."""
         if first - self.base > max(_SLACK, self.end - first):
             # Copies, as a view would keep the whole array alive.
             self._buffers = {name: _grown(a[first - self.base:], 0) for name, a in self.arrays().items()}
@@ -65,16 +67,16 @@ class _Kept:
 
 
 def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
-    """A copy of ``array`` with room for ``room``, or for what is in it."""
+    """A copy of ``array`` with room for ``room`` elements, and at least for its own."""
     out = np.empty(max(room, len(array)), array.dtype)
     out[:len(array)] = array
     return out
 
 
 class Verifier:
-    """Keeps what ``residual`` needs of the tuples of ``query``, for as long as a candidate may name them.
+    """Keeps the columns of ``query``'s tuples that ``residual`` reads for as long as a candidate may refer to them.
 
-    A tuple is kept while a probe sees it whose star has not come, and until its own star. So a device must put stars
+    A tuple is kept until its own star has arrived, and the stars of all probes that see it. So a device must put stars
     among its items, at the latest at the end.
     """
 
@@ -88,7 +90,7 @@ class Verifier:
 
     @property
     def tuples(self) -> int:
-        """The number of tuples that are kept now, of both streams."""
+        """The number of tuples of both streams that are kept now."""
         return sum(k.end - k.base for k in self._kept.values())
 
     def push(self, arrivals: Arrivals) -> None:
@@ -123,7 +125,7 @@ class Verifier:
         for number, side in enumerate(("r", "s")):
             rows = stars[side][stars["side"] == number]
             if len(rows):
-                # With inner order the last star's probe may have more to come.
+                # In inner order, more pairs of the last star's probe may follow.
                 self._kept[side].covered = int(rows[-1]) + (self._order.kind != "inner")
         for side, other in (("r", "s"), ("s", "r")):
             self._kept[side].trim(min(self._kept[side].covered, self._visible(side, self._kept[other])))

@@ -29,24 +29,24 @@ WORD_BITS = 32
 #: Width of row ids on the wire.
 ROW_BITS = 32
 _DECLARED = BuildParameters.__dataclass_fields__
-#: Raised whenever the meaning of a record or register changes without its layout doing so.
+#: Version of the ABI, incremented whenever the meaning of a record or register changes while its layout stays.
 ABI_VERSION = 2
 
 
 class Op(IntEnum):
-    """What an input record is."""
+    """The kind of an input record."""
 
     TUPLE = 0
     #: A heartbeat: event time has reached ``ts``; expires tuples, yields nothing.
     TICK = 1
     #: End of input: a last star closes every open group, then an END item follows.
     FLUSH = 2
-    #: From here on the tuples stored in core number ``body`` take part (``stream`` 0) or do not (1).
+    #: From here on the tuples stored in core number ``body`` are visible to probes (``stream`` 0) or masked (1).
     MASK = 3
 
 
 class ItemKind(IntEnum):
-    """What an output record is; PAIR and STAR as in `splitjoin.device.api`."""
+    """The kind of an output record; PAIR and STAR have the values of `splitjoin.device.api`."""
 
     PAIR = 0
     STAR = 1
@@ -56,7 +56,7 @@ class ItemKind(IntEnum):
 
 
 class OrderMode(IntEnum):
-    """The ORDER register."""
+    """The values of the ORDER register."""
 
     NONE = 0
     OUTER = 1
@@ -91,22 +91,22 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration(BuildParameters):
-    """Everything a circuit is built for; two circuits with equal configurations are the same circuit.
+    """The complete configuration of a circuit; circuits with equal configurations are identical.
 
     Attributes:
         keys_r, keys_s: Widths in bits (1 to 64) of the comparison keys that R's and S's tuples are stored with.
-        tests: Per interval test the index into ``keys_r`` and into ``keys_s``: an R probe brings bounds for the S key,
-            an S probe brings bounds for the R key.
-        sums: Sum tests: per axis a probe brings its place, among the other stream's keys.
+        tests: Per interval test the index into ``keys_r`` and into ``keys_s``: an R probe holds bounds for the S key,
+            an S probe holds bounds for the R key.
+        sums: Sum tests: per axis a probe holds its place among the other stream's keys.
         tree: How the tests combine; the sum tests are numbered on from the interval tests.
-        capacity: As in `BuildParameters`, and never None here.
+        capacity: The capacity of `BuildParameters`, never None here.
         core: The name of the cores' kind, of `splitjoin.circuit.core_kinds.KINDS`.
-        index: The tests, which must hold for every match, whose keys the cores' index goes by: for ``hash`` one or
-            more, for ``bucket`` one or two; empty for ``scan``.
+        index: The tests whose keys the cores' index is built on, each of which must hold for every match: for ``hash``
+            one or more, for ``bucket`` one or two; empty for ``scan``.
         time_bits: Width of event times, 0 (no RANGE windows) or 2 to 64.
-        registers: Pipeline registers of the datapath beside those that every one has.
-        widths: Of each test, how much more the high end of an interval is than the low end, which a probe then brings
-            alone; None where it brings both. Empty where it does so for all; tests of the index always do.
+        registers: Pipeline registers of the datapath beside those that every datapath has.
+        widths: The constant width of each test's intervals (high end minus low end), of which a probe then holds the
+            low end alone; None where it holds both ends, as always for tests of the index. Empty if all are None.
     """
 
     keys_r: tuple[int, ...]
@@ -178,24 +178,24 @@ class Configuration(BuildParameters):
 
     @property
     def buckets(self) -> int:
-        """Buckets of a region's index, a power of two: as many as tuples, and no fewer than a probe may look up."""
+        """Buckets of a region's index, a power of two: one per tuple, and no fewer than a probe may look up."""
         return max(4, self.capacity)
 
     @property
     def stages(self) -> int:
-        """Cycles that the predicate's datapath takes from a stored key to whether it matches."""
+        """Latency in cycles of the predicate's datapath, from a stored key to its outcome."""
         return self.schedule.stages
 
     @cached_property
     def schedule(self) -> Schedule:
-        """When the datapath has what; of tests, in the region where it comes later."""
+        """The schedule of the datapath; a test's cycles are those of the slower region."""
         widths = [max(self.keys_r[r], self.keys_s[s]) for r, s in self.tests]
         return Schedule.of(self.registers, widths, [sum_.further for sum_ in self.sums], self.tree, self.test_widths,
                            tables=self.tables)
 
     @property
     def test_widths(self) -> tuple[int | None, ...]:
-        """`widths` of all tests."""
+        """`widths` for all tests, None where it is empty."""
         return self.widths or (None,) * len(self.tests)
 
     def keys(self, side: str) -> Record:
@@ -203,9 +203,9 @@ class Configuration(BuildParameters):
         return Record(tuple((f"key{i}", w) for i, w in enumerate(self.keys_r if side == "r" else self.keys_s)))
 
     def bounds(self, side: str) -> Record:
-        """What a *probe of* stream ``side`` brings: per test the closed interval for the other stream's key, or of
-        constant width its low end modulo twice the key's range, which is the range's length if it is empty; per sum its
-        place on each axis, and its limit where the sum has none of its own.
+        """The bounds in a *probe of* stream ``side``: per interval test the closed interval for the other stream's key,
+        or for constant width the interval's low end modulo twice the key's range (the length of the range if the
+        interval is empty); per sum test the probe's place on each axis, and a limit if it depends on the probe.
         """
         other = self.keys_s if side == "r" else self.keys_r
         fields: list[tuple[str, int]] = []
@@ -218,11 +218,11 @@ class Configuration(BuildParameters):
         return Record(tuple(fields))
 
     def cells(self, side: str) -> Record:
-        """The fields beside its keys that the cores' index stores a tuple of stream ``side`` by."""
+        """The fields, beside its keys, with which the cores' index stores a tuple of stream ``side``."""
         return Record(self.kind.stored_fields(self, side))
 
     def reach(self, side: str) -> Record:
-        """The fields beside its bounds that a *probe of* stream ``side`` brings for the cores' index."""
+        """The fields of a *probe of* stream ``side`` for the cores' index, beside its bounds."""
         return Record(self.kind.probe_fields(self, side))
 
     def body(self, side: str) -> Record:
@@ -232,7 +232,7 @@ class Configuration(BuildParameters):
 
     @cached_property
     def input_record(self) -> Record:
-        """Host → device. ``body`` is `body` of the record's stream, or a core's number, zero-extended."""
+        """The host-to-device record. ``body`` is `body` of the record's stream, or a core number, zero-extended."""
         time = (("ts", self.time_bits),) if self.time_bits else ()
         body = max(self.body("r").width, self.body("s").width, (self.cores - 1).bit_length())
         return Record((("op", 2), ("stream", 1), *time, ("body", body)))
@@ -253,11 +253,13 @@ class Configuration(BuildParameters):
 
     @cached_property
     def abi_hash(self) -> int:
-        """64 bits that change with anything the driver must know; readable from the device's registers."""
+        """A 64-bit hash of everything that the driver must know; readable from the device's registers."""
         text = json.dumps(self.describe(), sort_keys=True, separators=(",", ":"))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 def item_record() -> Record:
-    """Device → host. ``r`` and ``s`` are row ids; of a star, the probe stream's field is the last probe it covers."""
+    """The device-to-host record. ``r`` and ``s`` are row ids; in a star, the probe stream's field is the last probe
+    that it covers.
+    """
     return Record((("kind", 2), ("side", 1), ("r", ROW_BITS), ("s", ROW_BITS)))

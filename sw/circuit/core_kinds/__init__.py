@@ -1,8 +1,9 @@
-"""The kinds of cores: how a region finds what a probe matches. A new kind is a file beside these, and a line here.
+"""The kinds of cores: the ways in which a region finds the matches of a probe. A new kind is a file in this package,
+and a line here.
 
-The other layers have a file and a line each for what they know of a kind: its cost (`splitjoin.cost.core_kinds`), its
-speed (`splitjoin.tuner.core_kinds`), its components (`splitjoin.hw.core.kinds`), and the golden model of what a probe
-is compared with (`splitjoin.sim.testbench.core_kinds`).
+The other layers have a file and a line each for their part of a kind: its cost (`splitjoin.cost.core_kinds`), its speed
+(`splitjoin.tuner.core_kinds`), its components (`splitjoin.hw.core.kinds`), and the golden model of what a probe is
+compared with (`splitjoin.sim.testbench.core_kinds`).
 """
 
 from __future__ import annotations

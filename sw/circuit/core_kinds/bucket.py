@@ -1,4 +1,6 @@
-"""Core kind ``bucket``: tuples are stored by cells of neighbouring keys, and a probe looks up the ones it reaches."""
+"""Core kind ``bucket``: tuples are stored by cells of neighbouring keys, and a probe looks up the cells its interval
+meets.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,20 @@ from .kind import Fields, IndexCoder, IndexConfiguration, IndexKind, bands, poin
 
 __all__ = ["WIDEST", "Bucket", "BucketGrid", "Span"]
 
-#: Tests of a bucket index at most: with one more, the buckets that a probe reaches double.
+#: Most tests of a bucket index: each further test doubles the buckets that a probe reaches.
 _TESTS = 2
-#: Probes that are looked at to learn the width.
+#: Number of probes from which the cell width is learnt.
 _SAMPLE = 1 << 13
 #: One probe in so many may reach more than two cells, and read the whole sub-window.
 _RARE = 64
-#: How many times as wide as intervals cells may be. A wider one would be reached alone more often, but not by much.
+#: Widest cell as a multiple of the interval. In wider cells a few more probes would reach a single cell, but not many.
 WIDEST = 4.0
-#: Cells of floats end here: up to this, all whole numbers are floats too.
+#: Limit of the cell numbers of float keys: up to here, every whole number is a float too.
 _FAR = 2.0**53
 
 
 class Span(IntEnum):
-    """How many neighbouring buckets a probe reaches: MANY are too many to be looked up."""
+    """Number of neighbouring buckets that a probe reaches; MANY stands for too many to look up."""
 
     ONE = 0
     TWO = 1
@@ -39,12 +41,12 @@ class Span(IntEnum):
 
 
 class Bucket(IndexKind):
-    """A core with an index on equalities and bands: a bucket's number is the cells of their keys, side by side, so that
-    neighbours never share a bucket.
+    """A core with an index on equalities and bands: a bucket's number concatenates the cell numbers of the keys, so
+    that neighbouring cells never share a bucket.
 
-    A tuple brings, for each test of the index, the number of the cell of neighbouring keys that its key is in, modulo
-    2^bits; cells never fall as keys grow. A probe brings the cell that its interval begins in, and as `Span` how many
-    it reaches.
+    A tuple's record holds, for each test of the index, the number of the cell that contains its key, modulo 2^bits;
+    cell numbers are monotone in the keys. A probe's record holds the cell in which its interval begins, and the number
+    of cells that it reaches, as a `Span`.
     """
 
     name = "bucket"
@@ -81,18 +83,18 @@ class Bucket(IndexKind):
 
 
 def _cell_bits(config: IndexConfiguration) -> tuple[int, ...]:
-    """For each test of the index, how many bits of a bucket's number it gives."""
+    """Bits that each test of the index contributes to a bucket's number."""
     bits, tests = config.buckets.bit_length() - 1, len(config.index)
     return tuple((bits + tests - 1 - n) // tests for n in range(tests))
 
 
 class BucketGrid(IndexCoder):
-    """The grid of buckets of a session: how wide its cells are, and which cells keys and intervals are in.
+    """The grid of buckets of a session: it chooses the width of cells and maps keys and intervals to them.
 
-    A cell holds as many keys, or of floats as long a piece of the numbers' line, as an interval of the first probes
-    reaches: then a probe reaches two neighbours at most. Where that would be more cells than there are buckets, which
-    would share them, cells are wider, so that more probes reach one only. The widths are learnt from the first tuples
-    and stay, as they decide where tuples are stored. The answer does not depend on them, only the cycles.
+    A cell is as wide as the intervals of the first probes (in keys, or for floats in units of their value), so that a
+    probe reaches at most two neighbouring cells. Where there would be more cells than buckets, and cells would share
+    buckets, the cells are made wider, so that more probes reach only one. The widths are learnt from the first tuples
+    and stay fixed, because they decide where tuples are stored. They influence the cycles, never the answer.
     """
 
     def __init__(self, plan: Plan, config: IndexConfiguration):
@@ -106,18 +108,20 @@ class BucketGrid(IndexCoder):
 
     @property
     def widths(self) -> dict[str, list[float]] | None:
-        """Per stream and test of the index: how many keys, or of floats what length, a cell holds; None before."""
+        """Width of a cell per stream and test of the index, in keys, or for floats in units of their value; None before
+        it is learnt.
+        """
         return self._widths
 
     def learn(self, codes: Mapping[str, TupleCodes]) -> None:
-        """Choose the widths from the first tuples of both streams that bring any bounds."""
+        """Choose the widths from the first tuples of both streams that have any bounds."""
         if self._widths is not None:
             return
         found = {side: [self._reach(side, n, codes[other_side(side)]) for n in range(len(keys))]
                  for side, keys in self._keys.items()}
         if not any(len(c.lows) and len(c.lows[0]) for c in codes.values()):
             return  # no tuples yet
-        # Where one stream has no tuple with bounds among them, its probes are taken to be like the other stream's.
+        # If none of one stream's first tuples has bounds, its probes are assumed to be like the other stream's.
         widths = {side: [a or b or 1 for a, b in zip(found[side], found[other], strict=True)]
                   for side, other in (("r", "s"), ("s", "r"))}
         self._widths = {side: [width * self._wider(side, n, width, codes[side].keys[self._slots[side][n]])
@@ -130,7 +134,7 @@ class BucketGrid(IndexCoder):
             mask = np.int64(2**bits - 1)
             low, high = codes.lows[self._config.index[n]], codes.highs[self._config.index[n]]
             first, last = self._cell(other, n, low), self._cell(other, n, high)
-            # The difference is right modulo 2^64, and no cell lies further above another one than that.
+            # The difference is exact modulo 2^64, and no two cells are further apart than that.
             further = np.minimum((last - first).astype(np.uint64), np.uint64(Span.MANY))
             out[f"cell{n}"] = (self._cell(side, n, codes.keys[self._slots[side][n]]) & mask).astype(np.uint64)
             out[f"first{n}"] = (first & mask).astype(np.uint64)
@@ -138,7 +142,7 @@ class BucketGrid(IndexCoder):
         return out
 
     def _cell(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.int64]:
-        """Cells of stream ``side``'s keys, modulo 2^64; they never fall as codes grow."""
+        """Cells of stream ``side``'s keys, modulo 2^64; monotone in the codes."""
         assert self._widths is not None
         key, width = self._keys[side][n], self._widths[side][n]
         if not isinstance(key, FloatKey):
@@ -149,8 +153,8 @@ class BucketGrid(IndexCoder):
             return np.floor(np.clip(values / width, -_FAR, _FAR)).astype(np.int64)
 
     def _wider(self, side: str, n: int, width: float, codes: Codes) -> float:
-        """How many times as wide cells of ``side`` can be before its tuples ``codes`` leave buckets empty."""
-        # No more tuples than a window holds: keys may move on, and take up less room than all of them together.
+        """The factor by which cells of ``side`` can be widened before its tuples ``codes`` leave buckets empty."""
+        # Only as many tuples as a window holds: keys may drift, and a window's keys span less than those of all tuples.
         codes = codes[:min(_SAMPLE, self._config.window_capacity)]
         values = self._values(side, n, codes)
         values = values[np.isfinite(values) & (codes > 0)]
@@ -161,13 +165,15 @@ class BucketGrid(IndexCoder):
         return float(np.clip(cells / 2**self._bits[n], 1, WIDEST))
 
     def _values(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.float64]:
-        """Codes of ``side``'s keys as numbers, as near as floats come."""
+        """Codes of ``side``'s keys as numbers, rounded to floats."""
         key = self._keys[side][n]
         values = float_values(codes, key.bits, key.nan_low) if isinstance(key, FloatKey) else codes
         return values.astype(np.float64)
 
     def _reach(self, side: str, n: int, probes: TupleCodes) -> float:
-        """How far intervals of all but rare ``probes`` reach in keys of ``side``; 0 where all are points or empty."""
+        """The length, in keys of ``side``, that the intervals of all but rare ``probes`` stay within; 0 if all are
+        points or empty.
+        """
         key, test = self._keys[side][n], self._config.index[n]
         low, high = probes.lows[test][:_SAMPLE], probes.highs[test][:_SAMPLE]
         low, high = low[low <= high], high[low <= high]

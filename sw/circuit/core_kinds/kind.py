@@ -56,7 +56,7 @@ class IndexCoder:
     """Computes the index fields of records. This one is for kinds that have no such fields."""
 
     def learn(self, codes: Mapping[str, TupleCodes]) -> None:
-        """Look at the first tuples of both streams, to choose what is fixed from then on."""
+        """Choose, from the first tuples of both streams, the parameters that stay fixed for the session."""
 
     def fields(self, side: str, codes: TupleCodes) -> dict[str, Codes | int]:
         """The values of the fields `CoreKind.stored_fields` and `CoreKind.probe_fields` of tuples of stream ``side``,
@@ -82,41 +82,41 @@ class CoreKind(ABC):
 
     @abstractmethod
     def index_sizes(self, tests: int) -> range:
-        """The numbers of tests that an index may go by, of a condition with ``tests`` interval tests."""
+        """The numbers of tests that an index may be built on, for a condition with ``tests`` interval tests."""
 
     @abstractmethod
     def check_parameters(self, parameters: RegionParameters) -> None:
-        """Raise `UnsupportedError` for parameters that this kind does not have."""
+        """Raise `UnsupportedError` for parameters that this kind does not support."""
 
     @abstractmethod
     def suitable_index(self, plan: Plan) -> tuple[int, ...]:
-        """The tests that an index for ``plan`` goes by, main one first; empty without an index.
+        """The tests that an index for ``plan`` is built on, main one first; empty without an index.
 
-        Raises `UnsupportedError` where the condition has nothing for such an index.
+        Raises `UnsupportedError` if the condition has no test for such an index.
         """
 
     @abstractmethod
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
-        """The same, where the main test is chosen."""
+        """The same tests, for a plan whose main test is already chosen."""
 
     @abstractmethod
     def ways(self, config: IndexConfiguration) -> int:
-        """Buckets that a probe looks up at most."""
+        """The largest number of buckets that a probe looks up."""
 
     @abstractmethod
     def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
-        """Widths in bits of what tuples of stream ``side`` are indexed by, one a test of the index."""
+        """Widths in bits of the index fields of tuples of stream ``side``, one for each test of the index."""
 
     def stored_fields(self, config: IndexConfiguration, side: str) -> Fields:
-        """The fields that a tuple of stream ``side`` brings for the index, beside its keys."""
+        """The fields of a stored tuple of stream ``side`` for the index, beside its keys."""
         return ()
 
     def probe_fields(self, config: IndexConfiguration, side: str) -> Fields:
-        """The fields that a probe of stream ``side`` brings for the index, beside its bounds."""
+        """The fields of a probe of stream ``side`` for the index, beside its bounds."""
         return ()
 
     def index_coder(self, plan: Plan, config: IndexConfiguration) -> IndexCoder:
-        """Computes these fields, in one session."""
+        """The coder that computes these fields in one session."""
         return IndexCoder()
 
 
@@ -144,7 +144,7 @@ def bands(plan: Plan) -> list[int]:
 
 
 def with_other_keys(plan: Plan, main: int, others: Iterable[int]) -> tuple[int, ...]:
-    """``main``, and those of ``others`` whose keys no earlier one is about, in either stream."""
+    """``main``, and those of ``others`` that share no key with an earlier one, in either stream."""
     out = [main]
     for j in others:
         if all(plan.tests[j].r != plan.tests[k].r and plan.tests[j].s != plan.tests[k].s for k in out):
@@ -153,7 +153,7 @@ def with_other_keys(plan: Plan, main: int, others: Iterable[int]) -> tuple[int, 
 
 
 def _ends(relation: Relation) -> str:
-    """``<`` if ``relation`` bounds what falls with the keys of S, ``>`` if what rises with them, or both."""
+    """``<`` if ``relation`` bounds a value that falls as the keys of S grow, ``>`` if one that rises, or both."""
     if isinstance(relation, WideRelation):
         relation = relation.exact
     if isinstance(relation, (ExactRelation, FloatBand, FloatOrder, TextOrder, Product)):
