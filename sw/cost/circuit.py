@@ -28,14 +28,14 @@ __all__ = ["CircuitCost", "PartCost", "circuit_cost", "core_cost", "trees"]
 
 @dataclass(frozen=True)
 class PartCost:
-    """``count`` equal parts that take ``each`` so much."""
+    """The cost of ``count`` equal parts, each of cost ``each``."""
 
     count: int
     each: Resources
 
     @property
     def total(self) -> Resources:
-        """All of them."""
+        """The cost of all parts together."""
         return self.each * self.count
 
 
@@ -44,9 +44,9 @@ class CircuitCost:
     """The cost of a circuit, part by part, and the rate of its comparators.
 
     Attributes:
-        config, family: The circuit, and what it is built of.
-        datapaths: Of the regions that store R and S.
-        parts: Name → how many parts, and the cost of each. A region's parts are ``datapath``, ``storage``, and those
+        config, family: The circuit's configuration, and the FPGA family.
+        datapaths: The costs of the datapaths in the regions that store R and S.
+        parts: Name → number of parts, and the cost of each. A region's parts are ``datapath``, ``storage``, and those
             of its core kind (`splitjoin.cost.core_kinds`).
     """
 
@@ -57,19 +57,19 @@ class CircuitCost:
 
     @cached_property
     def total(self) -> Resources:
-        """The whole circuit."""
+        """The cost of the whole circuit."""
         return sum((part.total for part in self.parts.values()), Resources())
 
     @property
     def comparisons(self) -> int:
-        """Comparisons a cycle, at most. With an index it is candidates that are compared, one in four cycles, and whole
-        sub-windows only by probes that reach too far.
+        """Peak comparisons per cycle. A circuit with an index reaches the peak only for probes that meet too many
+        buckets and read whole sub-windows; otherwise it compares one candidate in four cycles.
         """
         return comparisons(self.config)
 
     @property
     def stages(self) -> int:
-        """Cycles from a stored key at the datapath to whether it matches."""
+        """Latency in cycles of the datapath, from a stored key to the outcome."""
         return self.datapaths["r"].stages
 
 
@@ -88,13 +88,13 @@ def circuit_cost(config: Configuration, family: str = "ecp5") -> CircuitCost:
 
 
 def core_cost(config: Configuration, family: Family) -> Resources:
-    """One core: two regions and their input."""
+    """The cost of one core: two regions and their input."""
     whole = _input(config, family) + _region_counters(config, family) * (2 if config.region_counters else 0)
     return sum((resources for side in "rs" for resources in region_cost(config, side, family).values()), whole)
 
 
 def trees(config: Configuration, family: Family) -> dict[str, PartCost]:
-    """The cost of what is outside the cores; it depends on neither lanes nor probes."""
+    """The cost of the parts outside the cores; it depends on neither lanes nor probes."""
     return _trees(replace(config, lanes=1, probes=1), family)
 
 
@@ -104,14 +104,14 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
     broadcasts, fifos = links(config.cores, config.fanout)
     width = config.input_record.width
     for children, count in sorted(broadcasts.items()):
-        # What comes, that it comes, and that all children have room.
+        # The record, its valid bit, and the AND of all children's ready bits.
         each = Resources(lut=gate(family, children), ff=width + 2)
         parts[f"broadcast register to {children}"] = PartCost(count, each)
     for stages, count in sorted(fifos.items()):
         parts[f"credit FIFO {stages} registers away"] = PartCost(
             count, fifo(family, width, credit_fifo_depth(stages)) + Resources(lut=2, ff=1))
     if far := register_tree_size(config.cores):
-        # Settings on their way, and what each core says of tuples that did not fit.
+        # The register tree of the settings, and each core's report of tuples that did not fit.
         parts["settings on their way"] = PartCost(far, Resources(ff=_settings(config)))
         parts["reports on their way"] = PartCost(config.cores, Resources(ff=2 + 3 * ROW_BITS))
     for children, count in sorted(tree_nodes(config.cores, config.fanin).items()):
@@ -124,17 +124,17 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
 
 
 def _settings(config: Configuration) -> int:
-    # How often stars come is the same for both sides.
+    # The star interval is common to both sides.
     return 2 * (ROW_BITS + config.time_bits + 1) + 32 + config.capacity.bit_length()
 
 
 def _input(config: Configuration, family: Family) -> Resources:
-    # Settings are held in every core.
+    # Every core holds the settings.
     return _distributor(config, 2, family) + Resources(ff=_settings(config))
 
 
 def _buffer(width: int, family: Family) -> Resources:
-    # Two words, of which one is shown; whether there is one, and both; which is shown, once for each 64 bits.
+    # Two words, one of which is the output; two valid bits; the select bit, duplicated for each 64 bits.
     return Resources(lut=mux(family, 2, width) + 8, ff=2 * width + 2 + -(-width // 64))
 
 
@@ -145,7 +145,7 @@ def _distributor(config: Configuration, children: int, family: Family) -> Resour
 
 def _merger(config: Configuration, inputs: int, family: Family) -> Resources:
     bits = order_bits(config)
-    # The first two of each input are compared with the first two of each other.
+    # The first two results of each input are compared with the first two of every other input.
     pairs = inputs * (inputs - 1) // 2
     ages = adder(family, *[bits] * (4 * pairs))
     # With more than two inputs Yosys takes some LUT4 a bit beyond those of the multiplexer.
@@ -154,7 +154,9 @@ def _merger(config: Configuration, inputs: int, family: Family) -> Resources:
 
 
 def _lookahead(bits: int, family: Family) -> Resources:
-    """Four results in LUT RAM, of which two are shown: one whole, of the other its kind and ``bits`` bits."""
+    """The cost of four results in LUT RAM with two outputs: one whole result, and the kind and ``bits`` bits of the
+    next.
+    """
     width, luts = (4, 6) if family == "ecp5" else (14, 8)
     ram = sum(luts * -(-shown // width) for shown in (ROW_BITS, ROW_BITS, bits, 2))
     return Resources(lut=ram + 40, ff=16)
@@ -172,10 +174,10 @@ def _counters(config: Configuration, family: Family) -> Resources:
     resources = Resources()
     for reg in REGISTERS:
         if reg.access == "r" and reg.unit in ("cycles", "tuples", "pairs"):
-            # In two halves: what the low one carries is held, and it waits for the high one.
+            # A counter has two halves: the carry of the low half is registered, and its value waits for the high half.
             resources += Resources(lut=counter(family, reg.bits), ff=reg.bits + 33)
     resources += _sum(2 * k, config.capacity.bit_length(), family) + _sum(2 * k, 1, family)
-    # Cores are visited for the first tuple that did not fit, in groups of four.
+    # The cores are polled, in groups of four, for the first tuple that did not fit.
     visit, report = max(1, (k - 1).bit_length()), 3 * ROW_BITS + 2
     return resources + Resources(
         lut=mux(family, k, report) + adder(family, visit, ROW_BITS, ROW_BITS, ROW_BITS)
@@ -183,7 +185,7 @@ def _counters(config: Configuration, family: Family) -> Resources:
 
 
 def _sum(values: int, bits: int, family: Family) -> Resources:
-    """A tree of adders with a register behind each, and before the first."""
+    """The cost of an adder tree with a register after each adder, and one before the first."""
     resources = Resources(ff=values * bits)
     while values > 1:
         bits += 1

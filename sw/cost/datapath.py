@@ -17,11 +17,12 @@ __all__ = ["DatapathCost", "datapath_cost"]
 
 @dataclass(frozen=True)
 class DatapathCost:
-    """What the datapath of one region is made of; its parts occur as often as they are named by.
+    """The cost of the datapath of one region, by how often each part occurs.
 
-    ``pair``: per lane and probe, the comparators and the Boolean tree. ``lane``: the codes of a stored tuple's keys,
-    once a lane, and tables. ``probe``: the bounds that are held for a probe, those of the next batch included.
-    ``region``: the codes of a probe's bounds, made once when it is loaded, and what writes tables. ``stages``: cycles.
+    ``pair``: per lane and probe, the comparators and the Boolean tree. ``lane``: per lane, the codes of a stored
+    tuple's keys, and tables. ``probe``: per probe, the registers of its bounds, those of the next batch included.
+    ``region``: the codes of a probe's bounds, computed once when it is loaded, and the writer of the tables.
+    ``stages``: latency in cycles.
     """
 
     pair: Resources
@@ -34,22 +35,24 @@ class DatapathCost:
 
     @property
     def comparisons(self) -> int:
-        """Comparisons a cycle."""
+        """Comparisons per cycle."""
         return self.lanes * self.probes
 
     @property
     def total(self) -> Resources:
-        """The whole datapath of the region."""
+        """The cost of the region's whole datapath."""
         return self.pair * self.comparisons + self.lane * self.lanes + self.probe * self.probes + self.region
 
     @property
     def lut_per_comparison(self) -> float:
-        """LUTs for each comparison in a cycle, what is made once for several included."""
+        """LUTs per comparison and cycle, including a share of the parts that several comparisons use."""
         return self.total.lut / self.comparisons
 
 
 def datapath_cost(config: Configuration, side: str, family: str = "ecp5") -> DatapathCost:
-    """The datapath of a region that stores stream ``side``. Raises `UnsupportedError` for an unknown family."""
+    """The cost of the datapath of a region that stores stream ``side``. Raises `UnsupportedError` for an unknown
+    family.
+    """
     known, widths, n = check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side)
     pair, lane, probe, region, delayed = _shared(known, widths, n, config.tests, config.test_widths, config.sums,
                                                  config.registers, config.schedule, config.tables)
@@ -58,7 +61,7 @@ def datapath_cost(config: Configuration, side: str, family: str = "ecp5") -> Dat
                      for test, wide in zip(config.tests, config.test_widths, strict=True) if wide is not None]
         lane = sum((cost.tables(known, config.probes) for cost in looked_up), lane)
         region += writer(known, looked_up, config.lanes, config.probes)
-    # Of what a later step takes, the batch's places are delayed as well.
+    # The batch's probe numbers are delayed like the bounds that a later step reads.
     region += Resources(ff=delayed * (config.probes + 1))
     return DatapathCost(pair, lane, probe, region, config.lanes, config.probes, config.stages)
 
@@ -67,8 +70,8 @@ def datapath_cost(config: Configuration, side: str, family: str = "ecp5") -> Dat
 def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[int, int], ...],
             constant: tuple[int | None, ...], sums: tuple[Sum, ...], registers: PipelineRegisters, schedule: Schedule,
             tables: bool) -> tuple[Resources, Resources, Resources, Resources, int]:
-    """`DatapathCost.pair`, ``lane``, ``probe`` and ``region``, and for how many cycles a batch's places are delayed;
-    ``n``: 0 where R is stored, 1 where S is.
+    """`DatapathCost.pair`, ``lane``, ``probe`` and ``region``, and the delay in cycles of a batch's probe numbers;
+    ``n``: 0 if R is stored, 1 if S is.
     """
     slots = [test[n] for test, wide in zip(tests, constant, strict=True) if wide is None]  # keys with two bounds
     codes = {slot: _codes(family, widths[slot], registers.chain) for slot in slots}
@@ -94,10 +97,10 @@ def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[
         lane += Resources(lut=sum(luts for _, luts in part), ff=held)
     for slot in slots:
         bits = 2 * sum(bits for bits, _ in codes[slot])
-        probe += Resources(ff=2 * bits)  # of each bound one that is collected and one that is compared with
+        probe += Resources(ff=2 * bits)  # each bound twice: one for the next batch, one for the current pass
         region += Resources(lut=2 * sum(luts for _, luts in codes[slot]),
                             ff=2 * sum(bits * (age + 1) for age, (bits, _) in enumerate(codes[slot])))
-    ages: dict[int, int] = {}  # of keys that are compared as they are stored: for how many cycles they are delayed
+    ages: dict[int, int] = {}  # delay in cycles of the keys that are compared without a code
     for test, wide in zip(tests, constant, strict=True):
         if wide is not None and not tables:
             ages[test[n]] = 1
@@ -126,7 +129,9 @@ def _looked_up(family: Family, width: int, wide: int, registers: PipelineRegiste
 
 
 def _tree(family: Family, root: Gate | int, signals: list[int]) -> Resources:
-    """The Boolean tree with the register of its outcome; ``signals``: of each test, how many its outcome is."""
+    """The cost of the Boolean tree and the register of its outcome; ``signals``: number of signals of each test's
+    outcome.
+    """
     if isinstance(root, int) or root.stage == 0:
         return Resources(lut=combine(family, _plain(root), signals), ff=1)
     resources, until = Resources(lut=1, ff=1), dict[int, int]()
@@ -150,12 +155,14 @@ def _plain(node: Gate | int) -> object:
 
 
 def _codes(family: Family, width: int, chain: int) -> list[tuple[int, int]]:
-    """Of each part of a comparison: bits of a code, and LUTs that make one. What the part before found has its own."""
+    """For each part of a comparison, the bits of a code and the LUTs that compute it, without the previous part's
+    outcome.
+    """
     codes = [key_code(family, size + (n > 0)) for n, size in enumerate(parts(width, chain))]
     return [(bits - (n > 0), luts) for n, (bits, luts) in enumerate(codes)]
 
 
 def _test(family: Family, width: int, chain: int) -> int:
-    # Where a chain answers >, an inverter makes it ≤.
+    # An inverter turns the > of a carry chain into ≤.
     return sum(2 * comparator(family, size + (n > 0)) for n, size in enumerate(parts(width, chain))) + (
         family == "ultrascale")

@@ -1,4 +1,4 @@
-"""LUTs of the elements that circuits outside the datapath are made of: adders, multiplexers, equalities, gates."""
+"""LUTs of the elements of circuits outside the datapath: adders, multiplexers, equalities, gates."""
 
 from __future__ import annotations
 
@@ -6,56 +6,62 @@ from .resources import Family, Resources, inputs
 
 __all__ = ["adder", "control", "counter", "equal", "fifo", "gate", "memory", "mux"]
 
-#: Addresses of a block → bits at each, of blocks of 18 Kbit (ECP5 DP16KD, of which 16 Kbit count below 9 bits).
+#: Addresses of a block RAM → bits at each, for blocks of 18 Kbit (ECP5 DP16KD, of which 16 Kbit count below 9 bits).
 _BLOCKS = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
 
 
 def adder(family: Family, *widths: int) -> int:
-    """Adders, subtractors or comparisons by size, one of each width: a carry bit a LUT, on ECP5 in cells of two."""
+    """LUTs of adders, subtractors or comparisons by size, one for each width: a carry bit per LUT, on ECP5 in cells of
+    two.
+    """
     return sum(2 * -(-width // 2) if family == "ecp5" else width for width in widths)
 
 
 def control(family: Family, luts: int) -> int:
-    """Logic of so many LUT4 that has no arithmetic: a LUT of more inputs does more of it."""
+    """LUTs of control logic, given in LUT4: families with wider LUTs need fewer."""
     return luts * 3 // (inputs(family) - 1)
 
 
 def counter(family: Family, *widths: int) -> int:
-    """Counters, and sums with a constant: on UltraScale+ the carry chain does without LUTs."""
+    """LUTs of counters and additions of a constant: on UltraScale+ the carry chain needs no LUTs."""
     return adder(family, *widths) if family == "ecp5" else 0
 
 
 def gate(family: Family, signals: int) -> int:
-    """An AND or OR of so many signals: a tree of LUTs."""
+    """LUTs of an AND or OR of ``signals`` signals: a tree of LUTs."""
     return max(0, -(-(signals - 1) // (inputs(family) - 1)))
 
 
 def equal(family: Family, *widths: int) -> int:
-    """Comparisons for equality: some bit pairs a LUT, and a gate over these."""
+    """LUTs of equality comparisons: a LUT for a few bit pairs, and a gate over these."""
     pairs = inputs(family) // 2
     return sum(-(-width // pairs) + gate(family, -(-width // pairs)) for width in widths)
 
 
 def mux(family: Family, ways: int, width: int = 1) -> int:
-    """One of ``ways`` words: two ways a LUT4, four a LUT6; what is wider goes through the slices' own multiplexers."""
+    """LUTs of a multiplexer over ``ways`` words: two ways per LUT4, four per LUT6; wider ones use the slices' own
+    multiplexers.
+    """
     return 0 if ways < 2 else -(-ways // (2 if family == "ecp5" else 4)) * width
 
 
 def fifo(family: Family, width: int, depth: int) -> Resources:
-    """A `splitjoin.hw.network.queue.Queue` in LUT RAM: 16 × 4 bits are six LUT4, of UltraScale+ 32 × 14 bits eight."""
+    """The cost of a `splitjoin.hw.network.queue.Queue` in LUT RAM: six LUT4 for 16 × 4 bits, on UltraScale+ eight LUTs
+    for 32 × 14 bits.
+    """
     bits = (depth - 1).bit_length()
     if family == "ecp5":
         rows = -(-depth // 16)
         luts = -(-width // 4) * rows * 6 + (mux(family, rows, width) if rows > 1 else 0)
     else:
         luts = -(-width // 14) * 8 * -(-depth // 32)
-    # Two pointers and a level; full, empty, and how far it is filled.
+    # Two pointers and a level; the flags full and empty, and the occupancy.
     return Resources(lut=luts + adder(family, bits, bits, bits + 1) + equal(family, bits, bits + 1, bits + 1)
                      + mux(family, 2, 2 * bits), ff=3 * bits + 1, ram_bits=width * depth)
 
 
 def memory(family: Family, width: int, depth: int) -> Resources:
-    """A `splitjoin.hw.tech.ram.Ram` of ``depth`` rows, with the register behind it."""
+    """The cost of a `splitjoin.hw.tech.ram.Ram` of ``depth`` rows and its output register."""
     bits = width * depth
     if depth <= 16:
         luts = 6 * -(-width // 4) if family == "ecp5" else 8 * -(-width // 14)

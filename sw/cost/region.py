@@ -1,7 +1,7 @@
 """Cost of one region of a join core: the parts around the datapath (`splitjoin.hw.core`).
 
-Each function names the part's arithmetic, its multiplexers and its registers, with their widths. What remains, the
-control of a part, depends on no parameter; it is one number a part, as Yosys maps it, in LUT4.
+Each function lists the part's arithmetic, multiplexers and registers, with their widths. The remaining control logic of
+a part depends on no parameter; it is one number of LUT4 per part, as Yosys maps it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _CONTROL = {"storage": 30, "timed storage": 40}
 
 
 def region_cost(config: Configuration, side: str, family: Family) -> dict[str, Resources]:
-    """Part → its cost, of the region that stores stream ``side``."""
+    """Part → its cost, for the region that stores stream ``side``."""
     w = Widths.of(config)
     return {"datapath": datapath_cost(config, side, family).total, "storage": _storage(config, side, family, w),
             **CORE_COSTS[config.core].parts(config, side, family, w)}
 
 
 def _storage(config: Configuration, side: str, family: Family, w: Widths) -> Resources:
-    count = window_count_bits(config)  # what is left of a ROWS window
+    count = window_count_bits(config)  # remaining length of a ROWS window
     width = config.keys(side).width
-    # tail, head, head's row, turn, probes; live, row of an overflow, window, what is left of it, and who has still to
-    # read the slot at the tail.
+    # Counters: tail, head, head's row, turn, probes. Adders: live tuples, row of an overflow, window, its remaining
+    # length, and the pending readers of the slot at the tail.
     sums = (counter(family, w.position, w.position, w.row, w.index, ROW_BITS)
             + adder(family, w.live, w.live, max(1, w.row - w.live + 1), count + 2, count + 2, w.position, w.position,
                     w.position))
     logic = (gate(family, ROW_BITS - count) + mux(family, 2, 2 * count + 2 + w.live + w.index)
              + equal(family, w.index, w.index, w.live, w.live) + control(family, _CONTROL["storage"]))
-    # And what is written, a cycle later.
+    # The registers of the write port, which delay a write by a cycle.
     ff = width + w.rows + config.lanes
     ff += 17 + w.live + 2 * w.position + w.row + w.index + 2 * ROW_BITS + 2 * (count + 2) + count
     rings = memory(family, width, 1 << w.rows) * config.lanes

@@ -1,4 +1,4 @@
-"""The resources of an FPGA family, and how many of them comparators and Boolean trees take."""
+"""The resources of an FPGA family, and the numbers of them that comparators and Boolean trees take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..errors import UnsupportedError
 __all__ = ["FAMILIES", "Family", "Resources", "check_family", "combine", "comparator", "inputs", "key_code",
            "lut_name"]
 
-#: Families with a cost model. Those of `splitjoin.hw.tech.target.FAMILIES` without one are mapped as their tools like.
+#: Families with a cost model. For the others of `splitjoin.hw.tech.target.FAMILIES` the mapping is left to the vendor's
+#: tools.
 Family = Literal["ecp5", "ultrascale"]
 FAMILIES: tuple[Family, ...] = ("ecp5", "ultrascale")
 #: Inputs of a LUT.
@@ -20,13 +21,13 @@ _INPUTS: dict[Family, int] = {"ecp5": 4, "ultrascale": 6}
 
 @dataclass(frozen=True)
 class Resources:
-    """Resources of an FPGA that something takes; sums and multiples are again such counts.
+    """Counts of FPGA resources, with addition and multiplication by a number.
 
     Attributes:
-        lut: LUT4 of ECP5 (a carry cell is two, 16 × 4 bits of LUT RAM are six), LUT sites of UltraScale+.
+        lut: LUT4 on ECP5 (two for a carry cell, six for 16 × 4 bits of LUT RAM), LUT sites on UltraScale+.
         ff: Flip-flops.
         block_ram: Blocks of 18 Kbit.
-        ram_bits: Bits that circuits keep in memories of either kind.
+        ram_bits: Bits stored in memories of either kind.
         dsp: Multipliers.
     """
 
@@ -46,7 +47,7 @@ class Resources:
 
 
 def check_family(family: str) -> Family:
-    """``family``, or `UnsupportedError`."""
+    """Return ``family`` if it has a cost model. Raises `UnsupportedError` for another one."""
     for known in FAMILIES:
         if family == known:
             return known
@@ -64,9 +65,9 @@ def lut_name(family: Family) -> str:
 
 
 def key_code(family: Family, width: int) -> tuple[int, int]:
-    """The code of keys and bounds of ``width`` bits for comparison: its bits, and the LUTs that make one.
+    """The width of the comparison code of keys and bounds of ``width`` bits, and the LUTs that compute one.
 
-    ECP5: of three bits two functions are not plain wires (`splitjoin.hw.tech.carry`).
+    On ECP5, three bits need two functions that are not plain wires (`splitjoin.hw.tech.carry`).
     """
     if family == "ultrascale":
         return width, 0
@@ -77,10 +78,10 @@ def key_code(family: Family, width: int) -> tuple[int, int]:
 
 
 def comparator(family: Family, width: int) -> int:
-    """LUTs of one comparison of ``width`` bits, ≥ or ≤.
+    """LUTs of one comparison (≥ or ≤) of ``width`` bits.
 
-    ECP5: half a carry cell for the lowest bit, two for three bits, one for each bit that is left, and one to bring the
-    carry out; a cell is two LUT4. UltraScale+: two bits a LUT.
+    ECP5: half a carry cell for the lowest bit, two halves for three bits, one for each remaining bit, and one for the
+    carry output; a cell is two LUT4. UltraScale+: two bits per LUT.
     """
     if family == "ultrascale":
         return -(-width // 2)
@@ -90,10 +91,11 @@ def comparator(family: Family, width: int) -> int:
 
 
 def combine(family: Family, tree: object, inputs: int | Sequence[int] = 2) -> int:
-    """LUTs of a Boolean ``tree`` over tests, each of which is the AND of so many ``inputs``, each or all of them.
+    """LUTs of a Boolean ``tree`` over tests. Each test is the AND of ``inputs`` signals, one number for all tests or
+    one for each.
 
-    Nodes are packed into LUTs as Chortle-crf does it (Francis, Rose, Vranesic: Chortle-crf, DAC 1991): the inputs of a
-    gate by first fit, the fullest LUT first, each handing its one output on to the next that has room.
+    Nodes are packed into LUTs by the algorithm of Chortle-crf (Francis, Rose, Vranesic: Chortle-crf, DAC 1991): the
+    inputs of a gate by first fit, widest first; then the fullest LUT's output feeds the next LUT that has room.
     """
     if isinstance(tree, int) and (inputs if isinstance(inputs, int) else inputs[tree]) == 1:
         return 0
@@ -102,7 +104,7 @@ def combine(family: Family, tree: object, inputs: int | Sequence[int] = 2) -> in
 
 
 def _cover(tree: object, room: int, inputs: int | Sequence[int]) -> tuple[int, int]:
-    """LUTs below the LUT at the root of ``tree``, and how many inputs that one uses."""
+    """LUTs below the LUT at the root of ``tree``, and the number of inputs that the root uses."""
     if isinstance(tree, int):
         return 0, inputs if isinstance(inputs, int) else inputs[tree]
     assert isinstance(tree, tuple)
@@ -119,7 +121,7 @@ def _cover(tree: object, room: int, inputs: int | Sequence[int]) -> tuple[int, i
 
 
 def _operands(tree: tuple[object, ...]) -> list[object]:
-    """Of nested gates of one kind, all that they combine."""
+    """The operands of nested gates of one kind, flattened."""
     op, *parts = tree
     flat: list[object] = []
     for part in parts:

@@ -10,16 +10,17 @@ from .resources import Family, Resources
 
 __all__ = ["sum_pair"]
 
-#: LUTs that count the ones among eight differences of two bits, with what makes those of pairs.
+#: LUTs that count the ones among eight XORs of two bits, the XORs included.
 _COUNT = {"ecp5": 18, "ultrascale": 17}
-#: Widest factors of one multiplier, and of two: MULT18X18D, DSP48E2 (27 × 18 bits).
+#: Widest factor that one multiplier takes, and two: MULT18X18D, DSP48E2 (27 × 18 bits).
 _FACTORS = {"ecp5": (18, 18), "ultrascale": (18, 27)}
 
 
 def sum_pair(family: Family, test: Sum, rest: int | None, *, apart: bool = False) -> Resources:
-    """What ``test`` takes for a pair of stored tuple and probe, up to the register of its outcome.
+    """The cost of ``test`` for one pair of lane and probe, up to the register of its outcome.
 
-    ``rest``: the width of the stored key that is added, None for none. ``apart``: each addition has a cycle.
+    ``rest``: the width of the stored key that is added, or None. ``apart``: True if each addition has a cycle of its
+    own.
     """
     total, widths, fits = Resources(lut=1, ff=1), [], 0
     for axis in test.axes:
@@ -38,9 +39,9 @@ def sum_pair(family: Family, test: Sum, rest: int | None, *, apart: bool = False
 
 
 def _apart(family: Family, axis: Axis, kept: int, *, wide: bool) -> Resources:
-    """What an axis takes more where each addition has a cycle, or as in a square less."""
+    """The additional cost of an axis if each addition has a cycle of its own; negative in parts for a square."""
     fits = axis.kind != "differing" and kept < axis.bits
-    # The bits that are not kept stand in registers, in the place of what they come to; that and the value wait.
+    # Registers hold the dropped bits instead of the outcome of their check; the outcome and the value are delayed.
     resources = Resources(ff=(axis.bits - kept - 1 + wide) * fits)
     if axis.kind == "square" and kept > FACTOR:
         half = FACTOR - 1
@@ -54,7 +55,7 @@ def _apart(family: Family, axis: Axis, kept: int, *, wide: bool) -> Resources:
 
 
 def _between(widths: list[int], additions: int) -> int:
-    """PipelineRegisters between so many additions in a row."""
+    """Pipeline registers between ``additions`` additions in a row."""
     registers = 0
     for _ in range(additions):
         pairs = [max(widths[n:n + 2]) + 1 for n in range(0, len(widths) - 1, 2)]
@@ -74,26 +75,26 @@ def _axis(family: Family, axis: Axis, kept: int, *, apart: bool) -> Resources:
     resources = Resources(lut=adder(family, axis.bits) + (_alike(family, upper, apart=apart) if fits else 0),
                           ff=kept + 2 * fits)
     if axis.kind == "absolute":
-        # The negative, and the choice between both.
+        # The negation, and the multiplexer.
         choice = kept * 3 // 2 if family == "ecp5" else kept * 2 // 3
         return resources + Resources(lut=adder(family, kept) + choice, ff=kept)
-    # Of wider factors two or four partial products are added up.
+    # Wider factors take two or four partial products, which are added up.
     one, two = _FACTORS[family]
     parts = 1 if kept <= one else 2 if kept <= two else 4
     return resources + Resources(lut=(parts - 1) * adder(family, kept + 5), ff=2 * kept - 1, dsp=parts)
 
 
 def _alike(family: Family, bits: int, *, apart: bool) -> int:
-    """Whether all of so many bits are alike, which are registers or, unless they are taken ``apart``, come out of a
-    carry chain: then Yosys, which maps for delay, makes of more than ten of them wide functions of several LUT4 each,
-    2.8 LUT4 a bit (measured up to 60 bits).
+    """LUTs of the check that ``bits`` bits are all equal. With ``apart`` the bits come from registers, else from a
+    carry chain: then Yosys, which maps for delay, turns more than ten of them into wide functions of several LUT4 each,
+    2.8 LUT4 per bit (measured up to 60 bits).
     """
     gates = 2 * gate(family, bits) + 1
     return gates if apart or family != "ecp5" else max(gates, 14 * bits // 5 - 19)
 
 
 def _added(family: Family, widths: list[int]) -> tuple[int, int]:
-    """Numbers of ``widths`` added up in pairs: LUTs, and the sum's width."""
+    """LUTs of a tree of additions over numbers of ``widths`` bits, and the sum's width."""
     luts = 0
     while len(widths) > 1:
         pairs = [max(widths[n:n + 2]) + 1 for n in range(0, len(widths) - 1, 2)]
@@ -103,5 +104,5 @@ def _added(family: Family, widths: list[int]) -> tuple[int, int]:
 
 
 def _constant(family: Family, width: int) -> int:
-    """A comparison with a constant: a carry bit a LUT4; three bits a LUT6."""
+    """LUTs of a comparison with a constant: a carry bit per LUT4; three bits per LUT6."""
     return adder(family, width) if family == "ecp5" else -(-width // 3)

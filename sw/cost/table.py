@@ -1,4 +1,4 @@
-"""Cost of tests of constant width that are looked up: tables in LUT RAM, and what writes them."""
+"""Cost of tests of constant width that are looked up: tables in LUT RAM, and their writer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .width import width_test
 
 __all__ = ["TableCost", "table_cost", "writer"]
 
-#: LUTs that tell what is written of a digit: of an equality; of a band; of a low part in one digit, and in two.
+#: LUTs that compute the table contents of a digit: of an equality; of a band; of a low part in one digit, and in two.
 _WRITTEN: dict[Family, tuple[int, int, int, int]] = {"ecp5": (2, 3, 3, 11), "ultrascale": (1, 2, 1, 5)}
 
 
 @dataclass(frozen=True)
 class TableCost:
-    """Of one test. ``pair``, ``lane``, ``probe``, ``region``: as of `splitjoin.cost.datapath.DatapathCost`, without the
-    tables. ``place``: the bounds of one of the probes that are written together, and what is written of them.
-    ``outputs``: of each table, which each lane has, the bits that it looks up for a probe. ``signals``: how many
-    signals the outcome is.
+    """The cost of one test that is looked up. ``pair``, ``lane``, ``probe``, ``region``: like those of
+    `splitjoin.cost.datapath.DatapathCost`, without the tables. ``place``: for each probe of a group that is written
+    together, its bounds and the logic of the table contents. ``outputs``: bits that each table of a lane yields for a
+    probe. ``signals``: number of signals of the outcome.
     """
 
     pair: Resources
@@ -33,7 +33,9 @@ class TableCost:
     signals: int
 
     def tables(self, family: Family, probes: int) -> Resources:
-        """The tables of a lane, of 16 rows: 16 × 4 bits of LUT RAM are six LUT4, of UltraScale+ 32 × 14 bits eight."""
+        """The cost of a lane's tables of 16 rows: six LUT4 for 16 × 4 bits of LUT RAM, on UltraScale+ eight LUTs for 32
+        × 14 bits.
+        """
         resources = Resources()
         for size in probe_groups(probes):
             for bits in (outputs * size for outputs in self.outputs):
@@ -43,8 +45,8 @@ class TableCost:
 
 
 def writer(family: Family, tests: Sequence[TableCost], lanes: int, probes: int) -> Resources:
-    """What writes the tables of a region: the number of the row and the group, in each lane once more with the halves
-    that are looked up and written; the bounds of a group, and what is written of them.
+    """The cost of the writer of a region's tables: counters of row and group, copied in each lane with the selects of
+    the halves that are read and written; the bounds of a group, and the logic of the table contents.
     """
     groups, places = len(probe_groups(probes)), min(PROBE_GROUP, probes)
     resources = Resources(lut=4 + groups + lanes * (5 + groups) + places * gate(family, groups),
@@ -53,8 +55,8 @@ def writer(family: Family, tests: Sequence[TableCost], lanes: int, probes: int) 
 
 
 def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableCost:
-    """A test on keys of ``width`` bits whose intervals end ``above`` their low ends; ``apart``: what the digits say is
-    combined in a cycle of its own.
+    """The cost of a test on keys of ``width`` bits whose intervals have the constant width ``above`` (high end minus
+    low end); ``apart``: True if the outcomes of the digits are combined in a cycle of their own.
     """
     least = above.bit_length()
     k = min(next((k for k in (DIGIT - 1, LOOKED_UP - 1) if least <= k), least), width) if above else 0
@@ -64,9 +66,9 @@ def table_cost(family: Family, width: int, above: int, *, apart: bool) -> TableC
     high = -(-(width - k) // DIGIT)
     single, band, one, two = _WRITTEN[family]
     written = high * (band if above else single) + (0, one, two)[digits]
-    # One more than the high part, and where its code differs.
+    # The high part plus one, and the bits in which its code differs.
     changes = adder(family, width + 1 - k) + width - k if above else 0
-    # The code of a low end is made behind its register; what is subtracted of it is held where it is compared.
+    # The code of a low end is computed after its register; the subtracted part is held at the comparator.
     held = low if subtracted else 0
     bound = low - held + (2 if above else 1) * (width + 1 - k)
     outputs = (*([2, 2] if digits == 2 else [1] * digits), *[1] * high)

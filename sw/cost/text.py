@@ -19,7 +19,7 @@ def family_name(family: Family) -> str:
 
 
 def resources_text(resources: Resources, family: Family) -> str:
-    """``resources`` in words, all that are counted."""
+    """``resources`` in words: LUTs, flip-flops, block RAMs and DSPs."""
     return (f"{resources.lut:,} {lut_name(family)}, {resources.ff:,} flip-flops, "
             f"{resources.block_ram:,} block RAMs of 18 Kbit, {resources.dsp:,} DSPs")
 

@@ -1,4 +1,4 @@
-"""Cost of tests of constant width: a difference and its digits, or a comparison for being equal."""
+"""Cost of tests of constant width: a difference and its digits, or an equality comparison."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ __all__ = ["bound_codes", "width_test"]
 
 
 def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Resources:
-    """What a pair takes for a test whose low ends have so many ``bits``, and whose intervals end ``above`` these.
+    """The cost, for one pair of lane and probe, of a test whose low ends have ``bits`` bits and whose intervals have
+    the constant width ``above`` (high end minus low end).
 
-    ``apart``: what the digits say is combined in a cycle of its own (`splitjoin.hw.hls.width`).
+    ``apart``: True if the outcomes of the digits are combined in a cycle of their own (`splitjoin.hw.hls.width`).
     """
     if not above:
-        # ECP5: a half carry cell for the lowest bit, one for two bits each, one to bring the carry out.
+        # ECP5: half a carry cell for the lowest bit, one half for each further two bits, one for the carry output.
         return Resources(lut=2 * -(-(2 + bits // 2) // 2) if family == "ecp5" else equal(family, bits), ff=1)
     luts = ff = 0
     signals = 0
@@ -29,7 +30,7 @@ def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Resourc
 
 
 def bound_codes(family: Family, bits: int, above: int) -> int:
-    """LUTs that a low end of so many ``bits`` takes when a probe is loaded: of an equality on ECP5, inverters of every
-    other bit (`splitjoin.hw.tech.equality`).
+    """LUTs per low end of ``bits`` bits when a probe is loaded: for an equality on ECP5, inverters of every other bit
+    (`splitjoin.hw.tech.equality`).
     """
     return (bits - 1) // 2 if family == "ecp5" and not above else 0

@@ -1,4 +1,4 @@
-"""The widths that a region counts with, as its cost needs them (`splitjoin.circuit.geometry`)."""
+"""The widths of a region's counters and pointers, as its cost needs them (`splitjoin.circuit.geometry`)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Widths"]
 
 @dataclass(frozen=True)
 class Widths:
-    """Widths in bits.
+    """The widths, in bits, of a region's counters and pointers.
 
     Attributes:
-        position, live: Of ring positions, and of how many tuples are live.
-        group, lane: Of the number of a read, and of a lane.
-        rows, row: Of a row of the ring, and of what changes in row ids.
-        index, probe: Of a core's number, and of a probe's in its batch.
-        pointer: Of a place in the list of results.
+        position, live: Width of ring positions, and of the number of live tuples.
+        group, lane: Width of the number of a read, and of a lane.
+        rows, row: Width of a row of the ring, and of the changing part of row ids.
+        index, probe: Width of a core's number, and of a probe's in its batch.
+        pointer: Width of a place in the list of results.
     """
 
     position: int
@@ -34,9 +34,10 @@ class Widths:
 
     @classmethod
     def of(cls, config: Configuration) -> Widths:
-        """Those of the regions of ``config``."""
+        """The widths in the regions of ``config``."""
         depth = (stack_depth if config.kind.has_index else list_depth)(config, outcome_latency(config))
-        # Row ids of a core's tuples are a multiple of the cores, apart; of a power of two the low bits are constant.
+        # Row ids of a core's tuples differ by multiples of the number of cores; if that is a power of two, their low
+        # bits are constant.
         whole = config.cores & (config.cores - 1) == 0
         return cls(position=position_bits(config), live=config.capacity.bit_length(), group=group_bits(config),
                    lane=config.lanes.bit_length() - 1, rows=ring_rows(config).bit_length() - 1,

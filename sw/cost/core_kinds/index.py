@@ -23,11 +23,11 @@ class IndexCost(CoreCost):
 
     @abstractmethod
     def address(self, config: Configuration, side: str, family: Family) -> int:
-        """LUTs that make a bucket's number of what tuples of stream ``side`` are indexed by."""
+        """LUTs that compute a bucket's number from the index fields of tuples of stream ``side``."""
 
     @abstractmethod
     def reach(self, config: Configuration, side: str, family: Family) -> Resources:
-        """The part that tells which buckets a probe's bounds reach."""
+        """The cost of the logic that determines which buckets a probe reaches."""
 
     def parts(self, config: Configuration, side: str, family: Family, w: Widths) -> dict[str, Resources]:
         return {"index": _index(config, side, family, w, self.address(config, side, family)),
@@ -40,9 +40,10 @@ class IndexCost(CoreCost):
 
 
 def _index(config: Configuration, side: str, family: Family, w: Widths, address: int) -> Resources:
-    """The memories of buckets and chains, and a store's way into them; ``address``: LUTs of a bucket's number."""
+    """The cost of the memories of buckets and chains, and of insertion; ``address``: LUTs of a bucket's number."""
     bits, distance = config.buckets.bit_length() - 1, distance_bits(config)
-    # How old a bucket's youngest tuple is; what is in the index, and the bucket that is looked at in turn.
+    # Adders: the age of a bucket's youngest tuple. Counters: the indexed tuples, and the bucket that the sweep checks
+    # next.
     sums = adder(family, w.position) + counter(family, w.position, bits)
     logic = (mux(family, 3, bits) + mux(family, 2, bits + distance) + equal(family, bits) + gate(family, w.position)
              + address + control(family, _CONTROL["index"]))
@@ -52,19 +53,22 @@ def _index(config: Configuration, side: str, family: Family, w: Widths, address:
 
 
 def _prober(config: Configuration, family: Family, w: Widths, reach: Resources) -> Resources:
-    """The part that looks a probe's buckets up and follows their chains; ``reach``: of the buckets that it looks up."""
+    """The cost of the prober, which looks up a probe's buckets and follows their chains; ``reach``: the cost of their
+    numbers.
+    """
     p = w.position
     ways = config.kind.ways(config)
     cursor = 1 + 2 * p
-    # Whether all is in the index, where a scan begins, the offset of a bucket's youngest tuple, and which of those
-    # found before are older; the next older tuple and its offset, of a chain and of a scan, and whether it is in the
-    # window; by how much other chains are older, and whether more than that.
+    # Adders: whether all tuples are in the index, the start of a scan, the offset of a bucket's youngest tuple, and its
+    # comparison with the tuples found before; the next older tuple and its offset, of a chain and of a scan, and the
+    # test whether it is in the window; the age differences to other chains, and their comparison.
     sums = adder(family, *[p] * (4 + ways), *[p] * 5, *[p] * (2 * ways - 2))
-    # Each first tuple moves on for a younger one, each other chain too, or goes on with the probe that waits.
+    # Multiplexers: each chain head advances or makes room for a younger one, or takes over the head of the waiting
+    # probe.
     logic = (mux(family, 2, (ways - 1) * cursor) + mux(family, 4, (ways - 1) * cursor) + mux(family, 3, 4 * p)
              + control(family, _CONTROL["prober"]))
     batch = w.row + w.live + 1
-    ff = (4 * p + batch + 22 + 2 * ways  # the probe that waits
-           + (2 * ways + 2) * cursor + 2 * p + (ways - 1) * p  # chains, of that probe and of the one under way
+    ff = (4 * p + batch + 22 + 2 * ways  # the waiting probe
+           + (2 * ways + 2) * cursor + 2 * p + (ways - 1) * p  # chains of that probe and of the current one
            + w.live + p + 11 + (config.stages + 3) * (2 + p))
     return Resources(lut=sums + logic, ff=ff) + reach + fifo(family, batch, PASSES)

@@ -12,12 +12,12 @@ __all__ = ["CoreCost"]
 
 
 class CoreCost(ABC):
-    """The cost of a kind of core: of the parts of a region that depend on it."""
+    """The cost of a kind of core: that of the parts of a region that depend on the kind."""
 
     @abstractmethod
     def parts(self, config: Configuration, side: str, family: Family, w: Widths) -> dict[str, Resources]:
-        """Part → its cost, of the region that stores stream ``side``, without datapath and storage."""
+        """Part → its cost, for the region that stores stream ``side``, without datapath and storage."""
 
     @abstractmethod
     def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
-        """The rate of comparing in words; ``lut``: LUTs of the whole circuit, which are called ``lut_name``."""
+        """The comparison rate in words; ``lut``: LUTs of the whole circuit; ``lut_name``: their name."""

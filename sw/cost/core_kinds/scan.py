@@ -31,19 +31,19 @@ class ScanCost(CoreCost):
 def _scanner(config: Configuration, family: Family, w: Widths) -> Resources:
     lanes, probes = config.lanes, config.probes
     number = probes.bit_length()
-    # A window's start and end, whether what is left is the last read; position, what is left, the ring's row, the
-    # read's number.
+    # Adders: a window's start and end, and the test for the last read. Counters: position, remaining tuples, the ring's
+    # row, the read's number.
     sums = adder(family, *[w.position] * 4) + counter(family, w.group, w.group, w.rows, w.group)
     logic = mux(family, 2, 2 * w.position + w.live) + control(family, _CONTROL["scanner"])
-    # A probe takes part from where its start equals the read's number up to where its end does, and of these reads
-    # in the lanes behind either edge.
+    # A probe takes part from the read whose number equals its start to the read whose number equals its end; in these
+    # two reads only some lanes count.
     logic += probes * (2 * (equal(family, w.group) + 2) + 2 * gate(family, number + 2) + 4)
     logic += probes * lanes * (2 if lanes == 1 else 3 + 2 * gate(family, 2 * w.lane + 1))
-    # The task that waits, the batch that is collected, the pass under way, and what the emitter hears of it.
+    # The waiting task, the batch that is being collected, the current pass, and its report to the emitter.
     base = (2 * w.position + w.live + w.row + 3 + 2 * number + w.row + w.position + 4
             + 3 * w.position + 2 * w.rows + 3 + w.row + max(1, w.lane) + w.probe + 1 + w.live
             + 2 + 2 * (config.stages + 3) + 1 + 2 * w.position + w.group)
-    if config.tables:  # when a batch is complete, and when it is written
+    if config.tables:  # flags: the batch is complete, and its tables are written
         logic, base = logic + control(family, _CONTROL["tables"]), base + 11 + -(-probes // 4)
     held = probes * (4 * w.group + 9) + probes * lanes * (config.stages + 4)
     return Resources(lut=sums + logic, ff=base + held)
