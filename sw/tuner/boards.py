@@ -1,4 +1,4 @@
-"""Boards and the resources of their FPGAs, of the families that are placed and routed here."""
+"""Boards and the resources of their FPGAs, for the families that this project places and routes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["BOARDS", "FPGAS", "Fpga", "board"]
 class Fpga:
     """An FPGA: ``lut`` LUT4, ``ff`` flip-flops, ``block_ram`` blocks of 18 Kbit, ``dsp`` 18 × 18 multipliers.
 
-    From Lattice, ECP5 and ECP5-5G Family Data Sheet (FPGA-DS-02012), Table 1.1; LUT4 as nextpnr's device data has them.
-    The 12F is a 25F by its silicon, and nextpnr uses all of it.
+    Source: Lattice, ECP5 and ECP5-5G Family Data Sheet (FPGA-DS-02012), Table 1.1; LUT4 counts from nextpnr's device
+    data. The 12F has the silicon of a 25F, and nextpnr uses all of it.
     """
 
     name: str
@@ -43,7 +43,7 @@ BOARDS = {
 
 
 def board(name: str) -> Fpga:
-    """The FPGA on board ``name``. Raises `DeviceError` for another name, with those that there are."""
+    """The FPGA on board ``name``. Raises `DeviceError`, which lists the known names, for another name."""
     if name not in BOARDS:
         raise DeviceError(f"there is no board {name!r}; boards are {', '.join(BOARDS)}")
     return FPGAS[BOARDS[name]]

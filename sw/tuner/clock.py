@@ -1,4 +1,4 @@
-"""Clocks of circuits that have been placed and routed, from which the clock of another is predicted."""
+"""Clocks of placed and routed circuits, and the prediction of a circuit's clock from them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["ROUTED", "ClockEstimate", "RoutedClock", "clock"]
 
 @dataclass(frozen=True)
 class RoutedClock:
-    """A row ``ecp5_mhz`` or ``ecp5_index_mhz`` of bench/results: ``part`` is a core by itself, or a whole circuit of
-    ``cores``; ``kind`` is that of its cores.
+    """A row ``ecp5_mhz`` or ``ecp5_index_mhz`` of bench/results. ``part``: a single core, or a whole circuit of
+    ``cores`` cores; ``kind``: the kind of its cores.
     """
 
     part: str
@@ -26,7 +26,7 @@ class RoutedClock:
 
 #: Two 32-bit bands (in whole circuits of constant width, that of 8 lanes with tables), RANGE and ROWS, regions of 512
 #: or 2,048 tuples, LFE5U-85F of speed grade 6, nextpnr-ecp5: a line for each such row of bench/results/circuits.json.
-#: The grades 7 and 8 are faster; nothing is promised of them.
+#: Speed grades 7 and 8 are faster; no prediction is made for them.
 ROUTED: tuple[RoutedClock, ...] = (
     RoutedClock("core", "scan", 1, 1, 4, 190.3),
     RoutedClock("whole circuit", "scan", 8, 1, 4, 173.8),
@@ -38,15 +38,15 @@ ROUTED: tuple[RoutedClock, ...] = (
 
 @dataclass(frozen=True)
 class ClockEstimate:
-    """A predicted clock in MHz, and the routed circuits that it is taken from."""
+    """A predicted clock in MHz, and the routed circuits from which it is derived."""
 
     mhz: float
     source: str
 
 
 def clock(config: Configuration) -> ClockEstimate:
-    """The clock of ``config`` on ECP5: that of the routed circuit most like it, first in the kind of its cores, then in
-    how many comparators a region has, then in the number of cores; the lowest of several.
+    """The predicted clock of ``config`` on ECP5: that of the most similar routed circuit, compared first by the kind of
+    cores, then by the comparators of a region, then by the number of cores; of several the lowest clock.
     """
     size = config.lanes * config.probes
 

@@ -17,7 +17,7 @@ _TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 def tune_options(parser: argparse.ArgumentParser) -> None:
-    """Add them to ``parser``."""
+    """Add the tuner's options to ``parser``."""
     group = parser.add_argument_group("design")
     group.add_argument("--board", required=True, metavar="BOARD", help=f"one of {', '.join(BOARDS)}")
     group.add_argument("--rate", metavar="R", help="tuples a second that it must take, both streams together: 2M, "
@@ -42,7 +42,7 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tune_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """What `splitjoin.tune` takes, of parsed options. Raises `DeviceError` for a number that is none."""
+    """The arguments of `splitjoin.tune` from parsed options. Raises `DeviceError` for a malformed number."""
     fixed = {found.name: getattr(args, found.name) for found, parameter in declared(CircuitParameters)
              if parameter.tunable}
     return {**{name: value for name, value in fixed.items() if value is not None}, "board": args.board,

@@ -1,4 +1,4 @@
-"""The tuner's proposal: a design, and the predictions of it."""
+"""The tuner's proposal: a design and its predicted figures."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["Proposal"]
 
 @dataclass(frozen=True)
 class Proposal:
-    """A design for a query, and the predictions of it.
+    """A design for a query, and its predicted figures.
 
     Attributes:
-        board, fpga: The board that it is to run on, and its FPGA.
+        board, fpga: The target board, and its FPGA.
         design: Its configuration, cost and shares of the FPGA.
-        others: Other kind of core → the best design with it, or None where none fits. ``refused``: kind → why the
-            condition cannot have it.
+        others: Other kind of core → the best design with it, or None if none fits. ``refused``: kind → the reason why
+            the condition cannot have it.
         assumed: True if neither selectivity nor matches were given.
-        requirements: What was asked for.
-        misses: The requirements that are missed, and by what factor.
-        binding: The resource that stands in the way of the requirements, in words; empty where they are met.
+        requirements: The requirements of the design.
+        misses: Requirement that is missed → the factor by which it is.
+        binding: The resource that limits the design, in words; empty if the requirements are met.
     """
 
     board: str
@@ -42,7 +42,9 @@ class Proposal:
 
     @property
     def kind(self) -> str:
-        """Of the cores: "scan" compares every probe with every stored tuple, "hash" and "bucket" look candidates up."""
+        """The kind of the cores: "scan" compares every probe with every stored tuple, "hash" and "bucket" look
+        candidates up.
+        """
         return self.design.config.core
 
     @property
@@ -62,7 +64,7 @@ class Proposal:
 
     @property
     def tuples(self) -> int:
-        """Of the longer window, that were reckoned with."""
+        """The tuples of the longer window that the prediction assumes."""
         return self.design.load.tuples
 
     @property
@@ -72,13 +74,13 @@ class Proposal:
 
     @property
     def options(self) -> dict[str, int | str]:
-        """The options that `splitjoin.circuit.driver.CircuitDevice` and the command line take for this design."""
+        """The options of `splitjoin.circuit.driver.CircuitDevice` and the command line for this design."""
         built = ((found.name, getattr(self.design.config, found.name)) for found, _ in declared(BuildParameters))
         return {name: value for name, value in built if value is not False}  # a switch that is off is left out
 
     @property
     def tuples_per_s(self) -> float:
-        """Predicted, both streams together."""
+        """Predicted tuples a second, both streams together."""
         return self.design.rate
 
     @property
@@ -88,7 +90,7 @@ class Proposal:
 
     @property
     def busy_latency_s(self) -> float:
-        """The same where the probe comes when a pass has just begun."""
+        """Predicted seconds from a probe to its star, if the probe arrives when a pass has just begun."""
         return self.design.latency(busy=True)
 
     @property

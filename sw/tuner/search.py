@@ -1,4 +1,4 @@
-"""The search for a design: all kinds, cores, lanes and probes that are worth a look, by the cost and speed models."""
+"""The search for a design over kinds, cores, lanes and probes, by the cost and speed models."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .workload import Workload
 
 __all__ = ["FULL", "DesignPoint", "Requirements", "SearchResult", "search", "window_that_fits"]
 
-#: Shares of a device's resources that a design may take: the fullest circuits that were routed took 51 % of the LUT4 or
-#: 53 % of the flip-flops of their fpga, one of 65 % of the LUT4 was placed but not routed (docs/synthesis.md).
+#: Shares of an FPGA's resources that a design may take: the fullest routed circuits took 51 % of the LUT4 or 53 % of
+#: the flip-flops of their FPGA; one with 65 % of the LUT4 was placed but not routed (docs/synthesis.md).
 FULL = {"lut": 0.55, "ff": 0.55, "block_ram": 1.0, "dsp": 1.0}
 
 
@@ -29,8 +29,8 @@ class Requirements:
     """The requirements of a design.
 
     Attributes:
-        rate: Tuples a second at least, both streams together; None for as many as there can be.
-        latency: Seconds at most, of a probe that waits for a pass; None for any.
+        rate: Least tuples a second, both streams together; None for the highest possible rate.
+        latency: Most seconds from a probe that waits for a pass to its star; None for any.
         cores, lanes, probes, tables: Fixed by the user, or None.
     """
 
@@ -44,7 +44,7 @@ class Requirements:
 
 @dataclass(frozen=True)
 class DesignPoint:
-    """A configuration on a fpga, with what is predicted of it. ``load``: what it has to do."""
+    """A configuration on an FPGA, with its predicted figures. ``load``: its workload."""
 
     config: Configuration
     fpga: Fpga
@@ -52,32 +52,32 @@ class DesignPoint:
 
     @cached_property
     def clock(self) -> ClockEstimate:
-        """Its predicted clock."""
+        """The predicted clock."""
         return clock(self.config)
 
     @cached_property
     def cost(self) -> CircuitCost:
-        """Its cost."""
+        """The cost of the circuit."""
         return circuit_cost(self.config, self.fpga.family)
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """Resource → share of what may be used of it; above 1 it does not fit."""
+        """Resource → used share of its allowance; above 1 the design does not fit."""
         total = self.cost.total
         return {name: getattr(total, name) / (full * getattr(self.fpga, name)) for name, full in FULL.items()}
 
     @property
     def rate(self) -> float:
-        """Tuples a second, both streams together."""
+        """Predicted tuples a second, both streams together."""
         return self.clock.mhz * 1e6 / cycles_a_tuple(self.config, self.load)
 
     @property
     def input_rate(self) -> float:
-        """The same, if comparing took no time."""
+        """Predicted tuples a second, both streams together, if comparing took no time."""
         return self.clock.mhz * 1e6 / input_cycles(self.config, self.load)
 
     def latency(self, *, busy: bool) -> float:
-        """Seconds from a probe to its star; ``busy``: it comes when a pass has just begun."""
+        """Predicted seconds from a probe to its star; ``busy``: the probe arrives when a pass has just begun."""
         return latency_cycles(self.config, self.load, busy=busy) / (self.clock.mhz * 1e6)
 
     @property
@@ -86,7 +86,7 @@ class DesignPoint:
         return max(self.shares.values()) <= 1
 
     def misses(self, requirements: Requirements) -> dict[str, float]:
-        """The requirements that the design misses, and by what factor."""
+        """Requirement that the design misses → the factor by which it does."""
         found = {}
         if requirements.rate is not None:
             found["rate"] = requirements.rate / self.rate
@@ -104,10 +104,10 @@ class SearchResult:
     """The outcome of a search.
 
     Attributes:
-        best: The design that fits and meets the requirements; or, if there is none, the one that fits and comes
-            nearest; None where none fits.
-        wanted: Where none does both, the one that meets the requirements and comes nearest to fitting; or, where none
-            meets them and none fits, the one that comes nearest to fitting; None where there is none of the kind.
+        best: The design that fits and meets the requirements; if there is none, the one that fits and misses them
+            least; None if none fits.
+        wanted: If no design does both, the one that meets the requirements and exceeds the FPGA least; if none meets
+            them and none fits, the one that exceeds the FPGA least; else None.
     """
 
     best: DesignPoint | None
@@ -118,8 +118,8 @@ def search(bases: Mapping[str, Configuration], fpga: Fpga, load: Workload,
            requirements: Requirements) -> tuple[SearchResult, dict[str, SearchResult]]:
     """The outcome for all kinds of core together, and of each; ``bases``: kind → a configuration of it.
 
-    Best: without a required rate the fastest, within a percent, else, and among equals, the one that takes least of its
-    scarcest resource.
+    Without a required rate, the best design is the fastest, to within a percent. With one, and among equally fast
+    designs, it is the one that uses the smallest share of its scarcest resource.
     """
     designs = {kind: list(_designs(base, fpga, load, requirements)) for kind, base in bases.items()}
     return (_found([d for some in designs.values() for d in some], requirements),
@@ -134,12 +134,12 @@ def _found(designs: list[DesignPoint], requirements: Requirements) -> SearchResu
         return SearchResult(best, None)
     near = min((d for d in designs if d.fits), default=None,
                key=lambda d: (sum(map(math.log, d.misses(requirements).values())), -_speed(d), _scarcest(d)))
-    # Where nothing fits, requirements that nothing meets say no more than the window does.
+    # If nothing fits and nothing meets the requirements, the window alone is the obstacle.
     return SearchResult(near, min(meeting if near or meeting else designs, key=_scarcest, default=None))
 
 
 def window_that_fits(bases: Mapping[str, Configuration], fpga: Fpga, load: Workload) -> int | None:
-    """The largest power of two of tuples in a window, less than that of ``load``, that some design has room for."""
+    """The largest power of two of tuples in a window, below that of ``load``, for which some design fits."""
     def fits(power: int) -> bool:
         smaller = replace(load, r=min(load.r, 1 << power), s=min(load.s, 1 << power))
         return any(d.fits for base in bases.values() for d in _designs(base, fpga, smaller, Requirements()))
@@ -150,7 +150,7 @@ def window_that_fits(bases: Mapping[str, Configuration], fpga: Fpga, load: Workl
 
 
 def _speed(design: DesignPoint) -> float:
-    """Its rate in percents that count."""
+    """The rate in steps of a percent, in which designs are compared."""
     return round(100 * math.log(design.rate))
 
 
@@ -168,13 +168,13 @@ def _designs(base: Configuration, fpga: Fpga, load: Workload, requirements: Requ
 
 
 def _tables(base: Configuration, requirements: Requirements) -> list[bool]:
-    """With tables or without; both where there is something to look up and nothing is required."""
+    """The values of ``tables`` to try; both if some test can be looked up and the user has fixed none."""
     if requirements.tables is not None:
         return [requirements.tables]
     return [False, True] if base.kind.has_tables and any(wide is not None for wide in base.test_widths) else [False]
 
 
 def _cores(required: int | None) -> list[int]:
-    """All up to 16, then ever larger steps."""
+    """The numbers of cores to try: all up to 16, then in ever larger steps."""
     steps = {*range(1, 17), *range(18, 33, 2), *range(36, 65, 4), *range(80, 129, 16), *range(192, 513, 64), 768, 1024}
     return sorted(steps | (set() if required is None else {required}))

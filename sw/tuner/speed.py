@@ -9,26 +9,27 @@ from .workload import Workload
 
 __all__ = ["CONSTANT", "cycles_a_tuple", "input_cycles", "latency_cycles"]
 
-#: Cycles of a probe besides both trees and the scan or the candidates, on an idle circuit (`latency_constant_cycles` of
-#: bench/circuits.py), with a datapath of so many stages.
+#: Cycles of a probe on an idle circuit beside both trees and the scan or the candidates (`latency_constant_cycles` of
+#: bench/circuits.py), and the stages of the datapath for which they were measured.
 CONSTANT, _STAGES = 24, 3
-#: Cycles from a tuple that has become too old to the next one that can be seen to be (`splitjoin.hw.core.storage`).
+#: Cycles from the expiry of one tuple to that of the next (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
 
 
 def input_cycles(config: Configuration, load: Workload) -> float:
-    """Cycles a tuple that no number of comparators shortens: its way into the cores, expiry, and its results' way out.
+    """Cycles per tuple that do not depend on the number of comparators: input to the cores, expiry, and output of its
+    results.
 
-    Results and a probe's star leave one in a cycle.
+    One result or star leaves the circuit per cycle.
     """
     expiry = _EXPIRY / (2 * config.cores) if config.time_bits else 0.0
     return max(CORE_SPEEDS[config.core].input_cycles(expiry), load.matches + 1)
 
 
 def cycles_a_tuple(config: Configuration, load: Workload) -> float:
-    """Cycles from tuple to tuple, input of both streams in turn and never lacking.
+    """Cycles per tuple under full load, with alternating input of both streams.
 
-    Half of the tuples probe one region, half the other, at once.
+    Half of the tuples probe one region and half the other, in parallel.
     """
     return max(input_cycles(config, load), CORE_SPEEDS[config.core].comparing_cycles(config, load))
 
@@ -36,9 +37,9 @@ def cycles_a_tuple(config: Configuration, load: Workload) -> float:
 def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
     """Cycles from a probe to its star: PL = d·T + w·P + g·T (SplitJoin, section 6), T a cycle and P 1 / L of one.
 
-    With an index w·P are the candidates of the core that has most of them, and the buckets that are looked up. Where
-    windows go by time, a tuple that expires comes before. Of windows of different lengths it is the longer one.
-    ``busy``: the probe comes when a pass has just begun, and waits for its end.
+    With an index, w·P stands for the candidates of the core with the most, and the lookups of buckets. With RANGE
+    windows, an expiry precedes the probe. If the windows differ in length, the longer one counts. ``busy``: the probe
+    arrives when a pass has just begun, and waits for its end.
     """
     work, wait = CORE_SPEEDS[config.core].latency(config, load)
     way = levels(config.cores, config.fanout) + levels(config.cores, config.fanin) + CONSTANT

@@ -1,4 +1,4 @@
-"""The tuner's findings in words."""
+"""The tuner's results in words."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def requirements_text(requirements: Requirements) -> str:
 
 
 def binding_text(wanted: DesignPoint | None, requirements: Requirements, best: DesignPoint | None = None) -> str:
-    """The obstacle: of ``wanted``, the design that meets the requirements and needs least, the resource that is
-    exceeded most; where there is none, the clock or the input, of the nearest design ``best``.
+    """The limit in words: for ``wanted``, the smallest design that meets the requirements, the resource that it exceeds
+    most; without such a design, the clock or the input of the nearest design ``best``.
     """
     if wanted is not None:
         name = max(wanted.shares, key=wanted.shares.__getitem__)

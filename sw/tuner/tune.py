@@ -1,4 +1,4 @@
-"""`tune`: the circuit to build for a query on a board, and the predictions of it."""
+"""`tune`: the circuit to build for a query on a board, and its predicted figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .workload import Workload
 
 __all__ = ["SELECTIVITY", "tune"]
 
-#: Share of pairs that meet an index's tests, where nothing is known of it: that of the papers' band benchmark.
+#: Default share of pairs that meet an index's tests: that of the papers' band benchmark.
 SELECTIVITY = 1 / 250_000
 
 
@@ -33,17 +33,17 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
          window_tuples: int | tuple[int, int] | None = None) -> Proposal:
     """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the required ``rate``.
 
-    ``rate``: tuples a second, both streams together, in equal shares. ``latency``: seconds from a probe to its star, at
-    most, behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``, ``tables`` (True if tests
-    of constant width are looked up): where one is not to be chosen.
-    ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests an index goes
-    by. Where only one of the two is known, every pair that meets these tests is a result; where neither is, the
-    selectivity is `SELECTIVITY`. ``window_tuples``: how many tuples a RANGE window holds, of R and S where they differ;
-    else it is what arrives in it at ``rate``.
+    ``rate``: least tuples a second, both streams together, in equal shares. ``latency``: most seconds from a probe to
+    its star, if it arrives behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``, ``tables``
+    (True if tests of constant width are looked up): values fixed by the user, or None for the tuner's choice.
+    ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests of an index. If
+    only one of the two is given, every pair that meets these tests is taken as a result; if neither is, the selectivity
+    is `SELECTIVITY`. ``window_tuples``: number of tuples in a RANGE window, of R and S where they differ; by default
+    those that arrive in it at ``rate``.
 
-    What cannot be met gives the nearest design that fits, with what binds; no design at all that fits raises
-    `CapacityError`, and a ``core`` that the condition has nothing for `UnsupportedError`. Clocks are those of routed
-    circuits (`splitjoin.tuner.clock`), latencies SplitJoin's model.
+    If no design meets the requirements, the result is the nearest design that fits, with the limiting resource. Raises
+    `CapacityError` if no design fits, and `UnsupportedError` for a ``core`` whose kind has no test in the condition.
+    Clocks are those of routed circuits (`splitjoin.tuner.clock`), latencies follow SplitJoin's model.
     """
     fpga = find_board(board)
     for name, value in (("rate", rate), ("latency", latency)):
@@ -60,7 +60,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
     load = _load(query, plan, windows, matches, selectivity)
     bases, refused = _bases(query, core, tables is True)
-    # Refuses what no circuit can run.
+    # Raises for queries that no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
     requirements = Requirements(rate, latency, cores, lanes, probes, tables)
     found, each = search(bases, fpga, load, requirements)
@@ -78,8 +78,8 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
 
 
 def _bases(query: Query, core: str, tables: bool) -> tuple[dict[str, Configuration], dict[str, str]]:
-    """Kind → a configuration with such cores, of those that are to be chosen from; and of the others why they are not.
-    ``tables``: they have to have some.
+    """Kind → a configuration with such cores, for the kinds to choose from; and for the others, kind → reason why not.
+    ``tables``: the cores must have tables.
     """
     bases, refused = {}, {}
     for kind in KINDS:
@@ -107,7 +107,7 @@ def _load(query: Query, plan: Plan, windows: tuple[int, int], matches: float | N
 
 
 def _window(query: Query, side: Side, rate: float | None, window_tuples: int | tuple[int, int] | None) -> int:
-    """Tuples in the window of stream ``side``."""
+    """Number of tuples in the window of stream ``side``."""
     given = window_tuples["rs".index(side)] if isinstance(window_tuples, tuple) and len(window_tuples) == 2 \
         else window_tuples
     if given is not None and not (type(given) is int and given >= 1):
@@ -129,7 +129,7 @@ def _window(query: Query, side: Side, rate: float | None, window_tuples: int | t
 
 
 def _seconds(query: Query) -> float | None:
-    """Length of the unit in which event times count, None for numbers without a unit."""
+    """Length in seconds of the unit of event times, None for numbers without a unit."""
     if query.time is None:
         return None
     if query.time.tick is not None:

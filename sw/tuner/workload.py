@@ -1,4 +1,4 @@
-"""The work that a circuit is asked to do."""
+"""The workload of a circuit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Workload"]
 
 @dataclass(frozen=True)
 class Workload:
-    """The work of a circuit.
+    """The window sizes, matches and selectivity that a circuit has to handle.
 
     Attributes:
         r, s: Tuples in each stream's window.
@@ -29,5 +29,5 @@ class Workload:
 
     @property
     def tuples(self) -> int:
-        """Tuples of the longer window: those that a core must have room for, and that the busier region reads."""
+        """Tuples of the longer window: the cores must have room for them, and the busier region reads them."""
         return max(self.r, self.s)

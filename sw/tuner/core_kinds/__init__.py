@@ -1,4 +1,4 @@
-"""The speed of each kind of core, and the shapes of it that the tuner tries: a file and a line of the table a kind, as
+"""The speed of each kind of core, and the shapes that the tuner tries: a file and a line of the table for each kind, as
 in `splitjoin.circuit.core_kinds`.
 """
 

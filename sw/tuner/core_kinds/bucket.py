@@ -17,8 +17,8 @@ class BucketSpeed(IndexSpeed):
         share = 1.0
         each = load.selectivity ** (1 / len(config.index))
         for test, bits in zip(config.index, config.kind.index_widths(config, "s"), strict=True):
-            # As many cells as there are intervals side by side, or up to four times fewer; a probe reaches its first
-            # one, and a second one the more often the narrower they are.
+            # A cell is as wide as an interval, or up to four times as wide. A probe reaches the cell of its low end,
+            # and the narrower cells are, the more often a second one.
             intervals, buckets = min(1 / each, 2.0**64) if each else 2.0**64, 2**bits
             width = min(max(intervals / buckets, 1.0), WIDEST)
             share *= (1.0 if test in load.points else 1 + 1 / width) * max(width / intervals, 1 / buckets)

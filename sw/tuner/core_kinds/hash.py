@@ -13,5 +13,5 @@ class HashSpeed(IndexSpeed):
     """The speed of cores that look up equal keys."""
 
     def expected(self, config: Configuration, tuples: float, load: Workload) -> float:
-        # Those of the probe's key, and those that share the bucket.
+        # Candidates with the probe's key, and those that share its bucket by chance.
         return tuples * (load.selectivity + (1 - load.selectivity) / config.buckets)

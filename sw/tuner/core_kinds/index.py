@@ -1,4 +1,4 @@
-"""Speed of cores with an index, from the number of candidates that selectivity and buckets let expect."""
+"""Speed of cores with an index, from the number of candidates expected by selectivity and buckets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .kind import CORE_INPUT, CoreSpeed, Shape
 
 __all__ = ["IndexSpeed", "maximum_distribution"]
 
-#: Cycles from candidate to candidate; besides, of a probe; and of one with few candidates at least, which its way
-#: through the emitter takes (`splitjoin.hw.core.prober`, ``stack``).
+#: Cycles from candidate to candidate; further cycles of a probe; and the least cycles of a probe with few candidates,
+#: which the emitter needs (`splitjoin.hw.core.prober`, ``stack``).
 _CANDIDATE, _BEGIN = 4, 1
 _PROBE = 9
-#: How many times as many tuples as they hold there is room for, and as many buckets.
+#: Factors of over-provisioning that are tried: capacity, and buckets, per tuple held.
 _ROOM = (1, 2, 4)
-#: From this mean on a Poisson law is a normal one.
+#: From this mean on a Poisson distribution is treated as normal.
 _LARGE = 200
 
 
@@ -31,8 +31,8 @@ class IndexSpeed(CoreSpeed):
     def expected(self, config: Configuration, tuples: float, load: Workload) -> float:
         """Candidates of a probe in a core that stores ``tuples`` of the other stream.
 
-        Of two bands in the index each has the root of the selectivity. Keys are taken to be spread evenly, so that each
-        bucket holds its share.
+        With two bands in the index each has the square root of the selectivity. Keys are assumed to be spread evenly
+        over the buckets.
         """
 
     def candidates(self, config: Configuration, load: Workload) -> tuple[float, float]:
@@ -44,12 +44,12 @@ class IndexSpeed(CoreSpeed):
         return max(CORE_INPUT + expiry, _PROBE / 2)
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
-        # As there is room for few records between the regions of a core, they keep step, and the one with more
+        # The FIFO between the regions of a core is short, so the regions run in lockstep, and the one with more
         # candidates decides.
         return _probe_cycles(maximum_distribution(self.candidates(config, load))) / 2
 
     def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
-        # The candidates of the core that has most of them, and the buckets that are looked up beside the first.
+        # The candidates of the core with the most, and the lookups of buckets after the first.
         chances = maximum_distribution((max(self.candidates(config, load)),), config.cores)
         work: float = _CANDIDATE * sum(n * chance for n, chance in enumerate(chances))
         return work + (config.kind.ways(config) - 1), _probe_cycles(chances)
@@ -60,17 +60,17 @@ class IndexSpeed(CoreSpeed):
 
 
 def _probe_cycles(chances: list[float]) -> float:
-    """Cycles of a probe, by the chance of each number of candidates."""
+    """Expected cycles of a probe; ``chances``: the probability of each number of candidates."""
     return sum(chance * max(_PROBE, _CANDIDATE * n + _BEGIN) for n, chance in enumerate(chances))
 
 
 @lru_cache(maxsize=4096)
 def maximum_distribution(means: tuple[float, ...], times: int = 1) -> list[float]:
-    """Probabilities of 0, 1, 2, … as the largest of numbers of candidates, each by a Poisson law of its mean, ``times``
-    of each.
+    """Distribution of the largest of several numbers of candidates, each Poisson-distributed, ``times`` of each mean:
+    the probabilities of 0, 1, 2, ….
 
-    Where means are large, and the law hardly matters, all of it is on the expected number (Blom, Statistical Estimates
-    and Transformed Beta-Variables, 1958, for normal laws).
+    For large means, where the distribution hardly matters, the expected number has probability 1 (Blom, Statistical
+    Estimates and Transformed Beta-Variables, 1958, for normal distributions).
     """
     mean, n = max(means), len(means) * times
     if mean > _LARGE:

@@ -1,4 +1,4 @@
-"""The interface of a core kind's speed, and of the shapes of it that the tuner tries."""
+"""The interface of a core kind's speed, and of the shapes that the tuner tries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..workload import Workload
 
 __all__ = ["CORE_INPUT", "CoreSpeed", "Shape"]
 
-#: Cycles in which a core takes a tuple: two, and a share of those in which its regions change from batch to batch.
+#: Cycles per input tuple of a core: two, and a share of the cycles in which its regions switch batches.
 CORE_INPUT = 2.5
 
 
@@ -28,20 +28,22 @@ class CoreSpeed(ABC):
 
     @abstractmethod
     def input_cycles(self, expiry: float) -> float:
-        """Cycles in which a core takes a tuple, ``expiry`` of them for tuples that have become too old."""
+        """Cycles per input tuple of a core, including ``expiry`` cycles for tuples that expire."""
 
     @abstractmethod
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
-        """Cycles from tuple to tuple that comparing needs, input of both streams in turn."""
+        """Cycles per tuple that comparing needs, with alternating input of both streams."""
 
     @abstractmethod
     def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
-        """Cycles of a probe's comparisons, and of its wait for those of a pass that has just begun."""
+        """Cycles of a probe's comparisons, and of its wait for a pass that has just begun."""
 
     @abstractmethod
     def shapes(self, least: int, lanes: int | None, probes: int | None) -> Iterator[Shape]:
-        """The shapes that are tried of cores that hold ``least`` tuples; ``lanes``, ``probes``: asked for, or None."""
+        """The shapes to try for cores that hold at least ``least`` tuples; ``lanes``, ``probes``: the requested
+        numbers, or None.
+        """
 
     def candidates(self, config: Configuration, load: Workload) -> tuple[float, float]:
-        """Tuples that a probe is compared with in each core, of R and of S: without an index all that it stores."""
+        """Tuples of R and of S that a probe is compared with in each core: without an index all stored tuples."""
         return load.r / config.cores, load.s / config.cores

@@ -10,12 +10,12 @@ from .kind import CORE_INPUT, CoreSpeed, Shape
 
 __all__ = ["ScanSpeed"]
 
-#: Cycles of a pass at least, however little it reads: batches follow each other through the emitter.
+#: Least cycles of a pass, however few tuples it reads: the emitter handles one batch after the other.
 _TURN = 18
-#: With tables, cycles that a probe which meets no pass waits for them to be written; and how many reads before the end
-#: of a pass the next batch takes no more, of which a probe comes in so many cycles.
+#: With tables: cycles that a probe on an idle core waits for its table to be written; reads before the end of a pass
+#: after which the next batch takes no more probes; and cycles per probe of that batch.
 _WRITTEN, _CLOSED, _COLLECTED = 7, 6, 5
-#: Lanes and probes that are tried: all lanes, some probes.
+#: Numbers of lanes and probes to try: all lanes, some probes.
 _LANES = (1, 2, 4, 8)
 _PROBES = (1, 2, 3, 4, 6, 8, 12, 16)
 
@@ -27,8 +27,8 @@ class ScanSpeed(CoreSpeed):
         return CORE_INPUT + expiry
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
-        # A pass reads L tuples a cycle, for B probes; with tables for those that came so early in the pass before that
-        # they could be written meanwhile.
+        # A pass reads L tuples a cycle for B probes. With tables it serves only the probes that came early enough in
+        # the previous pass for their tables to be written.
         probes = 1 if load.single else config.probes
         work = max((load.tuples + probes) / config.cores / config.lanes, _TURN)
         came = min(probes, (work - _CLOSED) / _COLLECTED) if config.tables else probes
