@@ -5,6 +5,7 @@ A new kind is a class here and a line of the table.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -31,7 +32,7 @@ class CoreModel:
         return {}
 
 
-class IndexModel(CoreModel):
+class IndexModel(CoreModel, ABC):
     """A kind with an index: a probe is compared with the tuples of the buckets that it reaches, or with all if it
     reaches too many.
     """
@@ -39,13 +40,13 @@ class IndexModel(CoreModel):
     #: Cells of keys that lie further apart than this are not looked up.
     reach: int
 
+    @abstractmethod
     def cell(self, key: int) -> int:
         """The cell that ``key`` is in."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bucket(self, config: Configuration, side: str, cells: Sequence[int]) -> int:
         """The bucket of ``cells``, one a test of the index."""
-        raise NotImplementedError
 
     def candidates(self, config: Configuration, side: str, bounds: Intervals) -> Callable[[Sequence[int]], bool]:
         slots = [config.tests[j]["rs".index(side)] for j in config.index]
