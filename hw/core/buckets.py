@@ -22,7 +22,7 @@ class Reach:
         parts: Per part of a bucket's number, the first one and the one above.
         none: In the cycle of the step, true if the bounds reach no bucket.
         too_many: In that cycle, true if they reach more buckets than are looked up.
-        lookups_due: From the next cycle on, a bit for each bucket that is to be looked up; the prober clears them.
+        lookups_due: From the next cycle on, one bit per bucket still to be looked up; the prober clears them.
     """
 
     parts: list[tuple[Value, Value]]
@@ -40,13 +40,13 @@ class Buckets(ABC):
 
     @abstractmethod
     def address(self, config: Configuration, cells: Sequence[Value]) -> Value:
-        """The number of the bucket of ``cells``, one a test of the index."""
+        """The number of the bucket of ``cells``, which has one cell per test of the index."""
 
     @abstractmethod
     def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> Reach:
-        """The buckets that the probe of ``task`` reaches, which is accepted in the cycle before ``step``."""
+        """The buckets that the probe of ``task`` reaches. The probe is accepted in the cycle before ``step``."""
 
 
 def cells_layout(config: Configuration, side: str) -> data.StructLayout:
-    """The cells that tuples of stream ``side`` are indexed by, one a test of the index: keys, or cells of keys."""
+    """The cells that tuples of stream ``side`` are indexed by, one per test of the index: keys, or cells of keys."""
     return data.StructLayout({f"cell{n}": width for n, width in enumerate(config.kind.index_widths(config, side))})

@@ -1,4 +1,4 @@
-"""A join core: two regions that run concurrently and never talk to each other."""
+"""A join core: two regions that run concurrently and exchange nothing."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
 
 
 class Core(wiring.Component):
-    """Hands every record to both regions: the left one stores S and probes with R, the right one the reverse.
+    """Delivers every record to both regions: the left one stores S and probes with R, the right one the reverse.
 
-    Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``,
-    which must stand three cycles before the first record: a region looks at a register of them, and derives more.
+    Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``
+    must be stable from three cycles before the first record on, as each region registers them and derives more.
     ``overflow_r``, ``overflow_s`` and their rows; ``overflow_after_s``: R tuples before the S tuple that did not fit.
-    ``compared``, ``matched``: left, right; comparisons that a probe just taken brings, and results that leave.
-    ``select``, ``selected``: a counter of both regions.
+    ``compared``, ``matched``: for the left and the right region, the number of comparisons to count in this cycle, and
+    a flag that a result leaves. ``select``, ``selected``: the number of a counter, and its value in each region.
     """
 
     def __init__(self, config: Configuration):
@@ -58,8 +58,8 @@ class Core(wiring.Component):
         m = Module()
         m.submodules.left = left = Region(self._config, "s")
         m.submodules.right = right = Region(self._config, "r")
-        # The regions take each record independently of each other. What they have still to do for records before it,
-        # probes to scan for, they keep themselves.
+        # The regions accept each record independently of each other. Each keeps its own pending work for earlier
+        # records, such as probes that wait for a scan.
         m.submodules.records = records = Distributor(input_layout(self._config), 2)
         wiring.connect(m, wiring.flipped(self.i), records.i)
         for n, region in enumerate((left, right)):
@@ -67,7 +67,7 @@ class Core(wiring.Component):
             m.d.comb += region.index.eq(self.index)
         wiring.connect(m, left.o, wiring.flipped(self.left))
         wiring.connect(m, right.o, wiring.flipped(self.right))
-        # A register of the settings in each core, so that they may take a cycle to come here.
+        # A pipeline register of the settings in each core, so that the wires to it have a whole cycle.
         for region, window in ((left, self.settings.s), (right, self.settings.r)):
             held = Signal(window_layout(self._config), name=f"window_{region.side}", reset_less=True)
             m.d.sync += held.eq(window)

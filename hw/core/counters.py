@@ -15,8 +15,8 @@ __all__ = ["RegionCounters"]
 class RegionCounters(wiring.Component):
     """Implements `splitjoin.circuit.registers.REGION_COUNTERS`.
 
-    Ports: one per counter: what to add in this cycle, or, of a high-water mark, the level. ``select``: the number of a
-    counter. ``value``: what it held two cycles ago.
+    Ports: one per counter: the increment of this cycle, or the level of a high-water mark. ``select``: the number of a
+    counter. ``value``: its value two cycles ago.
     """
 
     def __init__(self, config: Configuration):

@@ -24,15 +24,15 @@ __all__ = ["Emitter"]
 
 
 class Emitter(wiring.Component):
-    """Lists the reads of a pass that found something, and goes through the list once for each probe of the batch.
+    """Lists the reads of a pass that have hits, and reads the list once for each probe of the batch.
 
-    A pass of the whole ring fits into the list, so that no scan ever waits for its own results: only for those of the
-    batch before, which the host has not read. The oldest probe's results leave while its pass is under way. A result
-    takes one cycle, a probe's end two, and so does each result where there are inner stars.
+    A pass of the whole ring fits into the list, so that a scan never waits for its own results, but only for those of
+    the previous batch that the host has not read. The oldest probe's results leave while its pass is under way. A
+    result takes one cycle, or two with inner stars; the end of a probe takes two.
 
     Ports:
         ``batch``: a batch, when its pass begins. ``found``, ``found_valid``: the outcome of each read of its pass.
-        ``room``: the list takes as many outcomes as are under way, and one more.
+        ``room``: the list has space for all outcomes under way, and for one more.
         ``index``: the core's number. ``window``: settings; ``precision`` is probes between stars, and ``slice``, if not
         0, tuples between the inner stars of a probe. ``o``: results and stars, as `result_layout`. ``matched``: a
         result leaves. ``stall_output``, ``list_high``: for `RegionCounters`.
@@ -41,7 +41,7 @@ class Emitter(wiring.Component):
     counters = ("stall_output", "list_high")
 
     def __init__(self, config: Configuration, *, latency: int):
-        """``latency``: cycles from a read, which is issued where there is room, to its outcome."""
+        """``latency``: cycles from a read, which is issued only with ``room``, to its outcome."""
         self._config, self._latency = config, latency
         super().__init__({
             "batch": In(stream.Signature(batch_layout(config))),
@@ -58,9 +58,9 @@ class Emitter(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.items = items = Queue(self._item_layout(), geometry.EMITTER_ITEMS)
-        batch = Signal(batch_layout(config), reset_less=True)  # the one that results are made of
-        start = Signal()  # the next batch becomes that one
-        busy = Signal()  # an item is on its way out
+        batch = Signal(batch_layout(config), reset_less=True)  # the batch whose results leave
+        start = Signal()  # the next batch moves into ``batch``
+        busy = Signal()  # an item is in the output pipeline
         self._walk(m, items, batch, start, busy)
         self._express(m, items, batch, start, busy)
         return m
@@ -68,7 +68,7 @@ class Emitter(wiring.Component):
     def _item_layout(self) -> data.StructLayout:
         """One item for the output: the ``lanes`` of a read that hold hits of a probe, or the ``end`` of a probe.
 
-        ``scaled``: with a number of cores that is no power of two, the read's number times the cores.
+        ``scaled``: the read's number times the number of cores, if that is no power of two.
         """
         config, group = self._config, group_bits(self._config)
         scaled = {} if self._concatenated else {"scaled": group + (config.cores - 1).bit_length()}
@@ -76,7 +76,9 @@ class Emitter(wiring.Component):
 
     @property
     def _concatenated(self) -> bool:
-        """True if a row id is a place beside the core's number; otherwise the place must be multiplied."""
+        """True if a row id is the concatenation of a tuple's offset and the core's number; else the offset must be
+        multiplied by the number of cores.
+        """
         return not self._config.cores & (self._config.cores - 1)
 
     def _read(self, item: data.View, group: Value) -> list[Any]:
@@ -88,25 +90,25 @@ class Emitter(wiring.Component):
         """Writes the list of outcomes, and reads it once for each probe of a batch."""
         config = self._config
         probes, lanes = config.probes, config.lanes
-        under_way = geometry.reads_under_way(self._latency)  # outcomes that may come after there is room no more
+        under_way = geometry.reads_under_way(self._latency)  # outcomes that may arrive after ``room`` has fallen
         depth = list_depth(config, self._latency)
         pointer = range(2 * depth)
-        # With several lanes, an entry also says which probes it has hits of.
+        # With several lanes, an entry also holds a bit for each probe that has hits in it.
         entry = data.StructLayout({"group": group_bits(config), "hits": probes * lanes,
                                    **({"hit_probes": probes} if lanes > 1 else {})})
         m.submodules.list = found_list = Ram(entry, depth)
 
         tail = Signal(pointer)  # end of the list
-        head = Signal(pointer)  # its first entry of the batch that leaves
+        head = Signal(pointer)  # first entry of the batch whose results leave
         level = Signal(pointer)
         m.d.sync += [level.eq(tail - head), self.room.eq(level < depth - under_way)]
         m.d.comb += self.list_high.eq(level)
 
-        # An outcome, and then whether it is for the list.
+        # An outcome; a cycle later it is known whether it has hits and is written to the list.
         group = Signal(group_bits(config))
         hits = self.found.hits
         valid, last_read = Signal(name="valid"), Signal(name="last_read")
-        hit_probes = Signal(probes)  # probes that this read found something for
+        hit_probes = Signal(probes)  # probes that have hits in this read
         hit_probes_next = Signal(probes)
         pass_hit_probes = Signal(probes)
         write = Signal()
@@ -121,15 +123,16 @@ class Emitter(wiring.Component):
             found_list.w_addr.eq(tail[:-1]), found_list.w_data.group.eq(group),
             found_list.w_en.eq(write), write.eq(valid & hit_probes.any()),
         ]
-        # A pass that has ended: up to where its entries go, less one, and which probes have any.
+        # A pass that has ended: the end of its entries, that less one, and the probes that have hits.
         ended_pass = Signal(data.StructLayout({"end": tail.shape(), "before": tail.shape(), "hit_probes": probes}),
                             reset_less=True)
         ended_pass_valid = Signal()
-        output_pass = Signal.like(ended_pass)  # the same for the batch that leaves
+        output_pass = Signal.like(ended_pass)  # the same for the batch whose results leave
         output_pass_valid = Signal()
-        pass_ended = Signal()  # the last read was a pass's last
-        first_read = Signal(init=1)  # so the next one is a pass's first
-        # The end as far as one may fetch ahead of that, as the next pass may have begun; and less one.
+        pass_ended = Signal()  # the previous read was the last of a pass
+        first_read = Signal(init=1)  # the next read is the first of a pass
+        # The tail a cycle ago, and that less one. It limits fetches while the pass's end is not known, as entries of
+        # the next pass may already follow.
         visible_end, visible_last = (Signal(pointer, name=name, reset_less=True)
                                      for name in ("visible_end", "visible_last"))
         m.d.sync += [pass_ended.eq(valid & last_read), visible_end.eq(tail), visible_last.eq(tail - 1)]
@@ -139,16 +142,17 @@ class Emitter(wiring.Component):
             m.d.sync += [group.eq(Mux(last_read, 0, group + 1)), first_read.eq(last_read),
                          pass_hit_probes.eq(Mux(first_read, 0, pass_hit_probes) | hit_probes)]
 
-        # The batch whose walk is next, while items of the one before are still on their way, or is under way.
+        # The batch that is read out of the list (``active``), or is next (``pending``) while items of the previous one
+        # are still in the output pipeline.
         taken = Signal(batch_layout(config), reset_less=True)
         pending, active = Signal(name="pending"), Signal(name="active")
         cursor = Signal(pointer)
         probe = Signal(range(max(2, probes)))
-        # Whether the cursor has come to either end, by halves; of the second, and of a new place, that is known a cycle
-        # late. Nor has a probe without hits a way to go.
+        # The cursor has reached the pass's end, or the visible end; each compared in two halves. For the second, and
+        # for a new cursor, the flags are a cycle late. A probe without hits needs no entry.
         at_end, at_visible_end = Signal(2, name="at_end"), Signal(2, name="at_visible_end")
         no_hits = Signal()
-        # Whether the first end is known; and whether there is a batch, room for an item, and all known of the place.
+        # The pass's end is known; and there is a batch, the item FIFO has space, and the flags fit the cursor.
         end_known, may_advance = Signal(name="end_known"), Signal(name="may_advance")
         finish, fetch, last = (Signal(name=name) for name in ("finish", "fetch", "last"))
         m.d.comb += [
@@ -198,8 +202,9 @@ class Emitter(wiring.Component):
                                            for n in range(probes))[fetched[3:]]),
         ]
         m.d.comb += [items.i.payload.end.eq(end), items.i.valid.eq(read | end)]
-        # A walk begins when nothing of the batch before is left, as results are made from what is known of it. A batch
-        # is taken when the walk before is over, so that a pass of few reads need not wait for the way from here on.
+        # The list is read for a batch when no item of the previous batch is left, as results are made from the fields
+        # of ``batch``. A batch is accepted as soon as the previous one has been read, so that a pass of few reads need
+        # not wait for the output pipeline to drain.
         idle = Signal()
         m.d.sync += idle.eq(~active & ~fetching[:2].any() & ~fetched[:2].any() & ~read & ~end & ~items.o.valid & ~busy)
         m.d.comb += [start.eq(pending & idle), self.batch.ready.eq(~pending & ~active)]
@@ -207,19 +212,19 @@ class Emitter(wiring.Component):
     def _express(self, m: Module, items: Queue, batch, start, busy) -> None:
         """Turns items into results and stars.
 
-        The item at hand gives its tuples one by one, oldest first: steps. A tuple's step leaves in the cycle in which
-        it stands. Where there are inner stars it is checked at before, for one that goes before it, and so is always a
-        probe's end, for the star behind it. Whatever decides is in registers: what is compared with the border is
-        checked at a cycle later.
+        The current item is split into steps, one per tuple, oldest first. A tuple's step leaves in the first cycle that
+        it is in its register. With inner stars each step is checked before it leaves, for an inner star in front of it;
+        the end of a probe is always checked, for the star that ends it. All decisions depend on registers: the outcomes
+        of the comparison with the border are used a cycle later.
         """
         config, window = self._config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
         core_bits = (config.cores - 1).bit_length()
-        stars, slices = Signal(name="stars"), Signal(name="slices")  # there are stars at all, and inner ones
+        stars, slices = Signal(name="stars"), Signal(name="slices")  # stars, and inner stars, are enabled
         offset_bits = group_bits(config) + lane_bits
 
-        # The item at hand, its lanes in the order of their tuples' age: the batch tells in which one a read begins.
-        row_of = {} if self._concatenated else {"first_row": ROW_BITS}  # of the read's oldest_lane tuple
+        # The current item, its lanes in the order of their tuples' age: ``batch.lane`` is the one a read begins in.
+        row_of = {} if self._concatenated else {"first_row": ROW_BITS}  # of the oldest tuple of the read
         current = Signal(data.StructLayout({"valid": 1, "end": 1, "flush": 1, "group": group_bits(config),
                                             "due": lanes, "lone": 1, **row_of}))
         oldest_lane = Signal(lanes)  # the lane of the oldest tuple, one bit each, and its number
@@ -257,16 +262,16 @@ class Emitter(wiring.Component):
         probe, before = Signal(ROW_BITS, name="probe"), Signal(ROW_BITS, name="before", init=-1)
         nth_probe = Signal(32, init=1)  # number of this probe since the last star, and of the next one
         nth_next = Signal(32, init=2)
-        # A star is due with it, or with the next one: halves of the numbers, a cycle late. So the next one's is taken
-        # over when it comes, or the oldest_lane one's.
+        # A star is due with this probe, or with the next one: compared in two halves, a cycle late. So after the end of
+        # a probe the flag of the next one is used, or, after a star, that of the first one.
         due, due_next, due_first = Signal(2, name="due"), Signal(2, name="due_next"), Signal(name="due_first")
         was_end, due_after_end = Signal(name="was_end"), Signal(name="due_after_end")
         before_end = Signal()  # the border is before the window's end
-        at_border = Signal()  # it is not behind the step
-        border_pending = Signal()  # these are not known yet
-        probes_since_star = Signal()  # there were probes since
+        at_border = Signal()  # the step has reached the border
+        border_pending = Signal()  # these two are not known yet
+        probes_since_star = Signal()  # there were probes since the last star
         flush_star_sent = Signal()  # the star of a flush has left
-        border = Signal(offset_bits + 1)  # the next inner star stands before the tuple of this offset
+        border = Signal(offset_bits + 1)  # the next inner star precedes the tuple of this offset
         slice_, slice_next, star, star_next, last = (
             Signal(name=name) for name in ("slice_", "slice_next", "star", "star_next", "last"))
         m.d.sync += [stars.eq(window.precision != 0), slices.eq(window.slice != 0),
@@ -312,7 +317,8 @@ class Emitter(wiring.Component):
                          nth_next.eq(Mux(star | step.flush, 2, nth_next + 1)),
                          probes_since_star.eq(~star & ~step.flush)]
 
-        # The row id of a tuple is that of the batch's first one, its place times the cores, and the core's number.
+        # The row id of a tuple is the sum of that of the batch's first one, its offset times the number of cores, and
+        # the core's number.
         row = (batch.row + Cat(self.index[:core_bits], step.offset) if self._concatenated
                else step.first_row + step.rest)
         m.d.comb += [
@@ -328,7 +334,7 @@ class Emitter(wiring.Component):
 
 
 def _times(value: Value, factor: int) -> Value:
-    """``value`` · ``factor`` by shifts and sums, for a positive ``factor``; tools make a slower multiplier of it."""
+    """``value`` · ``factor`` by shifts and sums, for ``factor`` > 0; synthesis would make a slower multiplier of it."""
     return reduce(add, (value << n for n in range(factor.bit_length()) if factor >> n & 1))
 
 

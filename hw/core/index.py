@@ -19,21 +19,21 @@ __all__ = ["Index"]
 class Index(wiring.Component):
     """Keeps for each bucket the position of its youngest tuple, and for each tuple the distance to the next older one.
 
-    The index does nothing when a tuple expires: chains go from young to old, so a reader stops at the first tuple
-    that is out of the window. That leaves buckets whose youngest tuple has expired long ago, and whose position would
-    in time be that of another tuple. So each store also checks one bucket, in turn, and empties it if that is so.
-    Positions have enough bits that every bucket is checked before its position is used again.
+    The index does nothing when a tuple expires: chains lead from young to old, so a reader stops at the first tuple
+    that is out of the window. That leaves buckets whose youngest tuple expired long ago, and whose position will be
+    reused for another tuple. So each store also checks one bucket, round-robin, and empties it if its youngest tuple
+    has left the ring. Positions have enough bits that every bucket is checked before its position is used again.
 
-    A store takes six cycles. After reset all buckets are emptied, one a cycle.
+    A store takes six cycles. After reset all buckets are emptied, one per cycle.
 
     Ports:
-        ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: none may be
-        in the next cycle.
-        `LookupSignature`; ``row``: the row of the ring that ``distance`` is about two cycles later.
+        ``store``, ``cells``, ``position``: a tuple of stream ``side`` is stored at ``position``. ``hold``: no tuple may
+        be stored in the next cycle.
+        `LookupSignature`; ``row``: the row of the ring whose ``distance`` is output two cycles later.
     """
 
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
-        """``buckets``: of the core kind."""
+        """``buckets``: the buckets of the core kind."""
         self._config, self._side, self._buckets = config, side, buckets
         position = position_bits(config)
         super().__init__({
@@ -52,17 +52,18 @@ class Index(wiring.Component):
         m.submodules.heads = heads = Ram(head, config.buckets)
         m.submodules.links = links = Ram(distance_bits(config), ring_rows(config))
 
-        # A store's way: cells; bucket; its head is read, and that of the bucket to be looked at; what was read; how old
-        # it is, and the new head is written; the link is; that bucket is emptied.
+        # The steps of a store: cells; bucket; the head of this bucket is read, then that of the bucket to be checked;
+        # the data is there; its age is known, and the new head is written; the link is written; the checked bucket is
+        # emptied if it is stale.
         step = Signal(7)
         position = Signal(position_bits(config))
         cells = Signal(cells_layout(config, self._side))
         bucket = Signal(range(config.buckets))
-        sweep = Signal(range(config.buckets))  # the bucket to be looked at next
+        sweep = Signal(range(config.buckets))  # the bucket to be checked next
         clearing = Signal(init=1)
         cleared = Signal()
         hold = Signal(init=1)
-        blocked = Signal(init=1)  # the memory of heads is a store's, in this cycle
+        blocked = Signal(init=1)  # a store uses the memory of heads in this cycle
         m.d.sync += [step.eq(Cat(self.store, step)),
                      bucket.eq(self._buckets.address(config, [cells[name] for name, _ in cells.shape()])),
                      blocked.eq(clearing | step[0] | step[1] | step[3] | step[5])]
@@ -72,8 +73,8 @@ class Index(wiring.Component):
         with m.Elif(step[3] | cleared):
             m.d.sync += hold.eq(0)
 
-        # What is read is of the ring's last tuples, or of none. Whoever needs a tuple keeps it there. How old it is
-        # is known a cycle later.
+        # A head that was read is valid if its tuple is one of the ring's last tuples. Storage keeps a tuple in the ring
+        # while a pass needs it. The age of a tuple is known a cycle later.
         age = Signal(position_bits(config))
         valid, in_ring, other_bucket, stale = (Signal(name=name) for name in (
             "valid", "in_ring", "other_bucket", "stale"))

@@ -21,12 +21,12 @@ __all__ = ["LookupSignature", "OutcomeSignature", "ProcessingSignature", "RingSi
 
 
 class RingSignature(wiring.Signature):
-    """The ring of stream ``side``, as the processing side sees it: its read ports, and what has still to be read.
+    """The ring of stream ``side``, as the processing side sees it: read ports, and the positions still to be read.
 
-    ``rows``, ``keys``: read ports, one a lane; ``keys`` belong to the ``rows`` of two cycles ago. ``scanning``,
+    ``rows``, ``keys``: read ports, one per lane; ``keys`` belong to the ``rows`` of two cycles ago. ``scanning``,
     ``position``: a pass is under way, and the first position that it has still to read. ``waiting``, ``first``: probes
-    wait for the next pass, and the first position that it will read. ``claiming``: a task was handed over that neither
-    of these speaks for yet.
+    wait for the next pass, and the first position that it will read. ``claiming``: a task was accepted whose positions
+    these do not cover yet.
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -43,10 +43,10 @@ class RingSignature(wiring.Signature):
 
 
 class OutcomeSignature(wiring.Signature):
-    """The outcomes of reads, as the processing side hands them to the emitter.
+    """The outcomes of reads, from the processing side to the emitter.
 
-    ``found``, ``found_valid``: the outcome of each read, in order. ``room``: no read is issued without it; outcomes of
-    earlier reads may still come.
+    ``found``, ``found_valid``: the outcome of each read, in order. ``room``: back-pressure; no read is issued without
+    it, but outcomes of earlier reads may still arrive.
     """
 
     def __init__(self, config: Configuration):
@@ -54,12 +54,12 @@ class OutcomeSignature(wiring.Signature):
 
 
 class ProcessingSignature(wiring.Signature):
-    """The processing side of the region that stores stream ``side``, of whatever core kind.
+    """The processing side, of any core kind, of the region that stores stream ``side``.
 
     ``task``: `task_layout`, a probe and its window. ``single``: batches of one probe only. `RingSignature` and
-    `OutcomeSignature`. ``batch``: `batch_layout`, offered when its pass begins. ``compared``: a probe is taken, which
-    this many comparisons come of. A part with this signature has a property ``latency``, cycles from a read to its
-    outcome.
+    `OutcomeSignature`. ``batch``: `batch_layout`, offered when its pass begins. ``compared``: the number of comparisons
+    to add to the counter in this cycle. A part with this signature has a property ``latency``, cycles from a read to
+    its outcome.
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -74,12 +74,12 @@ class ProcessingSignature(wiring.Signature):
 
 
 class LookupSignature(wiring.Signature):
-    """The look-ups in an index, as the processing side makes them.
+    """The look-ups in an index, requested by the processing side.
 
-    ``known``: the position up to which, exclusive, tuples are in the index. ``look``, ``bucket``, ``granted``: a bucket
-    is looked up if granted. ``head``: two cycles later, the position of its youngest tuple; ``live``: three cycles
-    later, whether there is one. ``distance``: of the tuple in the row of the ring that was read two cycles ago, how
-    many positions before it the next one in its bucket is; 0 for none.
+    ``known``: the position up to which, exclusive, tuples are in the index. ``look``, ``bucket``, ``granted``: request
+    to look up a bucket, and its grant. ``head``: two cycles later, the position of its youngest tuple; ``live``: three
+    cycles later, true if there is one. ``distance``: from the tuple in the row of the ring that was read two cycles
+    ago, the number of positions back to the next one in its bucket; 0 for none.
     """
 
     def __init__(self, config: Configuration):

@@ -16,10 +16,10 @@ __all__ = ["batch_layout", "found_layout", "task_layout"]
 def task_layout(config: Configuration, side: str) -> data.StructLayout:
     """A task: a probe and its window, from storage side to processing side of the region that stores ``side``.
 
-    ``start``, ``end`` and ``count``: positions of the oldest live tuple and behind the youngest, and how many are live,
-    none with ``flush``; ``row``: its row id less the core's index; ``masked``: none of them is to be found; ``bounds``,
-    ``reach`` (of core kinds whose probes bring fields
-    for an index): the probe's. With ``flush`` there is no probe: the input ends here.
+    ``start``, ``end``: positions of the oldest live tuple, and behind the youngest. ``count``: the number of live
+    tuples, 0 with ``flush``. ``row``: the oldest live tuple's row id less the core's index. ``masked``: the core is
+    masked, so the probe finds none of them. ``bounds``, and ``reach`` for core kinds whose probes have index fields:
+    those of the probe. With ``flush`` there is no probe: the input ends here.
     """
     reach = config.reach(other_side(side))
     return data.StructLayout({
@@ -35,9 +35,11 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
 
 
 def batch_layout(config: Configuration) -> data.StructLayout:
-    """A batch of probes, for the emitter. ``row``: row id, less the index, of the first tuple that is read;
-    ``lane``: the lane it lies in; ``probes``: their number less one; ``flush``: the last of them is no probe but the
-    end of the input; ``count``: in order ``inner``, where a batch is one probe, the number of tuples in its window.
+    """A batch of probes, for the emitter.
+
+    ``row``: row id, less the core's index, of the first tuple that is read; ``lane``: its lane. ``probes``: the number
+    of probes less one; ``flush``: the last of them is no probe but the end of the input. ``count``: in order ``inner``,
+    where a batch is one probe, the number of tuples in its window.
     """
     return data.StructLayout({
         "row": unsigned(ROW_BITS),
@@ -51,7 +53,7 @@ def batch_layout(config: Configuration) -> data.StructLayout:
 def found_layout(config: Configuration) -> data.StructLayout:
     """The outcome of one read: ``hits`` has bit ``probe · lanes + lane``; ``last``: it ends the batch's pass.
 
-    With an index ``group`` is the number of the tuple within the window; a scan reads them one after the other.
+    With an index, ``group`` is the offset of the tuple in the window; a scan needs none, as it reads in order.
     """
     group = {"group": unsigned(group_bits(config))} if config.kind.has_index else {}
     return data.StructLayout({"hits": unsigned(config.probes * config.lanes), "last": unsigned(1), **group})

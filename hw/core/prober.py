@@ -22,7 +22,7 @@ __all__ = ["Prober"]
 
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
-#: Cycles from a look-up to its result: one is for the offset in the window, and one for the comparison of ages.
+#: Cycles from a look-up to its result, among them one for the offset in the window and one to compare ages.
 _LOOK_LATENCY = Ram.latency + 2
 
 
@@ -33,16 +33,16 @@ class Prober(wiring.Component):
 
     While the chains of one probe are followed, the buckets of the next are looked up. The chains of several buckets are
     merged by age, so the order does not depend on buckets. A probe whose bounds reach more buckets than are looked up
-    reads the whole sub-window, one tuple a cycle.
+    reads the whole sub-window, one tuple per cycle.
 
-    Ports: `ProcessingSignature`, of which ``single`` means nothing here; `LookupSignature`. ``reads``, ``spills`` (a
-    probe begins to read the whole sub-window), ``stall_…``: for `RegionCounters`.
+    Ports: `ProcessingSignature`, where ``single`` has no effect; `LookupSignature`. ``reads``, ``spills`` (a probe
+    begins to read the whole sub-window), ``stall_…``: for `RegionCounters`.
     """
 
     counters = ("reads", "spills", "stall_results")
 
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
-        """``buckets``: of the core kind."""
+        """``buckets``: the buckets of the core kind."""
         self._config, self._side, self._buckets = config, side, buckets
         super().__init__({
             **ProcessingSignature(config, side).members,
@@ -52,7 +52,7 @@ class Prober(wiring.Component):
             "stall_results": Out(1),
         })
         position = position_bits(config)
-        #: A place in a chain, or in the sub-window. Offsets are from the probe's oldest tuple.
+        #: A tuple in a chain, or in the sub-window. Offsets are from the oldest tuple of the probe's window.
         self._cursor = data.StructLayout({"valid": 1, "at": position, "offset": position})
 
     @property
@@ -62,7 +62,7 @@ class Prober(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        take = Signal()  # the probe that waits is the one whose chains are followed
+        take = Signal()  # the waiting probe becomes the one whose chains are followed
         m.submodules.matcher = matcher = Matcher(self._config, self._side)
         m.submodules.batches = batches = Queue(batch_layout(self._config), geometry.PASSES)
         wiring.connect(m, batches.o, wiring.flipped(self.batch))
@@ -71,8 +71,9 @@ class Prober(wiring.Component):
         return m
 
     def _lookup(self, m: Module, matcher: Matcher, batches: Queue, take: Signal) -> tuple[Signal, list, Signal]:
-        """Looks up the buckets of the probe that waits. Returns: all are looked up; the heads of its chains; it reads
-        the whole sub-window.
+        """Looks up the buckets of the waiting probe.
+
+        Returns a flag that all are looked up, the heads of its chains, and a flag that it reads the whole sub-window.
         """
         config, task, held = self._config, self.task.payload, batches.i.payload
         accept, step, reached, no_lookup = (Signal(name=name) for name in ("accept", "step", "reached", "no_lookup"))
@@ -81,7 +82,7 @@ class Prober(wiring.Component):
             "end", "youngest_position", "youngest_offset"))
         m.d.comb += [
             self.task.ready.eq(~self.waiting), accept.eq(self.task.valid & self.task.ready),
-            # The bounds stand for a cycle, in which those of the probe before reach their comparators.
+            # The bounds are held for a cycle, in which those of the previous probe reach their comparators.
             matcher.bounds.eq(task.bounds), matcher.hold.eq(step), matcher.load.eq(reached),
         ]
         m.d.sync += [step.eq(accept), reached.eq(step), youngest_position.eq(end - 1),
@@ -98,7 +99,7 @@ class Prober(wiring.Component):
             m.d.sync += [no_lookup.eq(finds_none | reach.none | reach.too_many),
                          reads_all.eq(~finds_none & ~reach.none & reach.too_many)]
 
-        # One bucket after the other, when all earlier tuples are in the index.
+        # Buckets are looked up one after the other, once all earlier tuples are in the index.
         most = config.kind.ways(config)
         lookup_select = Signal(range(max(2, most)))
         lookup_busy, last_lookup, indexed = (Signal(name=name) for name in ("lookup_busy", "last_lookup", "indexed"))
@@ -118,7 +119,7 @@ class Prober(wiring.Component):
         with m.If(reached & no_lookup):
             m.d.sync += lookup_done.eq(1)
 
-        # What is found is put where it belongs by age: before those that are older, as was found a cycle earlier.
+        # A head that was found is inserted by age: before the older ones, as compared in the previous cycle.
         token = Cat(self.granted, self.granted & last_lookup)
         for n in range(_LOOK_LATENCY):
             last_token, token = token, Signal(2, name=f"looked_up{n}")
@@ -138,7 +139,7 @@ class Prober(wiring.Component):
             m.d.sync += before.eq(Cat(is_older))
         with m.If(token[1]):
             m.d.sync += lookup_done.eq(1)
-        # A chain of all tuples begins with the last one.
+        # A probe that reads the whole sub-window starts with the youngest tuple.
         with m.If(reached):
             m.d.sync += [first.valid.eq(0) for first in firsts]
             m.d.sync += firsts[0].valid.eq(reads_all)
@@ -150,16 +151,16 @@ class Prober(wiring.Component):
                 whole: Signal) -> None:
         """Follows the chains of the probe under way."""
         config, batch = self._config, batches.i.payload
-        # The youngest tuple to come is at hand; chains that go on behind it, youngest first; and the next tuple of the
-        # chain that the last one at hand was of, which may be younger than they or not.
+        # ``current`` is the youngest tuple not read yet; ``others`` are the next tuples of the other chains, youngest
+        # first; ``chain_next`` is the next tuple of the chain that ``current`` was of, younger than the others or not.
         current = Signal(self._cursor)
         chain_next = Signal(self._cursor)
         others = [Signal(self._cursor, name=f"other{n}") for n in range(len(firsts) - 1)]
         choosing, reading, sequential = (Signal(name=name) for name in ("choosing", "reading", "sequential"))
         link_wait, link_ready = Signal(name="link_wait"), Signal(name="link_ready")
         count = Signal(config.capacity.bit_length())
-        before = Signal(max(1, len(others)))  # one that changes nothing where there is one chain only
-        has_next = Signal()  # there is a tuple to come
+        before = Signal(max(1, len(others)))  # a dummy bit if there is one chain only
+        has_next = Signal()  # there is a tuple still to read
         issue, inside, last, compared = (Signal(name=name) for name in ("issue", "inside", "last", "compared"))
         m.d.sync += compared.eq(issue & inside)
         m.d.comb += [
@@ -187,7 +188,8 @@ class Prober(wiring.Component):
         offset = Signal(position_bits(config), name="next_offset")
         link_valid = Signal()
         m.d.comb += [offset.eq(current.offset - self.distance), link_valid.eq((self.distance != 0) & ~offset[-1])]
-        # How much younger than they the tuple at hand is tells whether so is the next one of its chain.
+        # The next tuple of the current chain is younger than another chain's if ``current`` is younger than that one by
+        # more than the distance.
         younger = [Signal(position_bits(config), name=f"younger{n}") for n in range(len(others))]
         m.d.sync += [by.eq(current.offset - other.offset) for by, other in zip(younger, others, strict=True)]
         with m.If(link_ready):
@@ -203,7 +205,7 @@ class Prober(wiring.Component):
         self._compare(m, matcher, take, issue & inside, last, current.offset)
 
     def _compare(self, m: Module, matcher: Matcher, take: Signal, valid: Value, last: Value, group: Value) -> None:
-        """Takes reads to their outcomes."""
+        """Pipeline from reads to their outcomes."""
         swap = take
         for n in range(_READ_LATENCY):
             delayed = Signal(name=f"swap{n}")
@@ -228,8 +230,8 @@ def _lowest(bits: Signal) -> Value:
 
 
 def _inserted(new: Any, before: Value, items: list) -> list[Value]:
-    """``items`` with ``new`` before those that ``before`` has ones for, which are the last ones, and without the last
-    item.
+    """``items`` with ``new`` inserted and the last item dropped. ``before`` is 1 for the items that follow ``new``, all
+    at the end.
     """
     out: list[Value] = []
     for n, item in enumerate(Value.cast(item) for item in items):

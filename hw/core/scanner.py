@@ -23,15 +23,15 @@ _READ_LATENCY = Ram.latency
 class Scanner(wiring.Component):
     """Compares a batch of probes with every live tuple of the sub-window, oldest first (SplitJoin, Algorithm 3).
 
-    While a pass is under way, the probes that come are collected. When it ends they are the next batch, and its first
-    read follows the last one of the pass before in the next cycle. A pass reads the union of its probes' windows once,
-    a tuple from each lane a cycle, and starts with the oldest tuple of the oldest probe, wherever in the lanes that
-    lies. Each probe takes part from its own start to its own end: tuples that were stored after it, or expired before
-    it, are masked off.
+    While a pass is under way, arriving probes are collected. When it ends they are the next batch, whose first read
+    follows the last read of the previous pass in the next cycle. A pass reads the union of its probes' windows once, a
+    tuple from each lane per cycle, and starts with the oldest tuple of the oldest probe, in whichever lane that lies.
+    Each probe takes part from its own start to its own end: tuples that were stored after it, or expired before it,
+    are masked off.
 
-    With tables a batch takes no more when it is full, or little is left of the pass under way.
+    With tables, a batch accepts no more probes when it is full, or when the pass under way is about to end.
 
-    Ports: `ProcessingSignature`; `latency` outcomes may still come after ``room`` has fallen. ``reads``, ``stall_…``:
+    Ports: `ProcessingSignature`; `latency` outcomes may still arrive after ``room`` has fallen. ``reads``, ``stall_…``:
     for `RegionCounters`.
     """
 
@@ -58,10 +58,11 @@ class Scanner(wiring.Component):
         m.submodules.matcher = matcher = Matcher(config, self._side)
         m.d.comb += [matcher.keys[lane].eq(self.keys[lane]) for lane in range(lanes)]
 
-        # A task waits here, its bounds in the matcher, so that what takes it does not wait for what makes room for it.
+        # A pipeline register for a task, its bounds in the matcher: it separates accepting a task from adding it to a
+        # batch, so that no path leads through both.
         task = Signal(data.StructLayout({name: field.shape for name, field in task_layout(config, self._side)
                                          if name not in ("bounds", "reach")}), reset_less=True)
-        # One waits; the opposite, for many registers.
+        # A task waits; and the inverse, a register of its own as it drives many loads.
         task_valid, task_ready = Signal(name="task_valid"), Signal(init=1, name="task_ready")
         accept = Signal()
         m.d.comb += [self.task.ready.eq(task_ready), matcher.bounds.eq(self.task.payload.bounds),
@@ -75,21 +76,21 @@ class Scanner(wiring.Component):
         batch_size = Signal(range(probes + 1))  # probes in it
         flush = Signal()
         row = Signal(ROW_BITS, reset_less=True)
-        reach = Signal(position_bits(config))  # tuples that its pass reads: windows never end earlier than before
+        reach = Signal(position_bits(config))  # tuples that its pass reads: no window ends before an earlier one
         take = Signal()  # it becomes the batch under way
-        taken = Signal()  # it became so in the last cycle
-        pass_due = Signal()  # it becomes so now, or with the last read before it
-        begins_batch = Signal()  # the task is the first of its batch, which it then becomes at once
-        fills_batch = Signal()  # the batch takes no more probes than the task
-        batch_closed = Signal()  # it takes no more than it has
-        # That is so, or tables of probes in it are being written, whose bounds must stand meanwhile.
+        taken = Signal()  # it became the batch under way in the last cycle
+        pass_due = Signal()  # its pass begins now, or with the last read of the previous pass
+        begins_batch = Signal()  # the task is the first of its batch
+        fills_batch = Signal()  # the task is the last that the batch accepts
+        batch_closed = Signal()  # it accepts no more tasks
+        # It is closed, or tables of its probes are being written, whose bounds must be stable meanwhile.
         batch_locked = Signal(name="batch_locked") if config.tables else batch_closed
-        batch_limit = Signal.like(batch_size)  # probes of a batch
+        batch_limit = Signal.like(batch_size)  # most probes of a batch
         m.d.sync += batch_limit.eq(Mux(self.single, 1, probes))
         begin, start, end = (Signal(position_bits(config), name=name) for name in ("begin", "start", "end"))
         m.d.comb += [
-            # Not in the two cycles from taking a batch on, for the bounds collected so far to reach their comparators,
-            # which lag behind by `_READ_LATENCY` cycles.
+            # Tasks wait in the two cycles after a batch was taken, so that the bounds collected so far can reach their
+            # comparators, which lag behind by `_READ_LATENCY` cycles.
             begins_batch.eq(task_valid & ~self.waiting & ~taken),
             accept.eq(task_valid & ~taken & (~self.waiting | (~batch_locked & ~pass_due))),
             begin.eq(Mux(self.waiting, self.first, task.start)),
@@ -100,8 +101,8 @@ class Scanner(wiring.Component):
         ]
         counts, count = Signal(name="counts"), Signal.like(task.count, name="count", reset_less=True)
         m.d.sync += [counts.eq(accept & ~task.masked), count.eq(task.count), self.compared.eq(Mux(counts, count, 0))]
-        loads = Signal(probes)  # the probe of the batch that the last task became
-        # No Mux: synthesis would make a reset of it, which is slower.
+        loads = Signal(probes)  # one bit per probe of the batch: the one that the last task became
+        # No Mux: synthesis would turn it into a synchronous reset, which is slower.
         m.d.sync += loads.eq(Cat(accept & (batch_size == n) for n in range(probes)))
         m.d.comb += matcher.load.eq(loads)
         with m.If(accept):
@@ -130,19 +131,19 @@ class Scanner(wiring.Component):
         # The pass under way.
         left = Signal(position_bits(config))  # tuples it has still to read
         upper, lower = (Signal(range(ring_rows(config)), name=name) for name in ("upper", "lower"))
-        issue, advance = Signal(name="issue"), Signal(name="advance")  # one is read; that, or a pass begins
-        last, next_last = Signal(name="last"), Signal(name="next_last")  # no more than a read is left; than two
-        last_or_idle = Signal(init=1)  # that is so, or there is no pass
-        batch_free = Signal(init=1)  # of the batch's register, like `batch.valid`, which is asked for elsewhere
+        issue, advance = Signal(name="issue"), Signal(name="advance")  # a read is issued; that, or a pass begins
+        last, next_last = Signal(name="last"), Signal(name="next_last")  # at most one read is left; at most two
+        last_or_idle = Signal(init=1)  # at most one read is left, or there is no pass
+        batch_free = Signal(init=1)  # inverse of `batch.valid`, a register of its own for the loads here
         m.d.comb += [
-            # All that a probe may see was written before it came.
+            # No check for tuples not yet written: all that a probe may see was written before it arrived.
             issue.eq(self.scanning & self.room),
             take.eq(pass_due & (~self.scanning | self.room)),
             advance.eq(Mux(self.scanning, self.room, pass_due)),
             self.reads.eq(issue),
             self.stall_results.eq(Mux(self.scanning, ~self.room, self.waiting & ~take)),
         ]
-        # There is a batch to take, no read before it but a last one, and its register is free.
+        # A batch is due, at most one read of the previous pass is left, and the batch register is free.
         m.d.sync += pass_due.eq(~take & due & (batch_free | self.batch.ready)
                              & (last_or_idle | (issue & next_last)))
         with m.If(self.batch.ready):
@@ -167,14 +168,14 @@ class Scanner(wiring.Component):
                 lower.eq(Mux(pass_due, self.first[lane_bits:], upper)),
                 upper.eq(Mux(pass_due, self.first[lane_bits:], upper) + 1),
             ]
-        if config.tables:  # that the next pass's are to be written, so that they are in time
+        if config.tables:  # early enough to write the tables of the next pass
             m.d.sync += pass_ends_soon.eq(last_or_idle | (left <= TABLE_WRITE_CYCLES * lanes))
         # A read may begin in any lane: those before it are one row further.
         for lane in range(lanes - 1):
             m.d.comb += self.rows[lane].eq(Mux(self.position[:lane_bits] > lane, upper, lower))
         m.d.comb += self.rows[lanes - 1].eq(lower)
 
-        # Everything about the batch changes hands when the last keys of the one before are at the matcher.
+        # The matcher swaps batches when the last keys of the previous pass have reached it.
         swap = taken
         for n in range(_READ_LATENCY - 1):
             delayed = Signal(name=f"swap{n}")
@@ -207,13 +208,13 @@ class Scanner(wiring.Component):
         ``batch_locked`` is 1 while the bounds of the group must stay. Returns a flag: the batch takes no more probes,
         and all its tables are written.
         """
-        # There are probes whose tables are not written; which group they are; and no more are to come.
+        # There are probes whose tables are not written; their group; and the group has all its probes.
         some, group_complete = Signal(name="unwritten"), Signal(name="group_complete")
         group_select = Signal(len(matcher.fill))
         write_start, done = Signal(name="write_start"), Signal(name="written")
         m.d.comb += [write_start.eq(some & (group_complete | batch_closed)),
                      matcher.fill.eq(group_select & write_start.replicate(len(group_select)))]
-        since = [write_start]  # it began so many cycles ago
+        since = [write_start]  # element n: a write began n cycles ago
         for n in range(1, TABLE_WRITE_CYCLES - 1):
             since.append(Signal(name=f"write_start{n}"))
             m.d.sync += since[n].eq(since[n - 1])
@@ -226,16 +227,16 @@ class Scanner(wiring.Component):
             m.d.sync += [some.eq(1), group_complete.eq(last), batch_locked.eq(last),
                          *(group_select[n].eq(batch_size // geometry.PROBE_GROUP == n)
                            for n in range(len(group_select)))]
-        # Before the last of it is written: what it decides takes as long to come to the tables.
+        # This flag rises before the last table word is written: its effect takes as long to reach the tables.
         m.d.sync += done.eq(batch_closed & ~some & ~Cat(since[:TABLE_WRITE_CYCLES - _READ_LATENCY - 2]).any())
         return done
 
     def _mask(self, m: Module, task, loads, start, end, swap, token) -> Signal:
         """The mask of probes and lanes that take part in the read whose keys were at the matcher in the last cycle.
 
-        A probe's window starts and ends with a read's number within the pass, found by equality, and the lanes of that
-        read from which on it is so. Both are made of ``start`` and ``end``, of the cycle before ``loads`` tells whose
-        they are, and so is what tells whether the task is masked.
+        A window's edge is the number of a read within the pass, compared for equality, and the lanes of that read from
+        the edge on. Both are derived from ``start`` and ``end`` in the cycle before ``loads`` selects their probe, and
+        so is the flag that the task is not masked.
         """
         config = self._config
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
@@ -254,7 +255,7 @@ class Scanner(wiring.Component):
             edge_lanes = (Cat((lane - lane0)[:lane_bits] >= held_edge[:lane_bits] for lane in range(lanes))
                           if lanes > 1 else Const(1))
             edges_by_name.append((name, held_edge, edge_lanes))
-        # The lanes' part follows a cycle behind that of the reads' numbers.
+        # The masks of lanes follow the numbers of reads a cycle later.
         swapped = Signal()
         m.d.sync += swapped.eq(swap)
         mask = Signal(config.probes * lanes)
@@ -264,7 +265,7 @@ class Scanner(wiring.Component):
                 m.d.sync += [members[1].eq(members[0]), members[0].eq(0)]
             with m.If(loads[probe]):
                 m.d.sync += members[0].eq(part)
-            since = []  # per edge, the lanes that lie behind it
+            since = []  # per edge, the lanes that lie at or behind it
             for name, edge, edge_lanes in edges_by_name:
                 at = [Signal(group_bits(config), name=f"{name}{probe}_{n}", reset_less=True) for n in range(2)]
                 edges = [Signal(lanes, name=f"{name}_lanes{probe}_{n}", reset_less=True) for n in range(2)]
@@ -281,6 +282,6 @@ class Scanner(wiring.Component):
                     m.d.sync += reached.eq(~last & (reached | (at[1] == group)))
                 since.append([was_reached | (at_edge & edges[1][lane]) for lane in range(lanes)])
             for lane in range(lanes):
-                # Beyond its window's end only the last batch member could be, in the rest of the last read.
+                # Also the batch's last probe needs its end: the last read may go beyond it.
                 m.d.comb += mask[probe * lanes + lane].eq(members[1] & since[0][lane] & ~since[1][lane])
         return mask

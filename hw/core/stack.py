@@ -17,29 +17,29 @@ __all__ = ["StackEmitter"]
 class StackEmitter(Emitter):
     """An `Emitter` for batches of one probe and reads of one tuple: it emits the hits of a pass in reverse order.
 
-    A probe's results leave when its pass has ended, while the next ones are under way: so many as
-    `splitjoin.circuit.geometry.PASSES` at most may have begun whose batches were not taken yet.
+    A probe's results leave when its pass has ended, while the next passes are under way. At most
+    `splitjoin.circuit.geometry.PASSES` passes may have begun whose batches were not taken yet.
     """
 
     def _walk(self, m: Module, items: Queue, batch, start, busy) -> None:
         config = self._config
-        under_way = geometry.finds_under_way(self._latency)  # outcomes that may come after there is room no more
+        under_way = geometry.finds_under_way(self._latency)  # outcomes that may arrive after ``room`` has fallen
         depth = stack_depth(config, self._latency)
         pointer = range(2 * depth)
         m.submodules.list = found_list = Ram(group_bits(config), depth)
 
         tail = Signal(pointer)  # end of the list
-        head = Signal(pointer)  # the first entry of the probe that leaves
+        head = Signal(pointer)  # the first entry of the probe whose results leave
         level = Signal(pointer)
-        write = Signal()  # the pass under way found something
-        pass_hit = Signal()  # it did so before
+        write = Signal()  # the pass under way has a hit in this cycle
+        pass_hit = Signal()  # it had one before
         m.d.comb += [
             self.list_high.eq(level), write.eq(self.found_valid & self.found.hits[0]),
             found_list.w_addr.eq(tail[:-1]), found_list.w_data.eq(self.found.group), found_list.w_en.eq(write),
         ]
         m.d.sync += [level.eq(tail - head), self.room.eq(level < depth - under_way), tail.eq(tail + write)]
 
-        # Passes that have ended: up to where their entries go, and whether they have any.
+        # Passes that have ended: the end of their entries, and a flag that they have any.
         m.submodules.ends = ends = Queue(data.StructLayout({"end": tail.shape(), "pass_hit": 1}), geometry.PASSES)
         end = ends.i.payload
         m.d.sync += [ends.i.valid.eq(self.found_valid & self.found.last), end.end.eq(tail + write),
@@ -51,7 +51,7 @@ class StackEmitter(Emitter):
         done = Signal()  # all of them have been read
         cursor = Signal(pointer)  # the entry to be read next
         next_head = Signal(pointer)  # the first entry of the next probe
-        may_advance = Signal()  # there is room for an item
+        may_advance = Signal()  # the item FIFO has space
         finish = Signal()
         fetch = Signal()
         m.d.comb += [
@@ -76,7 +76,7 @@ class StackEmitter(Emitter):
             *self._read(items.i.payload, found_list.r_data), items.i.payload.lanes.eq(1),
             items.i.valid.eq(fetched[0] | fetched[1]),
         ]
-        # A batch follows when nothing of the one before is left, as results are made from what is known of it.
+        # A batch is taken when no item of the previous one is left, as results are made from the fields of ``batch``.
         idle = Signal()
         m.d.sync += idle.eq(~active & ~fetching[:2].any() & ~fetched[:2].any() & ~items.o.valid & ~busy)
         m.d.comb += [self.batch.ready.eq(idle & ~active & ends.o.valid),

@@ -26,11 +26,11 @@ class Storage(wiring.Component):
     goes on meanwhile. Tuples expire on any arrival: by time, one per four cycles, before the operation takes
     effect; by count, together with the store that pushes them out.
 
-    An operation takes two cycles: in the first it is looked at by itself, in the second what is known of it, all in
-    registers, is put together, and counters follow a cycle later. No path goes through two of these.
+    An operation takes two cycles: in the first it is decoded into registers, in the second these are combined and it
+    takes effect; counters follow in a third. No combinational path spans two of these stages.
 
-    The ring is banked: position p lies in lane p mod lanes. It has room for more tuples than can be live
-    (`splitjoin.circuit.geometry.STORES`), so that those may be stored before what has expired is read for the last
+    The ring is banked: position p lies in lane p mod lanes. Its slack beyond the tuples that can be live
+    (`splitjoin.circuit.geometry.STORES`) lets new tuples be stored before expired ones have been read for the last
     time.
 
     Ports:
@@ -39,10 +39,10 @@ class Storage(wiring.Component):
         flight.
         `RingSignature`: the ring as the processing side reads it.
         ``written``: the position up to which, exclusive, tuples are written. ``stored``: the tuple at ``i`` is written
-        there now. ``hold``: none may be in the next cycle.
+        there now. ``hold``: no tuple may be stored in the next cycle.
         ``stall_…``, ``stores_high``: for `RegionCounters`.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
-        ``overflow_after``: how many tuples of the other stream had arrived before it.
+        ``overflow_after``: the number of tuples of the other stream that had arrived before it.
     """
 
     counters = ("stall_probe", "stall_store", "stall_expiry", "stores_high")
@@ -78,24 +78,24 @@ class Storage(wiring.Component):
         full = Signal()  # live == depth
         was_one = Signal()  # live was 1 a cycle ago
         was_almost_full = Signal()  # live was one less than depth a cycle ago
-        head = Signal(position_bits(config))  # position of the oldest one
-        tail = self.written  # position for the next one
-        head_row = Signal(ROW_BITS)  # row id of the oldest one, less index
+        head = Signal(position_bits(config))  # position of the oldest tuple
+        tail = self.written  # position of the next tuple
+        head_row = Signal(ROW_BITS)  # row id of the oldest tuple, less index
         turn = Signal(range(max(2, config.cores)))  # own tuples so far, mod cores
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
 
-        # First cycle: what the operation is.
+        # First cycle: the operation is decoded.
         decoded = Signal()
-        commit = Signal()  # it takes effect
-        # An own tuple that another core stores; that this one stores; and for which not all slots are live; with which
-        # the oldest one leaves.
+        commit = Signal()  # the operation takes effect
+        # A tuple of the own stream that another core stores; that this core stores; that this core stores and has a
+        # slot for; that pushes out the oldest tuple.
         stored_elsewhere, stored_here, fits, evicts = (Signal(name=name) for name in (
             "stored_elsewhere", "stored_here", "fits", "evicts"))
         probe, flush = Signal(name="probe"), Signal(name="flush")
-        makes_task = Signal()  # either of these
-        immediate = Signal(name="immediate")  # it needs nothing: neither a slot nor the processing side
+        makes_task = Signal()  # a probe or a flush
+        immediate = Signal(name="immediate")  # it needs neither a slot nor the processing side
         expiry_applies = Signal(name="expiry_applies")  # tuples expire before it
-        # Seen, and there is no tuple that could be too old for it; seen, and it is known whether the oldest one is.
+        # The operation is decoded, and no tuple can expire before it; it is decoded, and ``head_expired`` is valid.
         nothing_to_expire, expiry_known = Signal(name="nothing_to_expire"), Signal(name="expiry_known")
         is_mask, addressed = Signal(name="is_mask"), Signal(name="addressed")
         free_next = Signal()  # a slot is not live, or will not be with the next store
@@ -120,13 +120,13 @@ class Storage(wiring.Component):
         with m.If(decoded & is_mask & addressed):
             m.d.sync += masked.eq(op.stream)
 
-        # Second cycle: an own tuple takes effect, and it is stored; the oldest one leaves.
+        # Second cycle: an own tuple is counted; it is stored here; the oldest tuple leaves.
         counted, stored, advance = Signal(name="counted"), self.stored, Signal(name="advance")
-        # Third cycle: what follows from it, before the next operation's second.
+        # Third cycle: the counters follow, before the second cycle of the next operation.
         was_counted, was_stored, advanced = (Signal(name=name) for name in ("was_counted", "was_stored", "advanced"))
         m.d.sync += [was_counted.eq(counted), was_stored.eq(stored), advanced.eq(advance)]
 
-        # Expiry by count happens with a store, so that afterwards the window is that of any later probe.
+        # Tuples expire by count together with a store, so that afterwards the window is right for any later probe.
         m.d.comb += window_full_next.eq(self._count(m, was_counted, advanced))
         not_empty_next = Signal()
         if config.time_bits:
@@ -149,8 +149,8 @@ class Storage(wiring.Component):
             self.stall_store.eq(expiry_done & fits & ~slot_free),
             self.stall_expiry.eq(decoded & ~expiry_done),
         ]
-        # Nothing looks at these before they are right again: not before a tuple that leaves by time is followed by the
-        # next one's time, and a store by another operation.
+        # These are a cycle late, but nothing uses them before they are right again: after an expiry by time, the time
+        # of the next tuple must be read first; after a store, another operation must be decoded.
         m.d.comb += [
             full_next.eq(Mux(was_stored, Mux(advanced, full, was_almost_full), full & ~advanced)),
             free_next.eq(~full_next | window_full_next),
@@ -200,14 +200,14 @@ class Storage(wiring.Component):
 
         body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
         lane_bits = config.lanes.bit_length() - 1
-        # Written a cycle later, from registers next to the banks: no probe can come to read it before.
+        # Tuples are written a cycle later, from registers next to the banks: no probe can read the slot before.
         row = Signal.like(tail[lane_bits:], name="write_row")
         keys = Signal(struct(config.keys(self._side)), name="write_keys", reset_less=True)
         m.d.sync += [row.eq(tail[lane_bits:]),
                      *(keys[name].eq(body[name]) for name, _ in config.keys(self._side).fields)]
         for lane in range(config.lanes):
             writes = Signal(name=f"writes{lane}")
-            # A slot with space around it may be written before it is known whether the tuple is stored.
+            # A free slot may be written before it is known whether the tuple is stored.
             m.d.sync += writes.eq(decoded & stored_here & slot_free & (tail[:lane_bits] == lane))
             m.submodules[f"bank{lane}"] = bank = Ram(struct(config.keys(self._side)), ring_rows(config))
             m.d.comb += [
@@ -220,18 +220,19 @@ class Storage(wiring.Component):
     def _count(self, m: Module, counted: Signal, advanced: Signal) -> Signal:
         """True if an own tuple that takes effect in the next cycle pushes out the oldest one.
 
-        That is so when its row id is past the oldest one's by the window's length. A counter holds how many more stores
-        the window has room for, in as few bits as the ring's capacity needs: a longer window has no end here.
+        That is so when its row id exceeds the oldest one's by the window's length. A counter holds the number of own
+        tuples that still fit the window, in as few bits as the ring's capacity needs: a longer window counts as
+        unlimited here.
         """
         config = self._config
         bits = window_count_bits(config)
         rows = Signal(bits, name="window_rows", init=2)  # as if a first store before the settings pushed nothing out
-        long = Signal()  # the window is longer than that can say
+        long = Signal()  # the window is longer than ``bits`` bits can count
         whole, left, base = (Signal(signed(bits + 2), name=name, init=1) for name in ("whole", "left", "base"))
-        started = Signal()  # the settings stand by the first store
-        # It is never less than −1, which says that there is nothing left; 0 a cycle ago says that it will be.
+        started = Signal()  # a tuple was counted; the settings are stable by then
+        # The counter is never below −1, which means that the window is full; a 0 a cycle ago tells it ahead.
         window_full, window_full_next = Signal(name="window_full"), Signal(name="window_is_full")
-        zero = Signal(2)  # by halves
+        zero = Signal(2)  # the counter was 0, even and odd bits
         change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
@@ -249,13 +250,13 @@ class Storage(wiring.Component):
         return window_full_next
 
     def _age(self, m: Module, first: Signal, advance: Signal, stored: Signal, head: Signal) -> tuple[Value, Value]:
-        """Two flags: the oldest tuple is too old for the operation; that is known in the next cycle, unless the tuple
-        leaves in this one.
+        """Two flags: the oldest tuple is too old for the operation; the first flag is valid in the next cycle, unless
+        the tuple leaves in this one.
         """
         config, op = self._config, self.i.payload
         m.submodules.times = times = Ram(config.time_bits, config.capacity)
         head_expired = Signal()
-        # From a new head to its time there are the memory's cycles, and one for the comparison.
+        # Cycles from a new head to its age: the memory's latency, and one for the comparison.
         pending = Signal(Ram.latency + 1)
         # The time up to which the operation's tuple stays, if it is stored.
         last = Signal(config.time_bits, reset_less=True)
@@ -271,11 +272,13 @@ class Storage(wiring.Component):
         return head_expired, ~pending[1]
 
     def _space(self, m: Module, stored: Signal) -> Signal:
-        """True if all passes that have to read the slot at the tail have done so. The flag is a cycle late. That does
-        no harm: two stores are two cycles apart, and a probe claims the tuples it reads before another store comes.
+        """True if all passes that must read the slot at the tail have done so.
+
+        The flag is a cycle late. That is safe: stores are at least two cycles apart, and a probe claims the tuples that
+        it reads before the next store.
         """
         bits, reach = position_bits(self._config), self._config.capacity + geometry.STORES
-        border = Signal(bits, init=-reach % 2**bits)  # what must be read before the next store: the tail less reach
+        border = Signal(bits, init=-reach % 2**bits)  # last position to be read before the next store: tail less reach
         slot_free = Signal()
         with m.If(stored):
             m.d.sync += border.eq(border + 1)

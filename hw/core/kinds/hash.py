@@ -18,8 +18,9 @@ __all__ = ["HashBuckets"]
 
 
 class HashBuckets(Buckets):
-    """Takes all bits of all keys as a polynomial, and what is left of it modulo a primitive one as the bucket's number:
-    keys that differ in a few neighbouring bits only, wherever these are, never share a bucket.
+    """Takes all bits of all keys as a polynomial; its remainder modulo a primitive one is the bucket's number.
+
+    Keys that differ in a few neighbouring bits only, wherever these are, never share a bucket.
     """
 
     def stored_cells(self, config: Configuration, side: str, body: data.View) -> list[Value]:
@@ -28,7 +29,7 @@ class HashBuckets(Buckets):
     def address(self, config: Configuration, cells: Sequence[Value]) -> Value:
         bits = config.buckets.bit_length() - 1
         whole, power, powers = Cat(*cells), 1, []
-        for _ in range(len(whole)):  # what is left of x to the power of each bit's place
+        for _ in range(len(whole)):  # the remainder of x to the power of each bit's place
             powers.append(power)
             power <<= 1
             power ^= POLYNOMIALS[bits] if power >> bits else 0

@@ -25,8 +25,8 @@ class CoreComponents(ABC):
 
     @abstractmethod
     def processing(self, config: Configuration, side: str) -> Any:
-        """The processing side, a component with the members of `splitjoin.hw.core.interfaces.ProcessingSignature`, and
-        ``counters``: those of its ports that are region counters.
+        """The processing side, a component with the members of `splitjoin.hw.core.interfaces.ProcessingSignature`. Its
+        attribute ``counters`` names those of its ports that are region counters.
         """
 
     @abstractmethod
@@ -36,4 +36,4 @@ class CoreComponents(ABC):
     @abstractmethod
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
                   processing: Any) -> None:
-        """Add to region ``m`` what is between storage and processing side; ``body``: of the record that is stored."""
+        """Add the index to region ``m``, between storage and processing side; ``body``: of the record to be stored."""

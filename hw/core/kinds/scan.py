@@ -28,4 +28,4 @@ class ScanComponents(CoreComponents):
 
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
                   processing: Any) -> None:
-        pass  # there is none
+        pass  # this kind has no index
