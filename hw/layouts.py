@@ -19,28 +19,31 @@ def struct(record: Record) -> data.StructLayout:
 
 
 def input_layout(config: Configuration) -> data.StructLayout:
-    """The record that travels down the distribution tree; also what a region takes as its next operation."""
+    """The record that the distribution tree broadcasts and that a region accepts as its next operation."""
     return struct(config.input_record)
 
 
 def result_layout() -> data.StructLayout:
-    """A result as a region emits it and mergers pass it on: ``kind`` as `ItemKind`, and row ids in their streams."""
+    """A result from a region through the mergers: ``kind`` as `ItemKind`, and row ids in their streams."""
     return data.StructLayout({"kind": unsigned(2), "probe": unsigned(ROW_BITS), "stored": unsigned(ROW_BITS)})
 
 
 def window_layout(config: Configuration) -> data.StructLayout:
     """Run-time settings of one region: its window, and its punctuation.
 
-    ``rows`` all ones is no limit; ``timed`` says whether ``range`` limits. ``precision``: probes between stars, 0 for
-    no stars. ``slice``: tuples between the inner stars of a probe, 0 for none.
+    ``rows``: the window's length in row ids, all ones for no limit. ``timed``: 1 if ``range`` limits the window.
+    ``precision``: probes between stars, 0 for no stars. ``slice``: tuples between the inner stars of a probe, 0 for
+    none.
     """
     return data.StructLayout({"rows": unsigned(ROW_BITS), "range": unsigned(config.time_bits), "timed": unsigned(1),
                               "precision": unsigned(32), "slice": unsigned(config.capacity.bit_length())})
 
 
 def settings_layout(config: Configuration) -> data.StructLayout:
-    """Run-time settings of the device. ``sorted``: each probe's results leave by the age of the stored tuple.
-    ``total``: and the probes of both streams in the order of their arrival.
+    """Run-time settings of the device.
+
+    ``sorted``: each probe's results leave in the order of the stored tuples' age, oldest first. ``total``: and the
+    results of both streams' probes in the order of the probes' arrival.
     """
     return data.StructLayout({"sorted": unsigned(1), "total": unsigned(1), "r": window_layout(config),
                               "s": window_layout(config)})

@@ -15,12 +15,12 @@ Ports = dict[str, wiring.Member]
 
 
 class Submodules:
-    """Every part is a submodule: what simulators and formal tools see through."""
+    """Adds every part as a submodule, which simulators and formal tools see through."""
 
     def add(self, m: Module, name: str, kind: str, ports: Ports, make: Callable[[], wiring.Component]) -> Any:
         """Add a part to ``m`` as its submodule ``name``; returns an object with ``ports``.
 
-        Parts of one ``kind`` are alike: ``make()`` makes the same circuit for all of them.
+        Parts of one ``kind`` are the same circuit: ``make()`` makes one.
         """
         part = make()
         m.submodules[name] = part
@@ -28,11 +28,11 @@ class Submodules:
 
 
 class Instances(Submodules):
-    """Every part is an instance of the module of its kind, which stands in the Verilog once.
+    """Adds every part as an instance of the module of its kind, which the Verilog holds once.
 
-    Amaranth emits a module for each submodule, so that the text, and all that later tools do with it, would otherwise
-    grow with the number of parts by their size instead of by a line. Each has a register of the reset, which would
-    otherwise be one net all over the device: a reset takes two cycles at least.
+    Amaranth emits a module for each submodule, so each part would otherwise add its whole text to the Verilog, and to
+    the work of all later tools, instead of a few lines. Each part has a register of the reset, which would otherwise
+    be one net across the whole device: a reset must last two cycles at least.
     """
 
     def __init__(self, prefix: str):

@@ -23,12 +23,12 @@ from .parts import Submodules
 
 __all__ = ["SplitJoin", "padded", "top_ports"]
 
-#: Queues in a row that hold the order of streams: the places of one are few enough to be read in a cycle.
+#: FIFOs in series that hold the order of streams: each is small enough to be read in a cycle.
 _SEQUENCES = 4
-#: Tuples that may still arrive when `sequence_room` falls, and one more.
+#: Tuples that may still arrive after `sequence_room` has fallen, plus one.
 _UNDER_WAY = 5
-#: Cycles after a write to a register in which no record is taken: more than settings take to the places that use them.
-#: They pass one register for each level of the mergers' tree, which has ten levels with the most cores.
+#: Cycles after a write to a register in which no record is accepted: more than settings take to reach their loads.
+#: They pass one register per level of the gather tree, which has ten levels with the most cores.
 _SETTLING = 20
 #: A core's report of tuples that did not fit; the last field: R tuples before the first such S tuple.
 _REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r": ROW_BITS, "overflow_row_s": ROW_BITS,
@@ -36,12 +36,12 @@ _REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r":
 
 
 def padded(record: Record) -> int:
-    """Width of a record's port: whole words, at least three, so that every simulator sees a wide vector."""
+    """Width in bits of a record's port: whole words, at least three, so that every simulator sees a wide vector."""
     return max(3, record.words) * WORD_BITS
 
 
 def top_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of the top."""
+    """The ports of the top module."""
     return {
         "i": In(stream.Signature(padded(config.input_record))),
         "o": Out(stream.Signature(padded(item_record()))),
@@ -53,8 +53,8 @@ class SplitJoin(wiring.Component):
     """Distribution tree → join cores → gather trees → combiner (SplitJoin, Figure 4 and section 5).
 
     Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
-    ``r_data``: the register bus. ``parts`` makes cores and tree nodes: submodules, or, for
-    Verilog, instances of one module each.
+    ``r_data``: the register bus. ``parts`` adds cores and tree nodes as submodules, or, for Verilog, as instances of
+    one module per kind.
     """
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):
@@ -83,16 +83,16 @@ class SplitJoin(wiring.Component):
             if n:
                 wiring.connect(m, queues[n - 1].o, queue.i)
         sequence = queues[0]
-        # Behind the queues, so that their memory is no part of the combiner's choice.
+        # A skid buffer behind the FIFOs keeps their memory out of the combiner's select path.
         m.submodules.sequence_buffer = sequence_buffer = SkidBuffer(unsigned(1))
         total = Signal()
         m.d.sync += total.eq(registers.settings.total)
 
-        # Settings take some cycles to the cores and mergers, and to what these derive from them. Nothing comes in
-        # meanwhile, so that they stand while records and results are under way.
+        # Settings take some cycles to reach the cores and mergers, and the registers derived from them. No record is
+        # accepted meanwhile, so that settings are stable while records and results are under way.
         settling = Signal(range(_SETTLING + 1), init=_SETTLING)  # after a reset too: not all registers have one
-        accepting = Signal()  # records may come
-        sequence_room = Signal()  # there is room in the sequence: known ahead
+        accepting = Signal()  # records are accepted
+        sequence_room = Signal()  # the sequence FIFOs have space for all tuples that may still arrive
         level = Signal.like(sequence.level, name="sequence_level")
         m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),
                      level.eq(sequence.level), sequence_room.eq(~total | (level < sequence.depth - _UNDER_WAY)),
@@ -111,7 +111,7 @@ class SplitJoin(wiring.Component):
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
             self.r_data.eq(registers.r_data),
         ]
-        # Total order: the combiner needs to know the streams of tuples in their order.
+        # Total order: the combiner needs the stream of each tuple, in arrival order.
         m.d.sync += [sequence.i.payload.eq(record.stream),
                      sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
         wiring.connect(m, left.o, combiner.left)
@@ -163,20 +163,20 @@ class SplitJoin(wiring.Component):
             m.d.sync += step.eq(value)
             m.d.comb += [counter.step.eq(step), getattr(registers, name).eq(counter.value)]
 
-        # Once a region has overflowed, all others stop too, sooner or later, and not before they have come as far as
-        # it did. So when all stand still, the first tuple in arrival order that did not fit is among those reported,
-        # whatever the timing: the cores are visited in turn for it.
-        visit = Signal(range(max(2, len(cores))))  # the core whose report is looked at
-        second = Signal()  # the second one of its two cycles
+        # Once a region has overflowed, all others stop too, sooner or later, but not before they have processed the
+        # input up to the same tuple. So when all have stopped, the first tuple in arrival order that did not fit is
+        # among those reported, whatever the timing. The cores' reports are compared in turn to find it.
+        visit = Signal(range(max(2, len(cores))))  # the core whose report is compared
+        second = Signal()  # the second of its two cycles
         m.d.sync += second.eq(~second)
-        # Far from most cores, where there are many; and in two steps, as they lie all over the device.
+        # The reports come from all over the device, so they are registered and selected in two steps.
         reports = [pipelined(m, self._parts, f"report{n}", report) if register_tree_depth(len(cores)) else report
                    for n, report in enumerate(map(_report, cores))]
         step = Signal.like(visit, name="visit_step")
         groups = [Signal(_REPORT, name=f"report_group{at}", reset_less=True)
                   for at in range(0, len(cores), REPORT_GROUP)]
         report = Signal(_REPORT)
-        # Two cycles for each: compared in one, kept in the next, while it stands.
+        # Two cycles for each core: its report, stable for both, is compared in the first and kept in the second.
         with m.If(second):
             m.d.sync += [visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1)), step.eq(visit),
                          report.eq(Array(groups)[step // REPORT_GROUP])]

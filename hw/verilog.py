@@ -23,15 +23,15 @@ __all__ = ["TOP", "sidecar", "to_verilog"]
 TOP = "splitjoin"
 
 
-@lru_cache(maxsize=16)  # seconds to make, and asked for again by every session
+@lru_cache(maxsize=16)  # takes seconds, and every session needs it again
 def to_verilog(config: Configuration) -> str:
     """The circuit as Verilog-2001 with the top module ``splitjoin``; a pure function of ``config``."""
-    # Amaranth's own Yosys: the same text everywhere, whatever is installed on the system.
+    # Amaranth's own Yosys writes the same text everywhere, whatever is installed on the system.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     options: dict[str, Any] = {"emit_src": False, "strip_internal_attrs": True}
     parts = Instances(TOP)
     top: str = verilog.convert(SplitJoin(config, parts), name=TOP, **options)
-    # Only now is it known which modules the top has instances of.
+    # The modules that the top has instances of are known only now.
     made = [verilog.convert(part, name=name, **options) for name, part in sorted(parts.modules.items())]
     return "\n".join([*made, top])
 
