@@ -16,13 +16,14 @@ __all__ = ["Combiner"]
 class Combiner(wiring.Component):
     """Joins the R-probe (left) and S-probe (right) results.
 
-    The paper's Combiner (section 5) marks each result with its side and gives no order between the sides: so does this
-    one, in turns, unless ``total`` is set. Then ``sequence`` tells the stream of each tuple in arrival order, and the
-    side whose turn it is passes until its star. One END leaves when both sides have come to theirs.
+    The paper's Combiner (section 5) marks each result with its side and gives no order between the sides. This one does
+    the same with a round-robin arbiter, unless ``total`` is set. Then ``sequence`` gives the stream of each tuple in
+    arrival order, and the named side passes its results up to its next star. One END leaves when both sides have
+    reached theirs.
 
     Ports: ``left``, ``right``: results. ``sequence``: stream bits, with ``total`` only. ``total``: a setting, constant
-    while items are in flight and from two cycles before on. ``o``: `item_record`. Latency 1 cycle, 1 item a cycle;
-    registered at its inputs.
+    while items are in flight and from two cycles before on. ``o``: `item_record`. Latency 1 cycle, 1 item per cycle;
+    the inputs are registered.
     """
 
     def __init__(self) -> None:
@@ -45,18 +46,18 @@ class Combiner(wiring.Component):
 
         not_end = Cat(queue.not_end for queue in queues.values())
         star = Cat(queue.star for queue in queues.values())
-        turn = Signal()  # if both sides show something other than END it is the right one's turn
-        allowed = Signal(2)  # sides that may send; with `total` the one named by `sequence`, or none before that
+        turn = Signal()  # the right side has priority if both offer something other than END
+        allowed = Signal(2)  # sides that may send; with `total` only the one that `sequence` named, if any
         grant = Signal(2)
         turn_over = Signal()  # the star that ends a side's turn leaves
         end = Signal()
-        was_total = Signal()  # `total` a cycle ago: ``allowed`` starts with nothing
+        was_total = Signal()  # `total` a cycle ago, so that ``allowed`` starts with no side
         item, due = self.o.payload, self.sequence
         able = allowed & not_end
         m.d.comb += [
             grant[STREAM_R].eq(able[STREAM_R] & ~(able[STREAM_S] & turn)),
             grant[STREAM_S].eq(able[STREAM_S] & ~(able[STREAM_R] & ~turn)),
-            # Stars of all earlier probes have left, and the probe whose turn it is follows behind the END.
+            # Both sides offer END, so the stars of all probes before it have left.
             end.eq(left.end & right.end),
             left.pop.eq(self.o.ready & (end | grant[STREAM_R])),
             right.pop.eq(self.o.ready & (end | grant[STREAM_S])),

@@ -1,4 +1,4 @@
-"""The FIFO at each input of a merger: it shows its first two results."""
+"""The FIFO at each input of a merger, with its first two results visible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..layouts import result_layout
 
 __all__ = ["OFFER", "LookaheadFifo", "offer_of"]
 
-#: Results that it holds: at full rate one is on offer, the one behind it is compared, and ``i.ready`` is a register.
+#: Depth of the FIFO: at full rate one result is offered and the next one compared; ``i.ready`` is a register.
 _DEPTH = 4
 #: The kind of result that a stream offers: a pair, or a barrier, which is a star between slices, another star or an
 #: END. All fields are 0 while the stream offers nothing.
@@ -30,18 +30,18 @@ class LookaheadFifo(wiring.Component):
     """A FIFO of four results. The first two can be compared with those of other FIFOs.
 
     Ports:
-        ``i``: results. ``i_offer``: their kind, as `offer_of` says; the sender may know it sooner than ``i`` is valid.
-        ``valid``: there is a first result. ``kind``, ``item``: that result. ``pair``, ``barrier``, ``slice``, ``star``,
-        ``end``, ``not_end``: there is one, and it is a pair, no pair, a star between slices, another star, an END, or
-        no END. ``pop`` removes it, and needs ``valid``.
+        ``i``: results. ``i_offer``: their kind, as of `offer_of`; it may settle earlier in the cycle than ``i``.
+        ``valid``: the FIFO is not empty. ``kind``, ``item``: the first result. ``pair``, ``barrier``, ``slice``,
+        ``star``, ``end``, ``not_end``: there is a first result, and it is a pair, no pair, a star between slices,
+        another star, an END, or no END. ``pop`` removes it, and needs ``valid``.
         ``wait_if_empty``: a setting; pairs of other FIFOs wait while this one is empty. ``lets_pass``: no pair of
         another FIFO has to wait for this one: its first result is a barrier, or it is empty without ``wait_if_empty``.
         ``present``: bit n is 1 if there is an n-th result. ``row_ids``: the lowest ``bits`` bits, 0 to 32, of the row
         ids of the stored tuples of the first two results. With 0 bits they cost nothing.
 
-    Latency 1 cycle, 1 result a cycle. All outputs but ``item``, which is read from LUT RAM, are registers. The row ids
-    that are compared are kept in registers besides: a comparison behind a read of LUT RAM would take a fifth of the
-    clock.
+    Latency 1 cycle, 1 result per cycle. All outputs are registers but ``item``, which is read from LUT RAM. Registers
+    duplicate the row ids to be compared: a read of LUT RAM before the comparison would take a fifth of the clock
+    period.
     """
 
     def __init__(self, bits: int = ROW_BITS):
@@ -76,12 +76,12 @@ class LookaheadFifo(wiring.Component):
         m = Module()
         probes, stored, kinds = (memory.Memory(shape=bits, depth=_DEPTH, init=[]) for bits in (ROW_BITS, ROW_BITS, 2))
         m.submodules.probes, m.submodules.stored, m.submodules.kinds = probes, stored, kinds
-        heads = [Signal(range(_DEPTH), name=f"head{n}", attrs={"keep": 1}) for n in range(2)]  # one a memory
+        heads = [Signal(range(_DEPTH), name=f"head{n}", attrs={"keep": 1}) for n in range(2)]  # one per memory
         second = Signal(range(_DEPTH), init=1)  # addresses of the second and third result
         third = Signal(range(_DEPTH), init=2)
         tail = Signal(range(_DEPTH))
         occupied = Signal(_DEPTH)  # bit n: more than n results
-        not_full = Signal(init=1)  # the other way round it would be a register that synthesis merges
+        not_full = Signal(init=1)  # inverted, as synthesis would merge a register ``full`` with another
         push = Signal()
         arriving = self.i.payload
         m.d.comb += [
@@ -90,7 +90,7 @@ class LookaheadFifo(wiring.Component):
         ]
         for rows, value in ((probes, arriving.probe), (stored, arriving.stored), (kinds, arriving.kind)):
             write = rows.write_port()
-            # Nobody reads the place at the tail before a result is there, so it may be written in any cycle.
+            # The slot at the tail is not read before it holds a result, so it may be written in any cycle.
             m.d.comb += [write.en.eq(~occupied[-1]), write.addr.eq(tail), write.data.eq(value)]
 
         def read(rows: memory.Memory, place: Signal) -> Value:
@@ -100,7 +100,7 @@ class LookaheadFifo(wiring.Component):
 
         m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(read(stored, heads[1]))]
 
-        # ``i_offer``, from another merger's choice, and ``pop`` come late in a cycle, so they pass few gates here.
+        # ``i_offer``, from another merger's arbiter, and ``pop`` settle late in a cycle, so they pass few gates here.
         if self._bits:
             following = (self.row_ids[1], read(stored, third)[:self._bits])
             for place, (shown, next_) in enumerate(zip(self.row_ids, following, strict=True)):
@@ -110,7 +110,7 @@ class LookaheadFifo(wiring.Component):
                     m.d.sync += row_id.eq(Mux(occupied[place + 1], next_, arriving.stored[:self._bits]))
 
         def first_next(of_second: Value, of_arriving: Value) -> Value:
-            """A property of the next first result: that of the second one, or of the arriving one if there is none."""
+            """A property of the next first result, which is the second one, or the arriving one if there is none."""
             return ((occupied[1].replicate(len(of_second)) & of_second)
                     | ((~occupied[1]).replicate(len(of_second)) & of_arriving))
 

@@ -18,14 +18,14 @@ __all__ = ["ComparisonSelect", "Merger", "merger_ports"]
 
 
 class ComparisonSelect(wiring.Component):
-    """Selects one of two comparisons: two gates, in a module of their own, whose boundary `boards.flow` keeps.
+    """Selects one of two comparisons with two gates, in a module of their own whose boundary `boards.flow` keeps.
 
-    Synthesis spends as many gates as are on the longest path of a module; here those would come behind a carry chain.
+    Synthesis allows every path of a module as many gates as its longest path has; here they would follow a carry chain.
 
-    Ports: ``other_older``: the outcome of each comparison: the other input's result is older. ``present``,
-    ``other_present``: the compared results are there. ``enable``: selects a comparison, or none. ``total``: results are
-    compared; without it each selected one counts as 1. ``o``: the selected outcome: with ``older`` that the own
-    result is older, else that the other one is.
+    Ports: ``other_older``: the outcome of each comparison, 1 if the other input's result is older. ``present``,
+    ``other_present``: the compared results are valid. ``enable``: selects a comparison, or none. ``total``: results are
+    compared; without it a selected outcome is 1. ``o``: the selected outcome: with ``older`` 1 if the own result is
+    older, else 1 if the other one is.
     """
 
     def __init__(self, *, older: bool):
@@ -60,22 +60,23 @@ def merger_ports(inputs: int, has_offer_input: bool = False) -> dict[str, wiring
 class Merger(wiring.Component):
     """Passes on the results of each group, then one star when every input has delivered its own.
 
-    SplitJoin's Merger (section 5, Algorithm 5) visits its inputs in a fixed order. This one takes whichever input has a
-    result, in turns, so that an empty or slow core does not hold up the others; with ``total`` it waits until every
-    input shows a result or a star and takes the one with the oldest stored tuple, so that each probe's results leave
-    sorted. A star and an END are barriers alike: no result passes a barrier until all inputs have reached it. The star
-    between two slices of a probe is one that inputs with fewer slices do without: it passes when the others have
-    reached it or the probe's last star.
+    SplitJoin's Merger (section 5, Algorithm 5) visits its inputs in a fixed order. This one is a least-recently-served
+    arbiter over the inputs that offer a result, so that an empty or slow core does not hold up the others. With
+    ``total`` it waits until every input offers a result or a star and takes the result with the oldest stored tuple, so
+    that each probe's results leave sorted. Stars and ENDs are barriers: no result passes a barrier until all inputs
+    have reached it. Inputs with fewer slices lack some of the stars between two slices of a probe; such a star passes
+    when each of the other inputs has reached it or the probe's last star.
 
-    The arbiter compares one cycle ahead all results that may be on offer then, and keeps the outcomes in registers. No
-    path leads from ``o.ready`` to an input's ``ready``, nor through more than the grant.
+    The arbiter compares one cycle ahead all results that may be offered then, and keeps the outcomes in registers. No
+    combinational path leads from ``o.ready`` to an input's ``ready``, and none passes more than the grant.
 
-    Ports: ``i``: ``inputs`` result streams. ``i_offer``, with ``has_offer_input``: the kind of result on offer at each
-    input, from another merger's ``o_offer``, which is valid two gates sooner than its ``o``. ``o``, ``o_offer``: the
-    merged stream, and the kind of result that it offers.
+    Ports: ``i``: ``inputs`` result streams. ``i_offer``, with ``has_offer_input``: the kind of result offered at each
+    input, from another merger's ``o_offer``, which settles two gates before its ``o``. ``o``, ``o_offer``: the merged
+    stream, and the kind of result that it offers.
     ``total``: sorted; a setting, constant while items are in flight and from a cycle before on. Row ids are compared in
-    their lowest ``bits`` bits, 2 to 32: those of results that meet must differ by less than half of what these count.
-    Latency 1 cycle, and one more where row ids must be compared and the results have only just come; 1 item a cycle.
+    their lowest ``bits`` bits, 2 to 32: the row ids of results that are compared must differ by less than
+    2^(``bits`` − 1). Latency 1 cycle, and one more where row ids must be compared and a result has just arrived; 1 item
+    per cycle.
     """
 
     def __init__(self, inputs: int, bits: int = ROW_BITS, *, has_offer_input: bool = False):
@@ -93,7 +94,7 @@ class Merger(wiring.Component):
 
     @property
     def bits(self) -> int:
-        """Bits of row ids that are compared."""
+        """Number of bits of row ids that are compared."""
         return self._bits
 
     @property
@@ -115,10 +116,10 @@ class Merger(wiring.Component):
         total = self.total
         pair, barrier, slices, star, end, lets_pass = (Cat(getattr(q, name) for q in queues) for name in (
             "pair", "barrier", "slice", "star", "end", "lets_pass"))
-        grant = Signal(n)  # the input whose pair is on offer
-        barrier_offer = Signal()  # all inputs show a barrier, which is on offer
+        grant = Signal(n)  # the input whose pair is offered
+        barrier_offer = Signal()  # all inputs offer a barrier, and so does the output
 
-        # For each two inputs: the one that precedes if both show pairs. With `total` that is the older one, modular as
+        # For each two inputs: the one that precedes if both offer pairs. With `total` that is the older one, modular as
         # row ids wrap, as soon as both have been compared, and until then neither; else the one served longer ago.
         precedes: dict[tuple[int, int], Value] = {}
         for j in range(n):
@@ -128,9 +129,9 @@ class Merger(wiring.Component):
                 # An offer stays until it is taken, whatever else arrives.
                 m.d.comb += turn_next.eq(Mux(grant[j], ~self.o.ready, Mux(grant[k], self.o.ready, turn)))
                 m.d.sync += turn.eq(turn_next)
-                # Each of the first two of one with each of the first two of the other, as either may be popped now; two
-                # registers, so that little comes behind the comparison. No Mux: synthesis would make it one comparator,
-                # and that would wait for the grant.
+                # Each of the first two results of one input is compared with each of the first two of the other, as
+                # either may be popped now. Two registers leave few gates behind the comparison. No Mux: synthesis would
+                # make it one comparator, and that would wait for the grant.
                 before, behind = Signal(2, name=f"precedes{j}_{k}"), Signal(2, name=f"precedes{k}_{j}")
                 for a in (0, 1):
                     other_older = Cat((queues[k].row_ids[b] - queues[j].row_ids[a])[self._bits - 1] for b in (0, 1))
@@ -150,7 +151,7 @@ class Merger(wiring.Component):
         offer = self.o_offer
         m.d.comb += [
             barrier_offer.eq(barrier.all()), self.o.valid.eq(barrier_offer | grant.any()),
-            # Stars and ENDs do not meet at a barrier; slices may meet either.
+            # All inputs that reach a barrier have stars, or all have ENDs; slices may meet either.
             offer.pair.eq(grant.any()), offer.barrier.eq(barrier_offer), offer.slice.eq(barrier_offer & slices.any()),
             offer.star.eq(star.all()), offer.end.eq(end.all()),
         ]
@@ -160,14 +161,14 @@ class Merger(wiring.Component):
                 grant[j].eq(Cat(pair[j], *(lets_pass[k] | precedes[j, k] for k in range(n) if k != j)).all()),
                 queue.pop.eq(self.o.ready & (grant[j] | (barrier_offer & (slices[j] | ~slices.any())))),
             ]
-        # The input that the payload comes from; barriers are all alike. Row ids are wide, so this must be quick and
-        # shares nothing with the grant. Before two pairs have been compared it means nothing.
+        # The input whose payload is selected; for a barrier, any will do. Row ids are wide, so the select must settle
+        # early and shares no logic with the grant. It is meaningless until two pairs have been compared.
         source = Signal(bits_for(max(1, n - 1)))
         for j in range(1, n):
             with m.If(Cat(pair[j], *(~(pair[k] & precedes[k, j]) for k in range(n) if k != j)).all()):
                 m.d.comb += source.eq(j)
         o, item = self.o.payload, Array(q.item for q in queues)[source]
         m.d.comb += [o.probe.eq(item.probe), o.stored.eq(item.stored),
-                     # Barriers are of one kind, but for slices among stars, whose kind has all bits.
+                     # All barriers are of one kind, or slices and stars; the kind of a star has all bits.
                      o.kind.eq(~pair.any().replicate(2) & reduce(or_, (Value.cast(q.kind) for q in queues)))]
         return m

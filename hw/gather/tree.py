@@ -1,4 +1,4 @@
-"""The result-gathering tree of one side: mergers from all cores down to one stream."""
+"""The result-gathering tree of one side: mergers that join the streams of all cores into one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["GatherTree"]
 
 
 class GatherTree(wiring.Component):
-    """A tree of `Merger` nodes with ``leaves`` inputs and at most ``fanin`` inputs a node.
+    """A tree of `Merger` nodes with ``leaves`` inputs and at most ``fanin`` inputs per node.
 
-    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`; nodes pass
-    ``total`` on, so it must stand from ``latency`` + 1 cycles before the first result on.
+    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`; each level
+    registers ``total``, so it must be stable from ``latency`` + 1 cycles before the first result on.
     """
 
     def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, parts: Submodules | None = None):
@@ -50,7 +50,7 @@ class GatherTree(wiring.Component):
         m = Module()
 
         def grow(sink, offer, total, first: int, count: int, name: str) -> None:
-            """The subtree that offers at ``sink``; ``offer``, unless None, gets the kind of result on offer."""
+            """The subtree that drives ``sink``; ``offer``, unless None, is driven with the kind of result offered."""
             if count == 1:
                 wiring.connect(m, wiring.flipped(self.i[first]), sink)
                 return
