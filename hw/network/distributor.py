@@ -1,4 +1,4 @@
-"""One node of the distribution tree: hands each item to every child exactly once."""
+"""One node of the distribution tree: delivers each item to every child exactly once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def distributor_ports(shape: Any, children: int) -> dict[str, wiring.Member]:
 class Distributor(wiring.Component):
     """Broadcasts a stream to ``children`` streams with back-pressure (SplitJoin, section 4, Algorithm 1).
 
-    Children take an item independently of each other; the node moves on when the last one has it. Registered: latency
-    1 cycle, 1 item a cycle while all children are ready, no combinational path from ``o`` to ``i``.
+    Children accept an item independently of each other; the node advances when all have accepted it. Registered:
+    latency 1 cycle, 1 item per cycle while all children are ready, no combinational path from ``o`` to ``i``.
     """
 
     def __init__(self, shape, children: int):
@@ -45,10 +45,10 @@ class Distributor(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = SkidBuffer(self._shape)
         wiring.connect(m, wiring.flipped(self.i), buffer.i)
-        pending = Signal(self._children)  # children that have not taken the head item yet; none without one
+        pending = Signal(self._children)  # children that have not accepted the head item yet; 0 without an item
         ready = Cat(child.ready for child in self.o)
         advance = Signal()  # the next item may become the head
-        next_valid = Signal()  # there is a next item: a second one in the buffer, or one at the input
+        next_valid = Signal()  # there is a next item, in the skid buffer or at the input
         for n, child in enumerate(self.o):
             m.d.comb += [child.payload.eq(buffer.o.payload), child.valid.eq(pending[n])]
         m.d.comb += [

@@ -1,6 +1,6 @@
-"""Links: streams through pipeline registers, on which nothing waits, as the sender knows that there is room at the end.
+"""Links with credit-based flow control: streams through pipeline registers without back-pressure on the way.
 
-The receiver grants credit while its FIFO has room for all that may still be under way (credit-based flow control).
+The receiver grants credit while its FIFO has space for all items that may still be under way.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["BroadcastRegister", "CreditFifo", "LinkSignature", "broadcast_ports"
 
 
 class LinkSignature(wiring.Signature):
-    """``valid``: there is an item of ``shape``, ``payload``, which must be taken. ``credit``: items may be sent.
+    """A link. ``valid``: ``payload`` is an item of ``shape``, which must be accepted. ``credit``: items may be sent.
 
-    Both directions go through the same number of registers, so that some more items come after ``credit`` has fallen.
+    Both directions pass the same number of registers, so some more items arrive after ``credit`` has fallen.
     """
 
     def __init__(self, shape: Any):
@@ -35,8 +35,8 @@ def broadcast_ports(shape: Any, children: int) -> dict[str, wiring.Member]:
 class BroadcastRegister(wiring.Component):
     """Pipeline register of a link with ``children`` outputs: one node of the distribution tree.
 
-    It hands each item to all children a cycle later, and, in the other direction, the AND of their credit (SplitJoin,
-    section 4, Algorithm 1; there a node waits for its children instead).
+    It delivers each item to all children a cycle later and, in the other direction, the AND of their credit to its
+    parent (SplitJoin, section 4, Algorithm 1; there a node waits for its children instead).
     """
 
     def __init__(self, shape: Any, children: int):
@@ -74,10 +74,10 @@ def credit_fifo_ports(shape: Any) -> dict[str, wiring.Member]:
 
 
 class CreditFifo(wiring.Component):
-    """The FIFO at the end of a link through ``stages`` registers, and one that holds ``credit`` where it begins.
+    """The FIFO at the end of a link through ``stages`` registers, with a register for ``credit``.
 
-    An item is offered in the cycle after it came, 1 item a cycle. ``credit`` falls while there still is room for the
-    2·``stages`` + 2 items that may come until then.
+    An item is offered in the cycle after it arrived, 1 item per cycle. ``credit`` falls while there is still space for
+    the 2·``stages`` + 2 items that may arrive before the sender stops.
     """
 
     def __init__(self, shape: Any, stages: int):

@@ -1,4 +1,4 @@
-"""Pipeline registers on the way of signals that change seldom, so that no wire crosses the whole chip in a cycle."""
+"""Pipeline registers for signals that change seldom, so that no wire crosses the whole chip in a cycle."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["PipelineRegister", "pipelined", "register_tree"]
 
 
 class PipelineRegister(wiring.Component):
-    """``o`` is ``i``, ``bits`` wide, a cycle ago. No reset.
+    """Pipeline register of ``bits`` bits without reset: ``o`` is ``i`` a cycle ago.
 
-    A component of its own, as synthesis would make one register of equal ones, and so one wire to all loads again.
+    It is a component of its own because synthesis would merge equal registers, and drive all loads by one wire again.
     """
 
     def __init__(self, bits: int):
@@ -26,7 +26,7 @@ class PipelineRegister(wiring.Component):
 
     @property
     def bits(self) -> int:
-        """Width of both."""
+        """Width of ``i`` and ``o``."""
         return self._bits
 
     def elaborate(self, platform) -> Module:
@@ -48,8 +48,8 @@ def pipelined(m: Module, parts: Submodules, name: str, source: Any) -> Value:
 
 
 def register_tree(m: Module, parts: Submodules, name: str, source: Any, loads: int) -> list[Any]:
-    """``source`` for each of ``loads``, up to `splitjoin.circuit.geometry.register_tree_depth` cycles ago. No register
-    drives more than four loads or registers.
+    """A tree of pipeline registers: ``source`` for each of ``loads`` loads, delayed by at most
+    `splitjoin.circuit.geometry.register_tree_depth` cycles. No register drives more than four loads or registers.
     """
     if loads <= REGISTER_FANOUT:
         return [source] * loads

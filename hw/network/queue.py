@@ -10,10 +10,10 @@ __all__ = ["Queue"]
 
 
 class Queue(wiring.Component):
-    """Holds up to ``depth`` items; ``level`` tells how many it holds.
+    """A FIFO of ``depth`` items; ``level`` is its occupancy.
 
-    ``depth`` from 2. A multiple of 16 fills LUT RAM without waste. ``o.valid`` and ``i.ready`` are registers; an item
-    is offered in the cycle after it came.
+    ``depth`` is at least 2. A multiple of 16 fills LUT RAM without waste. ``o.valid`` and ``i.ready`` are registers; an
+    item is offered in the cycle after it arrived.
     """
 
     def __init__(self, shape, depth: int):
@@ -33,7 +33,7 @@ class Queue(wiring.Component):
 
     @property
     def depth(self) -> int:
-        """Items it can hold."""
+        """Number of items that the FIFO can hold."""
         return self._depth
 
     def elaborate(self, platform) -> Module:
@@ -47,12 +47,12 @@ class Queue(wiring.Component):
         tail = Signal(range(depth))
         push = Signal()
         pop = Signal()
-        # The addresses behind head and tail, so that nothing need be added before it is compared.
+        # Registers for the addresses behind head and tail, so that no adder precedes the comparison.
         tail_next, head_next = (Signal(range(depth), name=f"{name}_next", init=1) for name in ("tail", "head"))
         m.d.comb += [
             self.i.ready.eq(~full), self.o.valid.eq(not_empty),
             push.eq(self.i.valid & ~full), pop.eq(self.o.ready & not_empty),
-            # Nobody reads the place at the tail before an item is there, so it may be written in any cycle.
+            # The slot at the tail is not read before it holds an item, so it may be written in any cycle.
             write.en.eq(~full), write.addr.eq(tail), write.data.eq(Cat(self.i.payload)),
             read.addr.eq(head), Cat(self.o.payload).eq(read.data),
         ]
@@ -64,7 +64,7 @@ class Queue(wiring.Component):
             with m.If(enable):
                 m.d.sync += [pointer.eq(next_),
                              next_.eq(next_ + 1 if depth.bit_count() == 1 else Mux(next_ == depth - 1, 0, next_ + 1))]
-        # Nothing here waits for the level, which would have to wait for push and pop.
+        # ``level`` follows from the pointers and drives no control signal here; a counter would depend on push and pop.
         distance = Signal(range(depth))
         m.d.comb += [distance.eq(tail - head + (0 if depth.bit_count() == 1 else Mux(tail < head, depth, 0))),
                      level.eq(Mux(full, depth, distance))]

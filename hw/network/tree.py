@@ -1,4 +1,4 @@
-"""The distribution tree: every core gets every item, in order (SplitJoin, section 4)."""
+"""The distribution tree: delivers every item to every core, in order (SplitJoin, section 4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DistributionTree(wiring.Component):
     """A tree of `BroadcastRegister` nodes with at most ``fanout`` children each, and a `CreditFifo` at each of
     ``leaves`` outputs.
 
-    ``latency`` = ⌈log_fanout leaves⌉ cycles; 1 item a cycle while there is room at all leaves. One leaf needs no node.
+    ``latency`` = ⌈log_fanout leaves⌉ cycles; 1 item per cycle while all leaves grant credit. One leaf needs no node.
     """
 
     def __init__(self, shape, *, leaves: int, fanout: int, parts: Submodules | None = None):
@@ -52,7 +52,7 @@ class DistributionTree(wiring.Component):
         shape = self._shape
 
         def grow(source, first: int, count: int, stages: int, name: str) -> None:
-            """From ``source``, behind ``stages`` registers, to ``count`` leaves."""
+            """The subtree from ``source``, behind ``stages`` registers, to ``count`` leaves."""
             if count == 1:
                 fifo = self._parts.add(m, name, f"credit_fifo{stages}", credit_fifo_ports(shape),
                                        lambda: CreditFifo(shape, stages))
@@ -72,7 +72,7 @@ class DistributionTree(wiring.Component):
             return m
         groups = split(self._leaves, self._fanout)
         links = [LinkSignature(shape).create(path=(f"link{n}",)) for n in range(len(groups))]
-        credit = Signal(init=1)  # of all leaves
+        credit = Signal(init=1)  # all leaves grant credit
         m.d.sync += credit.eq(Cat(link.credit for link in links).all())
         m.d.comb += self.i.ready.eq(credit)
         for n, (link, size) in enumerate(zip(links, groups, strict=True)):
