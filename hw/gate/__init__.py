@@ -1,1 +1,1 @@
-"""ScaleGate as a circuit: several sources become one stream in arrival order."""
+"""ScaleGate as a circuit: merges several sources into one stream in arrival order."""

@@ -23,23 +23,23 @@ _COUNT = 32
 class ScaleGate(wiring.Component):
     """Merges sources deterministically (ScaleJoin, section 4; here by the total order of semantics, section 1).
 
-    A tournament tree of `ReadyMerger` nodes: one record a cycle at the root, ``latency`` cycles from a source to the
+    A tournament tree of `ReadyMerger` nodes: one record per cycle at the root, ``latency`` cycles from a source to the
     output when nothing waits.
 
-    Each source brings its records in arrival order: event time never falls, and at equal times R comes before S (a
-    source of one stream is always so). A TICK promises that nothing of its event time and stream, or before, comes
-    behind it but what follows it in arrival order: with R in its stream field that is "nothing below ``ts``", and a
-    source of S alone may say S. A FLUSH closes the source. When every source is closed or inactive, and there was a
-    FLUSH, one FLUSH leaves behind all records, and the closed sources are open again. TICKs leave in their order too.
+    Each source delivers its records in arrival order: event time never falls, and at equal times R precedes S (always
+    true for a source of one stream). A TICK is a heartbeat: it promises that the source will deliver no record that
+    precedes it in arrival order. With R in its stream field that means "nothing below ``ts``"; a source of S alone may
+    set S. A FLUSH closes the source. When every source is closed or inactive, and there was a FLUSH, one FLUSH leaves
+    after all records, and the closed sources are open again. TICKs leave in their order too.
 
-    Sources are added and removed by ``active``. A source that is added holds everything back, from ``latency`` cycles
-    later at the latest and until its first record; that one must not precede what any other source has handed over
-    before, or it may come too late. What was taken from a source that is removed still leaves in order. A tuple that
-    comes too late, or out of its source's order, is taken and not passed on, and counted in ``refused``.
+    Sources are added and removed by ``active``. A source that is added holds back the output, from ``latency`` cycles
+    later at the latest until its first record. That record must not precede any record that another source delivered
+    before, or it may be too late. Records accepted from a source before it is removed still leave in order. A tuple
+    that is too late, or out of its source's order, is dropped and counted in ``refused``.
 
-    Ports: ``i``: ``sources`` streams of input records. ``active``: per source whether it takes part; may change in any
-    cycle. ``o``: input records. ``refused``: tuples that came too late so far, modulo 2³². All
-    event times in the gate must lie within half the counter's range.
+    Ports: ``i``: ``sources`` streams of input records. ``active``: one bit per source, 1 if it takes part; may change
+    in any cycle. ``o``: input records. ``refused``: number of tuples dropped so far, modulo 2³². All event times in the
+    gate must lie within half the counter's range.
     """
 
     def __init__(self, config: Configuration, sources: int, *, parts: Submodules | None = None):
@@ -76,7 +76,7 @@ class ScaleGate(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         flushed = Signal()  # a source was closed by a FLUSH in this round
-        flush_offer = Signal()  # the FLUSH is on offer; until it is taken, no record of the next round comes in
+        flush_offer = Signal()  # the FLUSH is offered; until it is taken, no record of the next round is accepted
         reopen = Signal()
         entries = []
         for n, source in enumerate(self.i):
@@ -89,7 +89,7 @@ class ScaleGate(wiring.Component):
         mergers: list[Any] = []
 
         def node(name: str, inputs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
-            """A merger of one or two streams; the stream, and whether it is open."""
+            """A merger of one or two streams; returns its output stream, and a flag that this is open."""
             merger = self._parts.add(m, name, "ready_merger", ready_merger_ports(self._config),
                                      lambda: ReadyMerger(self._config))
             mergers.append(merger)
@@ -104,10 +104,10 @@ class ScaleGate(wiring.Component):
             left, right = split(count, 2)
             return node(name, [grow(first, left, f"{name}_0"), grow(first + left, right, f"{name}_1")])
 
-        # One source has a node too, as it is the nodes that see to the order; its second input is never open.
+        # A single source has a node too, as the nodes check the order; its second input is never open.
         merged, _ = grow(0, self._sources, "node") if self._sources > 1 else node("node", [grow(0, 1, "")])
 
-        # `o_open` of each node: at the root alone it would rise some cycles after a source has opened.
+        # `o_open` of all nodes, as that of the root rises some cycles after a source has opened.
         drained = Signal()
         m.d.comb += [
             drained.eq(~Cat(*(entry.open | entry.o.valid for entry in entries), *(n.o_open for n in mergers)).any()),

@@ -20,20 +20,19 @@ def ready_merger_ports(config: Configuration) -> dict[str, wiring.Member]:
 
 
 class ReadyMerger(wiring.Component):
-    """Hands on a record when none that precedes it can still come (semantics, section 1; ScaleJoin, Definition 2).
+    """Passes on a record when none that precedes it can still arrive (semantics, section 1; ScaleJoin, Definition 2).
 
     Arrival order here is event time, modulo the counter's width, then R before S, then input 0 before input 1. A record
-    is handed on when the other input shows one that follows it, or is not open and shows none. Heartbeats take their
-    place in the order like tuples, and are handed on too: the node above needs the promise as much as this one.
+    is passed on when the other input offers one that follows it, or is not open and offers none. Heartbeats are ordered
+    like tuples, and passed on too, as the next node needs their promise as well.
 
-    A record that precedes one that was handed on already is refused: taken, and not handed on. So the output is always
-    in order, whatever the sources do. When neither input is open and nothing is left, the next record may have any
-    event time.
+    A record that precedes one already passed on is refused: accepted and dropped. So the output is always in order,
+    whatever the sources do. When neither input is open and no record is left, the next record may have any event time.
 
-    Ports: ``i``: two streams of input records, each in arrival order. ``i_open``: whether more may come at an input
-    than what it shows; may fall only if nothing is under way to that input. ``o``, ``o_open``: the same upwards.
-    ``refused``: a tuple of input 0, of input 1 is refused in this cycle. All event times under way must lie within half
-    the counter's range. Registered: latency 1 cycle, 1 record a cycle.
+    Ports: ``i``: two streams of input records, each in arrival order. ``i_open``: 1 if an input may deliver more
+    records than the one that it offers; may fall only if nothing is under way to that input. ``o``, ``o_open``: the
+    same towards the root. ``refused``: one bit per input, 1 if a tuple of it is refused in this cycle. All event times
+    under way must lie within half the counter's range. Registered: latency 1 cycle, 1 record per cycle.
     """
 
     def __init__(self, config: Configuration):
@@ -50,14 +49,14 @@ class ReadyMerger(wiring.Component):
         top = self._config.time_bits  # the sign of a difference of keys
         keys = [Cat(i.payload.stream, i.payload.ts) for i in self.i]
 
-        last = Signal(top + 1)  # key of the record that was handed on last
+        last = Signal(top + 1)  # key of the record that was passed on last
         last_input = Signal()
-        last_valid = Signal()  # there was one
+        last_valid = Signal()  # a record has been passed on, so ``last`` is valid
         late = Signal(2)
         on_time = Signal(2)
         precedes = Signal()  # input 0's record precedes input 1's
         grant = Signal(2)
-        exhausted = Signal(2)  # nothing more will come from this input
+        exhausted = Signal(2)  # this input is not open and offers no record
         m.d.comb += [
             late[0].eq(last_valid & (keys[0] - last - last_input)[top]),
             late[1].eq(last_valid & (keys[1] - last)[top]),
@@ -76,7 +75,7 @@ class ReadyMerger(wiring.Component):
             ]
         busy = Signal()
         m.d.comb += busy.eq(self.i_open.any() | self.i[0].valid | self.i[1].valid | buffer.o.valid)
-        # A cycle late: when it rises, no record that comes with it is at `o` before; when it falls, all have left.
+        # `o_open` is a cycle late: it rises no later than the first record is at `o`, and falls when all have left.
         m.d.sync += self.o_open.eq(busy)
         with m.If(grant.any() & buffer.i.ready):
             m.d.sync += [last.eq(Mux(grant[0], keys[0], keys[1])), last_input.eq(~grant[0]), last_valid.eq(1)]

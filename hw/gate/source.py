@@ -14,12 +14,12 @@ __all__ = ["SourceInput"]
 
 
 class SourceInput(wiring.Component):
-    """Passes on a source's tuples and heartbeats. It takes the source's FLUSH itself, which closes the source.
+    """Passes on a source's tuples and heartbeats, and absorbs its FLUSH, which closes the source.
 
-    Ports: ``i``: the source. ``active``: whether the source takes part; while it does not, nothing is taken from it.
-    ``hold``: take nothing. ``reopen``: with ``hold``; a source that was closed by its FLUSH is open again. ``o``: its
-    tuples and heartbeats. ``open``: whether more may come than what is on offer at ``o``. ``flushed``: a FLUSH is taken
-    in this cycle. Latency 1 cycle, 1 record a cycle.
+    Ports: ``i``: the source. ``active``: 1 if the source takes part; else nothing is accepted from it. ``hold``: accept
+    nothing. ``reopen``: with ``hold``; a source that was closed by its FLUSH is open again. ``o``: its tuples and
+    heartbeats. ``open``: 1 if it may deliver more records than the one offered at ``o``. ``flushed``: a FLUSH is
+    accepted in this cycle. Latency 1 cycle, 1 record per cycle.
     """
 
     def __init__(self, config: Configuration):
@@ -36,7 +36,7 @@ class SourceInput(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # What was taken must leave even if the source is removed meanwhile, hence a buffer and not a gate of wires.
+        # A record once offered must leave even if the source is removed meanwhile, hence a skid buffer, not mere gates.
         m.submodules.buffer = buffer = SkidBuffer(self._layout)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         closed = Signal()
