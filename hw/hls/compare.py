@@ -1,4 +1,4 @@
-"""Comparators of one width, pipelined as deep as the clock needs."""
+"""Comparators of one width, pipelined as deeply as the clock requires."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ __all__ = ["Comparison"]
 
 
 class Comparison:
-    """Comparator of keys of ``width`` bits with bounds; it decides ``chain`` bits a cycle, the lowest first.
+    """Pipelined comparator of keys of ``width`` bits with bounds: ``chain`` bits per cycle, the lowest first.
 
-    Each part but the first takes what the one before has found, a cycle earlier, as one more bit below its own: it
-    decides where its own are equal. So key and bound of a part are wanted a cycle later than those of the part before.
+    Each part but the first takes the outcome of the previous part, a cycle old, as one more bit below its own, which
+    decides if its own bits are equal. So key and bound of a part are needed a cycle later than those of the previous
+    part.
     """
 
     ends = ("lo", "hi")
@@ -25,16 +26,16 @@ class Comparison:
 
     @property
     def cycles(self) -> int:
-        """Cycles from the codes of the first part to the outcome: one a part."""
+        """Cycles from the codes of the first part to the outcome: one per part."""
         return len(self._sizes)
 
     def keys(self, value: Value) -> list[Value]:
-        """The codes of a key, a part each."""
+        """The codes of a key, one per part."""
         return [order.key(part) if n == 0 else order.key(Cat(Const(0), part))[1:]
                 for n, (order, part) in enumerate(zip(self._orders, self._split(value), strict=True))]
 
     def bounds(self, value: Value) -> list[Value]:
-        """The codes of a bound, a part each."""
+        """The codes of a bound, one per part."""
         return [order.bound(part) if n == 0 else order.bound(Cat(Const(0), part))[1:]
                 for n, (order, part) in enumerate(zip(self._orders, self._split(value), strict=True))]
 
@@ -46,7 +47,8 @@ class Comparison:
             place = f"{name}_{n}" if n else name
             over, under = (Signal(name=f"{name}{place}", reset_less=True) for name in ("above", "below"))
             if above is not None and below is not None:
-                # The lowest bit of a code is that of the number: key + 1 bit >= bound + 1, key + 1 <= bound + 1 bit.
+                # The lowest bit of a number is also that of its code, so one bit more below key and bound carries the
+                # previous outcome: (key, it) >= (bound, 1), and (key, 1) <= (bound, it).
                 key_over, low, key_under, high = Cat(above, key), Cat(Const(1), low), Cat(Const(1), key), Cat(below,
                                                                                                             high)
             else:

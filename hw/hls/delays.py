@@ -1,4 +1,4 @@
-"""Delay lines: registers for earlier values of a signal, made on demand."""
+"""Delay lines: registers that hold earlier values of a signal, made on demand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Delays:
 
 
 def registered(m: Module, name: str, value: Value) -> Signal:
-    """A register of that name for ``value``, without a reset."""
+    """A register ``name`` for ``value``, without a reset."""
     register = Signal(len(value), name=name, reset_less=True)
     m.d.sync += register.eq(value)
     return register

@@ -1,4 +1,4 @@
-"""Tables of the probes of two batches: one is looked up, the other is written meanwhile."""
+"""Look-up tables of the probes of two batches: one batch's are read while the other's are written."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ __all__ = ["Lookup"]
 
 
 class Lookup:
-    """The tables of a region's probes, `TableTest.digits` of each test in each lane; LUT RAM of 16 rows.
+    """The tables of a region's probes, in each lane one for each of `TableTest.digits` of each test; LUT RAM.
 
-    A bit of ``fill`` says that the bounds of a group of probes are collected: from the next cycle on they are what is
-    written, number by number of a digit, so that one group's bounds are all that is kept for it. ``swap``, in the cycle
-    before the first keys are looked up, makes the batch that was written the one that they are compared with; the
-    tables of the next one are the other half.
+    A bit of ``fill`` says that the bounds of a group of probes are complete. From the next cycle on the group's tables
+    are written, one digit value per cycle, so that the bounds of only one group need be stored. ``swap``, in the cycle
+    before the first keys are looked up, exchanges the halves of each table: keys are looked up in the half that was
+    written, and the next batch is written to the other.
     """
 
     def __init__(self, m: Module, lanes: int, fill: Value, swap: Value):
         self._m = m
         self.number = _number(m, "number", fill.any())
-        # A lane's tables hang on registers of its own; each depends on itself, as equal ones would be merged otherwise.
+        # Each lane's tables are driven by its own registers. Each register depends on itself, as synthesis would merge
+        # equal ones otherwise.
         begins = registered(m, "begins", fill)
         self._writes, self._at, self._halves = [], [], []
         for lane in range(lanes):
@@ -41,7 +42,9 @@ class Lookup:
             self._halves.append(half)
 
     def collected(self, name: str, code: Delays, loads: Delays) -> list[Signal]:
-        """The bounds of this ``code`` of the group that is collected; ``loads``: which place in the batch one gets."""
+        """The bounds, in ``code``, of the group being collected; ``loads``: one bit per place in the batch, set for the
+        place that a bound is loaded to.
+        """
         load, found = loads.at(0), []
         for place in range(min(geometry.PROBE_GROUP, len(load))):
             bound = Signal(len(code.at(0)), name=f"{name}_{place}", reset_less=True)
@@ -51,7 +54,7 @@ class Lookup:
         return found
 
     def written(self, name: str, test: TableTest, bounds: Sequence[Value]) -> list[list[list[Value]]]:
-        """The write data of the tables: for each digit, for each output, a bit for each of a group's ``bounds``."""
+        """The write data of the tables: per digit and output, one bit for each of a group's ``bounds``."""
         m, number = self._m, self.number
         by_probe = [[registered(m, f"{name}_{place}_{n}", bit) for n, bit in enumerate(test.written(number, bound))]
                     for place, bound in enumerate(bounds)]
@@ -63,7 +66,7 @@ class Lookup:
 
     def outputs(self, name: str, test: TableTest, lane: int, probes: int, key: Value,
                 written: Sequence[list[list[Value]]]) -> list[list[Value]]:
-        """For each probe the bits looked up for a key of this code, in the order of `TableTest.written`."""
+        """The bits looked up for coded ``key``, per probe, in the order of `TableTest.written`."""
         m = self._m
         found: list[list[Value]] = [[] for _ in range(probes)]
         for n, (digit, data) in enumerate(zip(test.digits, written, strict=True)):
@@ -84,7 +87,7 @@ class Lookup:
 
 
 def _number(m: Module, name: str, begins: Value) -> Signal:
-    """Counts the numbers of a digit, from 0 on in the cycle after ``begins``."""
+    """Counter of a digit's values, 0 in the cycle after ``begins``."""
     number = Signal(DIGIT, name=name, reset_less=True)
     m.d.sync += number.eq(Mux(begins, 0, number + 1))
     return number

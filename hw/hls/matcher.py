@@ -29,21 +29,21 @@ __all__ = ["Matcher"]
 class Matcher(wiring.Component):
     """Compares each of ``lanes`` stored tuples with each of ``probes`` probes, whose bounds it holds.
 
-    The bounds of the batch under comparison stand in registers next to their comparators, and so do those of the batch
-    that is being collected: a new batch takes over between two cycles. Keys and bounds are held and compared in codes
-    of the family that the circuit is built for (`splitjoin.hw.tech.order`).
+    The bounds of the batch under comparison, and those of the batch being collected, are in registers next to their
+    comparators (double buffering): batches are swapped between two cycles. Keys and bounds are held and compared in the
+    codes of the FPGA family that the circuit is built for (`splitjoin.hw.tech.order`).
 
-    What a later stage compares comes later: keys, and with them everything about a batch, are delayed where they are
-    one for many pairs, so that only outcomes are registered for each pair.
+    Inputs of later pipeline stages are delayed before they fan out: keys, and with them the fields of a batch, have
+    delay lines shared by many pairs, so that each pair has registers for outcomes only.
 
     Ports:
-        ``keys``: the stored tuples of stream ``side``, one a lane.
-        ``bounds``, ``hold``: the bounds of a probe of the other stream are taken in a cycle without ``hold``.
-        ``load``: the place (one bit each) in the batch being collected that the bounds taken go to.
-        ``swap``: the batch collected so far is what the keys of the *next* cycle are compared with.
-        ``fill``: with tables only; those of a group of probes (`splitjoin.circuit.geometry.PROBE_GROUP`), one bit
-        each, are written. Once for each group of a batch, with its last ``load`` or later, and ``TABLE_WRITE_CYCLES``
-        cycles or more before the next group's and before the swap; loads come no sooner than that after it.
+        ``keys``: the stored tuples of stream ``side``, one per lane.
+        ``bounds``, ``hold``: the bounds of a probe of the other stream are registered in a cycle without ``hold``.
+        ``load``: one bit per place in the batch being collected; the registered bounds are loaded to this place.
+        ``swap``: keys from the *next* cycle on are compared with the batch collected so far.
+        ``fill``: with tables only; one bit per group of probes (`splitjoin.circuit.geometry.PROBE_GROUP`), whose tables
+        are written. It is given once for each group of a batch, with the group's last ``load`` or later, and at least
+        ``TABLE_WRITE_CYCLES`` cycles before the next group's ``fill``, the next ``load`` and the swap.
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
     """
 
@@ -68,19 +68,19 @@ class Matcher(wiring.Component):
         m = Module()
         config, built_for = self._config, family(platform)
         n = "rs".index(self._side)
-        slots = [test[n] for test in config.tests]  # of each test, the key that it is about
+        slots = [test[n] for test in config.tests]  # per test, the key that it compares
         widths = dict(config.keys(self._side).fields)
         tests = [_test(config, built_for, widths[f"key{slot}"], wide)
                  for slot, wide in zip(slots, config.test_widths, strict=True)]
 
-        # Everything arrives coded, a cycle later; registers of data need no reset.
+        # All inputs are coded and registered; registers of data need no reset.
         swaps, loads = (Delays(m, value, name, reset_less=False)
                         for value, name in ((self.swap, "swap"), (self.load, "load")))
         coded: dict[str, Delays] = {}
         for j, test in enumerate(tests):
             if isinstance(test, TableTest):
                 low = self._taken(m, f"lo{j}", self.bounds[f"lo{j}"])
-                # The code is made behind the register: the way to it is long where bounds are one for many comparisons.
+                # The bound is coded behind the register: the wires to it are long where one bound has many comparators.
                 coded[f"table{j}"] = Delays(m, test.bound(low.at(0)), f"table{j}")
                 if test.low:
                     coded[f"lo{j}"] = Delays(m, low.at(0)[:test.low], f"lo{j}")
@@ -128,7 +128,7 @@ class Matcher(wiring.Component):
 
     def _within(self, m: Module, name: str, j: int, slot: int, test: Comparison | WidthTest, codes: dict[str, Delays],
                 held: _Held) -> Delays:
-        """The outcome of interval test ``j``, when those of all tests are there."""
+        """The outcome of interval test ``j``, delayed to the stage of all tests' outcomes."""
         cut = test.cycles if isinstance(test, Comparison) else 1
         keys = [codes[_part(_key(test, slot), n)].at(n + 1) for n in range(cut)]
         ends = [[held.at(_part(f"{end}{j}", n), n + 1) for n in range(cut)] for end in test.ends]
@@ -152,14 +152,14 @@ class Matcher(wiring.Component):
 
     def _looked_up(self, m: Module, name: str, j: int, test: TableTest, outputs: list[Value], codes: dict[str, Delays],
                    held: _Held) -> Delays:
-        """The outcome of test ``j``, when those of all tests are there."""
+        """The outcome of table test ``j``, delayed to the stage of all tests' outcomes."""
         low = held.at(f"lo{j}", 1) if test.low else None
         schedule = self._config.schedule
         return _later(m, test.within(m, name, outputs, codes[f"table{j}"].at(1), low), f"within{name}",
                       schedule.together - schedule.ready[j])
 
     def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held) -> Delays:
-        """The outcome of sum test ``j``, when those of all tests are there."""
+        """The outcome of sum test ``j``, delayed to the stage of all tests' outcomes."""
         sum_, n, schedule = self._config.sums[j], "rs".index(self._side), self._config.schedule
         rest, apart = sum_.rest[n], self._config.registers.sums
         ready = schedule.ready[len(self._config.tests) + j]
@@ -172,7 +172,7 @@ class Matcher(wiring.Component):
 
 
 class _Held:
-    """The bounds of one probe of the batch under comparison, delayed to fit keys of any age."""
+    """The bounds of one probe of the batch under comparison, delayed to match keys of any age."""
 
     def __init__(self, m: Module, probe: int, coded: dict[str, Delays], loads: Delays, swaps: Delays):
         self._m, self._probe, self._coded, self._loads, self._swaps = m, probe, coded, loads, swaps
@@ -204,7 +204,7 @@ def _test(config: Configuration, built_for: str, width: int, wide: int | None) -
 
 
 def _later(m: Module, value: Value, name: str, cycles: int) -> Delays:
-    """``value`` after so many cycles, and of any time before that."""
+    """The delay line of ``value``, which is itself ``cycles`` registers late."""
     return Delays(m, Delays(m, value, name).at(cycles), f"{name}_waiting")
 
 
@@ -223,7 +223,7 @@ def _part(name: str, n: int) -> str:
 
 
 def _combined(m: Module, name: str, root: Gate | int, outcomes: list[Delays]) -> Value:
-    """The value of the Boolean tree ``root`` at its stage; ``outcomes``: of the tests, at stage 0."""
+    """The value of the Boolean tree ``root`` at its stage; ``outcomes``: those of the tests, at stage 0."""
     made: dict[int, Delays] = {}
     numbers = iter(range(10**6))
 

@@ -1,4 +1,4 @@
-"""Sum tests of one pair: differences, their squares or absolute values or differing bits, the sum, and its limit."""
+"""Sum tests of one pair: squared or absolute differences, or numbers of differing bits, are added up and compared."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from splitjoin.circuit.wire import Axis, Sum
 
 __all__ = ["sum_test"]
 
-#: Bits whose differing ones are counted before the first register; `_count` is made for so many.
+#: Bits of which the differing ones are counted before the first register; `_count` takes as many.
 _COUNTED = 8
 
 
 def sum_test(m: Module, name: str, test: Sum, keys: list[Value], places: list[Value], rest: Value | None,
              limit: Value | None, *, apart: bool = False) -> Value:
-    """The outcome of ``test``, `SUM_STAGES` cycles after keys and places. With ``apart`` it comes `Sum.further` cycles
-    later, as each addition has a cycle of its own, and the comparison another.
+    """The outcome of ``test``, `SUM_STAGES` cycles after keys and places. ``apart`` adds `Sum.further` cycles, as each
+    addition has a cycle of its own, and the comparison another.
 
-    ``keys``, ``places``: of each axis. ``rest``: the key that is added, when what the axes add is there; ``limit``: the
-    probe's, when the sum is compared.
+    ``keys``, ``places``: one per axis. ``rest``: the key to be added, in the cycle of the axes' terms. ``limit``: that
+    of the probe, in the cycle of the comparison.
     """
     values: list[Value] = []
     inside: list[Value] = []
@@ -44,10 +44,10 @@ def sum_test(m: Module, name: str, test: Sum, keys: list[Value], places: list[Va
 
 def _axis(m: Module, name: str, axis: Axis, kept: int, key: Value, place: Value, *, apart: bool,
           wide: bool) -> tuple[Value, Value | None]:
-    """The term of one axis, two cycles later, and a flag that it fits into the bits that are kept, or None.
+    """The term of one axis, two cycles later, and a flag that it fits into the kept bits, or None.
 
-    ``apart``: in a ``wide`` sum three cycles later; and the bits that have not been kept are looked at in the cycle
-    after that of the difference.
+    With ``apart`` the term of a ``wide`` sum is three cycles late, and the bits that are not kept are checked in the
+    cycle after that of the difference.
     """
     def later(value: Value, part: str) -> Value:
         return _registered(m, f"{name}_{part}", value) if apart and wide else value
@@ -82,7 +82,7 @@ def _alike(bits: Value) -> Value:
 
 
 def _differing(m: Module, name: str, axis: Axis, differing: Value) -> Value:
-    """The number of bits that are 1, two cycles later."""
+    """The number of 1 bits in ``differing``, two cycles later."""
     counts: list[Value] = []
     for at in range(0, axis.bits, _COUNTED):
         part = differing[at:at + _COUNTED]
@@ -95,9 +95,9 @@ def _differing(m: Module, name: str, axis: Axis, differing: Value) -> Value:
 
 
 def _square(m: Module, name: str, signed: Value) -> Value:
-    """The square of more bits than a multiplier takes, two cycles later: of its halves and their product.
+    """The square of a number with more bits than a multiplier takes, two cycles later.
 
-    (u · 2^h + v)² = u² · 2^2h + v² + u · v · 2^(h + 1), of which the first two do not overlap.
+    (u · 2^h + v)² = u² · 2^2h + v² + u · v · 2^(h + 1), of which the first two terms do not overlap.
     """
     half = FACTOR - 1
     lower, upper = Cat(signed[:half], Const(0, 1)).as_signed(), signed[half:].as_signed()
@@ -116,20 +116,20 @@ def _registered(m: Module, name: str, value: Value) -> Value:
 
 
 def _added(values: list[Value]) -> Value:
-    """Their sum, added up in pairs."""
+    """The sum of ``values``, by a tree of adders."""
     while len(values) > 1:
         values = _pairs(values)
     return values[0]
 
 
 def _pairs(values: list[Value]) -> list[Value]:
-    """The sums of two each, and one that may be left."""
+    """The sums of each two of ``values``; an odd last one is left as it is."""
     pairs = [values[n] + values[n + 1] for n in range(0, len(values) - 1, 2)]
     return pairs + values[2 * len(pairs):]
 
 
 def _count(m: Module, name: str, bits: Value) -> Value:
-    """The number of up to eight bits that are 1, by functions of four signals each."""
+    """The number of 1 bits among up to eight, by functions of four signals each."""
     bits = Cat(bits, Const(0, _COUNTED - len(bits)))
     pairs = [(bits[n], bits[n + 1]) for n in range(0, _COUNTED, 2)]
     ones, twos = Signal(3, name=f"{name}_ones"), Signal(3, name=f"{name}_twos")

@@ -1,4 +1,4 @@
-"""Interval tests of constant width by table look-up: LUT RAM holds a probe's interval, digit by digit."""
+"""Interval tests of constant width by table look-up: LUT RAM holds a probe's interval digit by digit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Digit", "TableTest"]
 
 @dataclass(frozen=True)
 class Digit:
-    """Bits ``first`` to ``stop``, exclusive, of a coded key, at most `DIGIT`; ``outputs``: bits that are looked up."""
+    """Bits ``first`` to ``stop``, exclusive, of a coded key, at most `DIGIT`; ``outputs``: bits of a table entry."""
 
     first: int
     stop: int
@@ -26,29 +26,30 @@ class Digit:
 class TableTest:
     """Test that a key of ``width`` bits is at most ``above`` greater than a probe's low end, as `WidthTest`.
 
-    Of keys without their lowest k bits, 2^k > ``above``, an interval holds at most two that follow each other. Those
-    differ in one bit of Gray's code, so that each digit of it by itself tells whether it may be one of the two: one bit
-    a digit, and nothing to carry from digit to digit. In the lowest k + 1 bits, where the interval is no more than half
-    of the numbers there are, begins and ends what of the two is within. They are two digits where they are few: the
-    upper one is outside, inside, where the interval begins or where it ends, and the lower one decides for these. Else
-    the low end's are subtracted.
+    The high part of a key omits its lowest k bits, 2^k > ``above``. An interval covers at most two values of the high
+    part, which follow each other and so differ in one bit of their Gray code. Each digit of the Gray code is thus
+    checked by itself: one bit per digit, and no carry from digit to digit. The low part, the lowest k + 1 bits, decides
+    where in these two values the interval begins and ends; the interval covers at most half of the low part's values. A
+    short low part is looked up as one or two digits. Of two, the upper one is outside, inside, the one where the
+    interval begins or the one where it ends; the lower one decides in the last two cases. A longer low part is compared
+    by subtraction of the low end's.
 
-    A table is written number by number, of four probes at once. LUT RAM has four outputs for one address, so that a key
-    is wired to a fourth as many cells as there are probes.
+    Tables are written one digit value per cycle, for four probes at once. LUT RAM has four outputs for one address, so
+    that a key is wired to only a quarter as many cells as there are probes.
     """
 
     def __init__(self, built_for: str, width: int, above: int, *, apart: bool):
         self._above, self._apart = above, apart
         self._bits = width + 1  # of a low end
-        # Where the lowest digits are looked up anyhow, all of their bits are.
+        # The low part fills its digits, if it is looked up.
         least = above.bit_length()
         k = next((k for k in (DIGIT - 1, LOOKED_UP - 1) if least <= k), least)
-        #: Bits of the low part that are not of the high part too, and all of its bits.
+        #: Bits of the low part that the high part does not share, and all bits of the low part.
         self._k, self._low = (min(k, width), min(k, width) + 1) if above else (0, 0)
         self._subtracted = WidthTest(built_for, self._low, above, apart=apart) if self._low > LOOKED_UP else None
         low = [] if self._subtracted else [Digit(at, min(at + DIGIT, self._low), 1 if self._low <= DIGIT else 2)
                                            for at in range(0, self._low, DIGIT)]
-        # A key has a bit less than a low end: the highest one of the code is always 0.
+        # A key has one bit fewer than a low end, so the highest bit of its code is always 0 and needs no table.
         high = [Digit(self._low + at, self._low + min(at + DIGIT, width - self._k), 1)
                 for at in range(0, width - self._k, DIGIT)]
         self._looked_up = len(low)
@@ -56,26 +57,26 @@ class TableTest:
 
     @property
     def low(self) -> int:
-        """Bits of a low end that `within` takes of a probe: those that are subtracted."""
+        """Number of bits of a probe's low end that `within` subtracts."""
         return self._low if self._subtracted else 0
 
     def key(self, value: Value) -> Value:
-        """The code of a key: its low part as it is, then the high part in Gray's code."""
+        """The code of a key: its low part in binary, then the high part in Gray code."""
         return Cat(Cat(value, Const(0, 1))[:self._low], _gray(value[self._k:]))
 
     def bound(self, value: Value) -> Value:
-        """The code of a low end: its low part, Gray's code of the high part, and where that of one more differs."""
+        """The code of a low end: its low part, the Gray code of the high part, and the bit that an increment flips."""
         high = value[self._k:]
         gray = _gray(high)
         if not self._above:
             return gray
-        # One more changes, in Gray's code, the bit where a number has its lowest 0; if it has none, the highest one.
+        # An increment flips that bit of the Gray code where the number has its lowest 0; if it has none, the highest.
         more = (high + 1)[:len(high)]
         changes = Cat(~high[:-1] & more[:-1], high[-1] ^ more[-1])
         return Cat(value[:self._low], gray, changes)
 
     def written(self, number: Value, bound: Value) -> list[Value]:
-        """The write data at address ``number`` of each table for a low end of this code, digit by digit."""
+        """The write data at address ``number`` of each table for a coded low end, digit by digit."""
         found: list[Value] = []
         for n, digit in enumerate(self.digits):
             if n < self._looked_up:
@@ -115,7 +116,7 @@ class TableTest:
         wide, low = self._above, self._low
         if low <= DIGIT:
             return [_table(lambda at, begin: (at - begin) % 2**low <= wide, (number, low), (bound, low))]
-        # The upper digit is one of those from where the interval begins to where it ends, so many further.
+        # ``steps``: the distance of the upper digit from the one where the interval begins.
         upper = low - DIGIT
         begin = bound[:DIGIT]
         if n == 0:
@@ -127,12 +128,12 @@ class TableTest:
 
 
 def _gray(value: Value) -> Value:
-    """Gray's code of a number."""
+    """The Gray code of a number."""
     return value ^ (value >> 1)[:len(value)]
 
 
 def _table(holds: Callable[[int, int], bool], *inputs: tuple[Value, int]) -> Value:
-    """A function of two numbers of so many bits, as the table that it is."""
+    """``holds`` as a constant table; ``inputs``: its two arguments, each with its number of bits."""
     (_, bits), (_, more) = inputs
     table = sum(holds(at, begin) << (at | begin << bits) for at in range(2**bits) for begin in range(2**more))
     index = Cat(value[:size] for value, size in inputs)

@@ -1,4 +1,4 @@
-"""Interval tests of constant width: a probe brings the low end alone."""
+"""Interval tests of constant width: a probe has the low end alone."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from .delays import registered
 
 __all__ = ["WidthTest"]
 
-#: Bits of a difference that one gate looks at.
+#: Bits of a difference per gate.
 _DIGIT = 4
 
 
 class WidthTest:
     """Test that a key is at most ``above`` greater than a probe's low end, modulo the range of its ``bits``.
 
-    The low end has a bit more than the key: so no difference comes round, and an empty interval is one that begins
-    behind every key (`splitjoin.circuit.wire.Configuration.bounds`). Of width 0 it is an equality, and nothing is
-    subtracted.
+    The low end has one bit more than the key, so that no difference wraps around, and an empty interval is one that
+    begins above every key (`splitjoin.circuit.wire.Configuration.bounds`). With width 0 it is an equality test without
+    a subtraction.
     """
 
     ends = ("lo",)
@@ -33,11 +33,11 @@ class WidthTest:
         return 2 if self._apart else 1
 
     def keys(self, value: Value) -> list[Value]:
-        """A key as it is compared."""
+        """The codes of a key, in this test the key itself."""
         return [value]
 
     def bounds(self, value: Value) -> list[Value]:
-        """A low end as it is held."""
+        """The codes of a low end, as registers hold them."""
         return [value if self._above else self._equality.bound(value)]
 
     def within(self, m: Module, name: str, keys: list[Value], lows: list[Value]) -> Value:
@@ -48,7 +48,7 @@ class WidthTest:
             return registered(m, f"equal{name}", self._equality.equal(m, f"eq{name}", key, low))
         difference = Signal(self._bits, name=f"difference{name}")
         m.d.comb += difference.eq(key - low)
-        digits: list[tuple[Value, Value]] = []  # of each digit, whether it is less than that of the width, or at most
+        digits: list[tuple[Value, Value]] = []  # per digit: it is less than, and at most, the width's
         for n, at in enumerate(range(0, self._bits, _DIGIT)):
             digit, of = difference[at:at + _DIGIT], self._above >> at & 2**_DIGIT - 1
             top = 2**len(digit) - 1
@@ -63,8 +63,10 @@ class WidthTest:
 
 
 def _below(digit: Value, of: int, equal: Const) -> Value:
-    """True if ``digit`` is less than ``of``; ``equal`` if it equals ``of``. Made of gates: where Yosys sees a
-    comparison, it makes some of the bits the reset of the register behind it, one for each.
+    """True if ``digit`` is less than ``of``; ``equal`` if it equals ``of``.
+
+    It is made of gates, as Yosys would turn some bits of a comparison into the reset of the register behind it, a
+    different one for each register.
     """
     out: Value = equal
     for n, bit in enumerate(digit):
