@@ -15,8 +15,8 @@ _HALF = 32
 class Counter(wiring.Component):
     """Adds up ``step``, of ``bits`` bits, at most 32.
 
-    ``value`` (64 bits): the sum of the steps until two cycles ago, modulo 2^64. It is added in two halves, one cycle
-    after the other; the low half waits for the high one, so that both are of the same cycle.
+    ``value`` (64 bits): the sum of the steps until two cycles ago, modulo 2^64. The adder is pipelined in two halves;
+    the low half is delayed by a cycle, so that both are of the same cycle.
     """
 
     def __init__(self, bits: int):
@@ -26,7 +26,7 @@ class Counter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        sum_ = Signal(_HALF + 1, name="sum")  # the low half, and what it carries
+        sum_ = Signal(_HALF + 1, name="sum")  # the low half and its carry
         low = Signal(_HALF)
         high = Signal(_HALF)
         m.d.sync += [sum_.eq(sum_[:_HALF] + self.step), low.eq(sum_[:_HALF]), high.eq(high + sum_[-1])]

@@ -15,10 +15,10 @@ from ..layouts import settings_layout
 
 __all__ = ["RegisterBlock", "bus_ports"]
 
-#: Bits of an address within a group, and words of a group.
+#: Bits of an address within a group of words, and words per group.
 _LOW = 3
 _GROUP = 1 << _LOW
-#: Times that a word is read again when the address has changed already: stages before the last one.
+#: Times that a word is read again after the address has changed: pipeline stages before the last one.
 _EXTRA = 2
 
 
@@ -31,9 +31,9 @@ def bus_ports() -> dict[str, wiring.Member]:
 class RegisterBlock(wiring.Component):
     """Implements `splitjoin.circuit.registers.REGISTERS`.
 
-    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes: settings follow four cycles behind it; ``r_data``
-    holds the word that ``addr`` named three cycles ago. Reading the low word of a 64-bit register keeps its high word
-    for the next read, so that a counter is read in one piece. Inputs: one signal per read-only register but ``id``
+    Bus: ``addr`` (a word address); ``w_stb`` with ``w_data`` writes, and settings change four cycles later; ``r_data``
+    is the word at the ``addr`` of three cycles ago. Reading the low word of a 64-bit register latches its high word
+    for the next read, so that a counter is read consistently. Inputs: one signal per read-only register but ``id``
     and ``abi``.
     """
 
@@ -58,9 +58,9 @@ class RegisterBlock(wiring.Component):
             elif reg.name not in values:
                 values[reg.name] = getattr(self, reg.name)
 
-        # The bus is looked at by all registers, so it gets a stage of its own, where which word of a group it names is
-        # decoded too; a second one reads that word of each group, and the third chooses the group. Words come from all
-        # over the device: an AND and an OR are all that stands before the second stage.
+        # Three pipeline stages: the first registers the bus, which drives all registers, and decodes the word within a
+        # group; the second reads that word of each group; the third selects the group. As words come from all over the
+        # device, only an AND and an OR precede the second stage.
         addr, w_stb = Signal.like(self.addr, name="addr_held"), Signal(name="w_stb_held")
         w_data = Signal(32, name="w_data_held")
         word_select = Signal(_GROUP)
@@ -68,7 +68,7 @@ class RegisterBlock(wiring.Component):
                      word_select.eq(Cat(self.addr[:_LOW] == at for at in range(_GROUP)))]
         words = {reg.address + n: values[reg.name][32 * n:32 * n + 32] for reg in REGISTERS
                  for n in range(reg.bits // 32)}
-        # The high word of what is 64 bits wide, by the address of its low word.
+        # High words of the 64-bit registers, by the address of the low word.
         highs = {reg.address: words[reg.address + 1] for reg in REGISTERS if reg.bits == 64}
         groups = range(-(-(1 + max(words)) // _GROUP))
         word, high = (Array(Signal(32, name=f"{name}{n}", reset_less=True) for n in groups)
@@ -78,7 +78,7 @@ class RegisterBlock(wiring.Component):
                 m.d.sync += read[n].eq(reduce(or_, (
                     word_select[at % _GROUP].replicate(32) & value for at, value in of.items() if at // _GROUP == n),
                     Const(0, 32)))
-        # The address is that of the low word of 64 bits, or of the high one.
+        # The address is that of the low, or of the high, word of a 64-bit register.
         is_low, is_high = Signal(name="is_low"), Signal(name="is_high")
         for reg in REGISTERS:
             if reg.access == "rw":
@@ -88,8 +88,8 @@ class RegisterBlock(wiring.Component):
         group = Signal(range(len(groups)))
         m.d.sync += [group.eq(addr[_LOW:]), is_low.eq(Cat(addr == at for at in highs).any()),
                      is_high.eq(Cat(addr == at + 1 for at in highs).any())]
-        # When the address changes, the old one's word is read twice more: the high word that counts is that of the low
-        # word read before these.
+        # After a change of the address the old word is still read `_EXTRA` times. The latched high word must belong to
+        # the low word read before these.
         high_held = [Signal(32, name=f"high_held{n}", reset_less=True) for n in range(_EXTRA + 1)]
         m.d.sync += self.r_data.eq(Mux(is_high, high_held[-1], word[group]))
         with m.If(is_low):
@@ -97,7 +97,7 @@ class RegisterBlock(wiring.Component):
                          *(new.eq(old) for new, old in zip(high_held[1:], high_held, strict=False))]
 
         m.d.comb += self.select.eq(values["select"])
-        # Registers, as settings are looked at all over the device; and others before what is told from wide ones.
+        # Settings drive loads all over the device, so they are registered here; wide ones are decoded in two stages.
         order = Signal(2)
         upper = Signal()
         m.d.sync += [order.eq(values["order"]), upper.eq(values["order"][2:].any()),
