@@ -1,4 +1,4 @@
-"""Comparators as UltraScale carry chains, two bits a LUT."""
+"""Comparators as UltraScale carry chains, two bits per LUT."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from amaranth.hdl import Cat, Const, Instance, Module, Signal, Value
 
 __all__ = ["Carry8Order"]
 
-# A LUT6_2 gives both that a stage of a CARRY8 needs: O6, the stage passes the carry on where two bits are equal; O5, it
-# replaces it by 1 where the key's are greater. I0, I1: the lower bit of key and bound; I2, I3: the upper one; I5 = 1.
+# A LUT6_2 computes both inputs of a stage of a CARRY8: O6, the stage propagates the carry if both bits are equal; O5,
+# it replaces the carry by 1 if the key's bits are greater. I0, I1: the lower bit of key and bound; I2, I3: the upper
+# one; I5 = 1.
 _EQUAL = sum(1 << n for n in range(16) if (n & 1, n >> 2 & 1) == (n >> 1 & 1, n >> 3 & 1))
 _GREATER = sum(1 << n for n in range(16) if (n >> 2 & 1, n & 1) > (n >> 3 & 1, n >> 1 & 1))
 _INIT = sum((_EQUAL << 32 | _GREATER) << shift for shift in (0, 16))
 
 
 class Carry8Order:
-    """Compares unsigned integers of ``width`` bits, as they are, with ⌈width / 2⌉ cells ``LUT6_2``."""
+    """Compares unsigned integers of ``width`` bits, uncoded, with ⌈width / 2⌉ cells ``LUT6_2``."""
 
     def __init__(self, width: int):
         self.bits = width

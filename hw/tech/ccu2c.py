@@ -1,4 +1,4 @@
-"""Carry chains of ECP5's cells ``CCU2C``, given half a cell at a time."""
+"""Carry chains of ECP5's cells ``CCU2C``, described as a sequence of half cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from amaranth.hdl import Const, Instance, Module, Signal, Value
 
 __all__ = ["Half", "carry_chain"]
 
-#: The INIT of half a cell, and its inputs A, B, C, D. It passes the carry on where its LUT4 of them is 1, and elsewhere
+#: The INIT of half a cell, and its inputs A, B, C, D. It propagates the carry if its LUT4 of them is 1, and else
 #: replaces it by the LUT2 of A and B that is the first four bits of the same INIT.
 Half = tuple[int, tuple[Value, Value, Value, Value]]
 
@@ -29,7 +29,7 @@ def carry_chain(m: Module, name: str, halves: Sequence[Half]) -> Value:
             cell |= {f"i_{port}{h}": value for port, value in zip("ABCD", inputs, strict=True)}
         if carry is not None:
             cell["i_CIN"] = carry
-        # Neither a constant CIN nor an unused COUT: the placer would add a cell for each.
+        # No constant CIN and no unused COUT is connected: the placer would add a cell for each.
         if n + 2 < len(halves):
             carry = Signal(name=f"{name}_carry{n // 2}")
             cell["o_COUT"] = carry

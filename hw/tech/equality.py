@@ -10,8 +10,8 @@ from .ccu2c import Half, carry_chain
 
 __all__ = ["CarryEquality", "Equality", "GenericEquality", "equality_of"]
 
-# Halves of a CCU2C, as in `.carry`. One of two bits comes complemented, on C and D: for C = D they are unequal, so that
-# the LUT2, for C and D both 0, is 0, and the LUT4 is 1 where A = B and C != D.
+# Halves of a CCU2C, as in `.carry`. One of two bits is on C and D, complemented in the bound: for C = D the bits are
+# unequal. So the LUT2, which is the LUT4 for C and D both 0, is 0, and the LUT4 is 1 if A = B and C != D.
 _START, _PAIR, _OUT = 0x0009, 0x0990, 0x0000
 
 
@@ -19,14 +19,14 @@ class Equality(Protocol):
     """A comparator for equality of numbers of one width. A bound is coded once, when a probe is loaded."""
 
     def bound(self, value: Value) -> Value:
-        """The code of a bound, of as many bits."""
+        """The code of a bound, with as many bits as the bound."""
 
     def equal(self, m: Module, name: str, key: Value, bound: Value) -> Value:
-        """True if a key is the bound that has this code; combinational."""
+        """True if a key equals the bound with this code; combinational."""
 
 
 class GenericEquality:
-    """The definition: the language's operator."""
+    """The definition: Amaranth's operator."""
 
     def bound(self, value: Value) -> Value:
         return value
@@ -36,7 +36,7 @@ class GenericEquality:
 
 
 class CarryEquality:
-    """A carry chain of ECP5: a half cell for the lowest bit, one for two bits each, one that brings the carry out."""
+    """A carry chain of ECP5: a half cell for the lowest bit, one per two more bits, and one to output the carry."""
 
     def bound(self, value: Value) -> Value:
         # Of bits 1 and 2, 3 and 4, … the second ones are complemented.

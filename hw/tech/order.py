@@ -17,7 +17,7 @@ class Order(Protocol):
     """A comparator for unsigned integers of one width.
 
     The comparator takes codes of the integers, so that a family may choose codes that its cells compare cheaply.
-    A bound is coded once, when a probe is loaded; a key once for all comparators that see it.
+    A bound is coded once, when a probe is loaded; a key once for all of its comparators.
     """
 
     #: Bits of a code.
@@ -37,7 +37,7 @@ class Order(Protocol):
 
 
 class GenericOrder:
-    """The definition: integers as they are, and the language's operators."""
+    """The definition: uncoded integers, and Amaranth's operators."""
 
     def __init__(self, width: int):
         self.bits = width

@@ -1,4 +1,4 @@
-"""A memory with one write and one read port, and both of the registers that block RAM has on its read side."""
+"""A memory with one write port and one read port, with both registers that block RAM has on its read side."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .target import family
 
 __all__ = ["Ram"]
 
-#: Addresses of an ECP5 block → bits at each.
+#: Rows of an ECP5 block RAM → bits per row.
 _BLOCKS = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
-#: Up to this many rows LUT RAM is smaller.
+#: Largest number of rows for which LUT RAM is smaller than block RAM.
 _SMALL = 16
 
 
 class Ram(wiring.Component):
-    """``depth`` rows of ``shape``; what is read comes `latency` cycles after its address.
+    """A memory of ``depth`` rows of ``shape``; read data is valid `latency` cycles after its address.
 
-    The address must not be read in the cycle in which it is written: what comes then is undefined, as it is in block
-    RAM without logic to tell the two apart. Nor is it defined what stands in a row before it is written.
+    A read of the address that is written in the same cycle returns undefined data, as block RAM does without logic that
+    detects the collision. The content of a row before its first write is undefined too.
 
     Ports: ``w_en``, ``w_addr``, ``w_data``; ``r_addr``, ``r_data``. On ECP5 the second register of ``r_data`` is the
     block's own: without it a block takes 5.6 ns from clock to output, and with it 1 ns.
@@ -83,7 +83,7 @@ def _block(rows: int, width: int, w_en: Any, w_addr: Any, w_data: Any, r_addr: A
     shift = 14 - (rows - 1).bit_length()  # narrower words have more of the 14 address bits
     wires: dict[str, Any] = {
         "i_CLKA": ClockSignal(), "i_CLKB": ClockSignal(),
-        # The output registers run always, those of port A too: with 36 bits, half of what is read leaves through them.
+        # The output registers are always enabled, those of port A too: with 36 bits they output half of the read data.
         "i_CEA": Const(1), "i_OCEA": Const(1), "i_CEB": Const(1), "i_OCEB": Const(1),
         "i_WEA": Const(1) if width >= 18 else w_en, "i_WEB": Const(0),
         "i_RSTA": Const(0), "i_RSTB": Const(0),
@@ -91,7 +91,7 @@ def _block(rows: int, width: int, w_en: Any, w_addr: Any, w_data: Any, r_addr: A
     }
     w_addr, r_addr = Cat(Const(0, shift), w_addr), Cat(Const(0, shift), r_addr)
     for n in range(14):
-        # Words of two and four bytes have a write enable a byte in place of the lowest address bits.
+        # Words of two and four bytes have one write enable per byte in place of the lowest address bits.
         wires[f"i_ADA{n}"] = w_en if n < width // 9 and width >= 18 else _bit(w_addr, n)
         wires[f"i_ADB{n}"] = _bit(r_addr, n)
     for n in range(18):

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["FAMILIES", "Target", "family"]
 
-#: ``generic``: plain operators and memories, for simulation and for every family without a form of its own.
+#: ``generic``: plain operators and memories, for simulation and for every family without components of its own.
 FAMILIES = ("generic", "ecp5", "ultrascale")
 
 
@@ -28,5 +28,5 @@ def family(platform: Any) -> str:
         return platform.family
     if str(getattr(platform, "family", "")).startswith("ultrascale"):
         return "ultrascale"
-    # Amaranth's platforms of all Lattice families are one class; the part number tells.
+    # Amaranth has one platform class for all Lattice families; the part number identifies the family.
     return "ecp5" if str(getattr(platform, "device", "")).upper().startswith("LFE5") else "generic"
