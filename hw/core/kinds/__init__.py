@@ -1,4 +1,4 @@
-"""The components of each core kind: one file and one line of the table per kind, like `splitjoin.circuit.core_kinds`."""
+"""The components of each core kind: one file and one table line per kind, like `splitjoin.circuit.core_kinds`."""
 
 from __future__ import annotations
 
