@@ -1,4 +1,4 @@
-"""Encoding of tuples by a plan, once a tuple, on the host: keys to store them with, and bounds to probe with."""
+"""Encoding of tuples by a plan, once per tuple, on the host: keys to store them with, and bounds to probe with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TupleCodes:
-    """Codes of n tuples of one stream.
+    """The codes of n tuples of one stream.
 
     Attributes:
         keys: Per slot of the plan a key, uint64 (n,).
@@ -39,7 +39,7 @@ class TupleCodes:
 
 
 class Coder:
-    """Computes `TupleCodes` by ``plan``. Keeps the session's dictionary of texts."""
+    """Computes `TupleCodes` by ``plan``, and keeps the session's dictionary of texts."""
 
     def __init__(self, plan: Plan):
         self._plan = plan
@@ -67,7 +67,7 @@ class Coder:
 
 
 def guard_holds(guards: tuple[OneSided, ...], table: pa.Table) -> Mask:
-    """True for each row of ``table``, bool (n,), for which all conditions have one of their wanted values.
+    """Truth per row of ``table``, bool (n,): True if every condition has one of its required values.
 
     Guards are selections at ingress. A tuple that fails one keeps its place in the window; its key's code is 0, which
     no probe's interval holds.

@@ -1,9 +1,9 @@
-"""Two-valued forms, and pass ``logic``, which makes them of three-valued conditions (semantics, section 3).
+"""Two-valued forms, and pass ``logic``, which derives them from three-valued conditions (semantics, section 3).
 
-A form is a positive combination (AND, OR) of leaves that are simply true or false: conditions on one stream, evaluated
-on the host once per tuple, and comparisons of both streams, which are false as soon as an operand is NULL. The validity
-bit of a key, code 0, says that its value is NULL. On their way to interval tests, comparisons are replaced by simpler
-ones, and at last by `Compared`, each an interval test.
+A form is a positive combination (AND, OR) of leaves that are either true or false: conditions on one stream, which the
+host evaluates once per tuple, and comparisons of both streams, which are false if an operand is NULL. Code 0 of a key
+means that its value is NULL. The passes replace comparisons by simpler ones, and finally by interval tests
+(`Compared`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OneSided:
 class Both:
     """A comparison of values (not of conditions) that reads both streams; false when an operand is NULL.
 
-    ``origin``: the comparison that the user wrote, where this one is a part of it.
+    ``origin``: the comparison that the user wrote, if this one is a part of it.
     """
 
     cmp: Cmp
@@ -65,10 +65,10 @@ class ComputedTest(Protocol):
     """
 
     def keys(self, side: str) -> tuple[Key | None, ...]:
-        """The keys of stream ``side`` that it reads, by their roles; None where a role has no key."""
+        """The keys of stream ``side`` that the test reads, by their roles; None where a role has no key."""
 
     def described(self, r: tuple[int | None, ...], s: tuple[int | None, ...]) -> str:
-        """The test in words, with its keys by their numbers among the stored ones."""
+        """The test in words, with each key as its number among the stored ones."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ TRUE, FALSE = Junction("and", ()), Junction("or", ())
 
 
 def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
-    """``args`` combined: flat, each once, without what decides nothing."""
+    """``args`` combined: flattened, without duplicates and without neutral operands."""
     neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
     flat: list[Form] = []
     for a in args:
@@ -105,7 +105,7 @@ def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
 
 
 def present(cmp: Cmp, known: Container[Expr] = ()) -> tuple[OneSided, ...]:
-    """Conditions that no part of ``cmp`` of one stream is NULL, but for parts ``known`` to be tested anyway."""
+    """Conditions that no one-sided part of ``cmp`` is NULL, except the parts ``known`` to be tested anyway."""
     return tuple(OneSided(next(iter(sides(c))), build.is_null(c, str(c)), frozenset(("false",)))
                  for c in dict.fromkeys((*causes(cmp.a), *causes(cmp.b))) if len(sides(c)) == 1 and c not in known)
 
@@ -129,7 +129,8 @@ def form_text(form: Form) -> str:
     raise AssertionError(form)
 
 
-#: Steps to the form of one condition, and parts of the form, at most: nested choices can need exponentially many.
+#: Largest number of steps to the form of one condition, and of parts of the form: nested CASEs can need exponentially
+#: many.
 _MOST = 1 << 12
 _NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _ALL: frozenset[TruthValue] = frozenset(("true", "false", "null"))
@@ -144,7 +145,7 @@ def positive(e: Expr) -> Form:
 
 
 def _size(form: Form, known: dict[int, int]) -> int:
-    """The number of parts of ``form``; ``known``: those of parts that were counted, by identity."""
+    """The number of parts of ``form``; ``known``: numbers already counted, by the part's identity."""
     if not isinstance(form, Junction):
         return 1
     if id(form) not in known:
@@ -188,7 +189,7 @@ class _Logic:
                 null = self._is_null(e.a)
                 return null if want == "true" else self._complement(null)
             case Cmp() if isinstance(e.a.type, Bool):
-                # Conditions are not NULL as soon as one of their columns is: FALSE AND NULL is false.
+                # A condition is not always NULL when one of its columns is: FALSE AND NULL is false.
                 return self._compare_conditions(e.op if want == "true" else _NEGATED[e.op], e.a, e.b)
             case Cmp():
                 return self._compare_values(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
@@ -197,7 +198,7 @@ class _Logic:
         raise AssertionError(f"not a condition: {e}")
 
     def _case(self, e: Case, of: Callable[[Expr], Form]) -> Form:
-        """``of`` the value that ``e`` takes."""
+        """The form of ``e``, with ``of`` applied to each of its values."""
         branches: list[Form] = []
         before: list[Form] = []
         for when, then in zip(e.when, e.then, strict=True):
@@ -207,7 +208,7 @@ class _Logic:
         return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
 
     def _compare_values(self, cmp: Cmp) -> Form:
-        """The form of comparison ``cmp``, of values, being true."""
+        """The form that is true exactly when ``cmp``, a comparison of values, is true."""
         self._step()
         if not sides(cmp) or len(sides(cmp)) == 1:
             return self._is(cmp, "true")
@@ -223,7 +224,7 @@ class _Logic:
             each = [self._compare_values(Cmp(BOOL, op, x, b)) for x in args]
             if (whole.kind == "least") == (op in ("<", "<=")):
                 return junction("or", each)
-            # All that are not NULL, and one at least.
+            # Every operand that is not NULL satisfies the comparison, and at least one is not NULL.
             some = () if not all(may_be_null(x) for x in args) else (junction("or", each),)
             return junction("and", (*some, *(junction("or", (one, self._null(x)))
                                              for one, x in zip(each, args, strict=True))))
@@ -233,7 +234,7 @@ class _Logic:
         return self._is(e, "null") if isinstance(e.type, Bool) else self._null(e)
 
     def _null(self, e: Expr) -> Form:
-        """True when the value ``e`` is NULL."""
+        """The form that is true exactly when the value ``e`` is NULL."""
         self._step()
         if not may_be_null(e):
             return FALSE

@@ -28,7 +28,7 @@ __all__ = ["Codes", "ExactKey", "FloatKey", "Key", "PrefixKey", "TextKey", "Text
 
 @dataclass(frozen=True)
 class FloatKey:
-    """A float expression; NULL has a code of its own, so nullability costs no bit."""
+    """A float expression; NULL has a code of its own, so nullability takes no extra bit."""
 
     side: Side
     expr: Expr
@@ -101,7 +101,7 @@ class Texts:
         """The numbers of ``texts`` (n,), of type large_string or large_binary, new ones added; 0 for NULL."""
         encoded = texts.cast(pa.large_binary()).combine_chunks().dictionary_encode()
         known = self._known
-        # A batch costs its own distinct texts, however many are known.
+        # The cost of a batch depends on its own distinct texts, not on the size of the dictionary.
         numbers = [known.setdefault(t, len(known) + 1) for t in encoded.dictionary.to_pylist()]
         index = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy()
         codes: Codes = np.array([*numbers, 0], np.uint64)[index]  # NULL's −1 is the last
@@ -131,8 +131,8 @@ class TextKey:
 class PrefixKey:
     """The first bytes of a text or binary as a number, in their order, zeros where it is shorter.
 
-    ``exact``: all values have the same number of bytes, and all of them are in the key. Else different values may have
-    equal codes.
+    ``exact``: True if all values have the same number of bytes and the key holds all of them; otherwise different
+    values may have equal codes.
     """
 
     side: Side
@@ -187,18 +187,18 @@ def _prefixes(data: pa.ChunkedArray, n: int) -> Codes:
 
 @dataclass(frozen=True)
 class UnitKey:
-    """No value at all: only whether the tuple takes part (1) or not (0)."""
+    """The key without a value: 1 if the tuple takes part, 0 if not."""
 
     side: Side
     nullable: bool = True
     width: int = 1
 
     def values(self, table: pa.Table, texts: Texts) -> Vector:
-        """All present."""
+        """Values that are all present."""
         return Vector(np.ones(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_))
 
     def encode(self, values: Vector) -> Codes:
-        """All 1."""
+        """Codes that are all 1."""
         return values.values.astype(np.uint64)
 
 

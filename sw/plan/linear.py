@@ -30,7 +30,7 @@ Codes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Term:
-    """``factor`` times a one-sided expression; both are such that the product is a whole number for every tuple.
+    """``factor`` times a one-sided expression; the product is a whole number for every tuple.
 
     ``scale`` makes the expression itself whole (decimals): the value used is ``expr · scale``.
     """
@@ -69,24 +69,26 @@ class Total:
 
     @classmethod
     def of(cls, e: Expr) -> Total:
-        """``e``, which is exact, added up."""
+        """The total of ``e``, which is exact."""
         terms: dict[Expr, Fraction] = {}
         rest = _collect(e, Fraction(1), terms)
         return cls(terms, rest)
 
     @classmethod
     def compared(cls, cmp: Cmp) -> tuple[Total, CmpOp]:
-        """``cmp`` of exact values, but for ``<>``, as ``total op 0`` with op ``<=`` or ``=``; the total is whole."""
+        """``cmp``, a comparison of exact values other than ``<>``, as ``total op 0`` with op ``<=`` or ``=``; the total
+        is whole.
+        """
         a, b = Total.of(cmp.a), Total.of(cmp.b)
         if cmp.op in (">", ">="):
             a, b = b, a
         total = a.plus(b, -1).whole()
-        strict = cmp.op in ("<", ">")  # of whole numbers: at most one less
+        strict = cmp.op in ("<", ">")  # for whole numbers: < n is <= n − 1
         return Total(total.terms, total.constant + strict), "=" if cmp.op == "=" else "<="
 
     @property
     def mixed(self) -> tuple[Expr, ...]:
-        """The terms of both streams."""
+        """The terms that read both streams."""
         return tuple(e for e in self.terms if len(sides(e)) == 2)
 
     @property
@@ -110,7 +112,7 @@ class Total:
         return Total({e: f * factor for e, f in self.terms.items()}, self.constant * factor)
 
     def ratio(self, other: Total) -> Fraction | None:
-        """The factor that makes ``other`` the same as ``self``; None if none does."""
+        """The factor by which ``other`` must be multiplied to equal ``self``; None if there is none."""
         if self.terms.keys() != other.terms.keys() or not self.terms:
             return None
         first = next(iter(self.terms))
@@ -127,12 +129,12 @@ class Total:
         return Total({e: f for e, f in self.terms.items() if e not in terms}, self.constant)
 
     def whole(self) -> Total:
-        """A positive multiple that is a whole number for every pair of tuples, as are its terms and its constant."""
+        """A positive multiple whose terms and constant are whole numbers for every pair of tuples."""
         parts = [f / denominator(e) for e, f in self.terms.items()]
         return self.times(math.lcm(self.constant.denominator, *(p.denominator for p in parts)))
 
     def expr(self) -> Expr:
-        """As an expression."""
+        """The total as an expression."""
         parts = [e if f == 1 else Arith(EXACT, "*", e, _number(f)) for e, f in self.terms.items()]
         if self.constant or not parts:
             parts.append(_number(self.constant))
@@ -142,12 +144,12 @@ class Total:
         return made
 
     def cmp(self, op: CmpOp) -> Cmp:
-        """``self op 0`` as a comparison."""
+        """The comparison ``self op 0``."""
         return Cmp(BOOL, op, Total(self.terms, Fraction(0)).expr(), _number(-self.constant))
 
 
 def relation(total: Total, op: CmpOp) -> ExactRelation:
-    """``total op 0`` of a whole total that has linear terms of both streams only."""
+    """The relation ``total op 0`` of a whole total whose terms are linear and one-sided, with terms of both streams."""
     parts: dict[Side, tuple[tuple[Term, ...], int]] = {}
     for side in ("r", "s"):
         mine = {e: (int(f / denominator(e)), denominator(e)) for e, f in total.only(side).terms.items()}
@@ -156,7 +158,7 @@ def relation(total: Total, op: CmpOp) -> ExactRelation:
         parts[side] = tuple(Term(f // g, e, scale) for e, (f, scale) in mine.items()), g
     (r, g), (s, h) = parts["r"], parts["s"]
     c = int(total.constant)
-    # As bands come out alike: the first stream's factor is positive.
+    # Equal bands get equal relations: the first stream's factor is positive.
     return ExactRelation(r, s, g, h, c, op) if g > 0 else ExactRelation(r, s, -g, -h, -c, MIRRORED[op])
 
 
@@ -188,7 +190,7 @@ def _collect(e: Expr, factor: Fraction, terms: dict[Expr, Fraction]) -> Fraction
         case Arith(op="*") if not sides(e.a):
             return _collect(e.b, factor * _value(e.a), terms)
     if isinstance(e, Arith) and e.op == "*" and e.a != e.b and len(sides(e)) == 2:
-        # A product of multiples of one thing is a multiple of its square.
+        # A product of multiples of one expression is a multiple of its square.
         ratio = Total.of(e.a).ratio(Total.of(e.b))
         if ratio is not None:
             e, factor = Arith(EXACT, "*", e.b, e.b), factor * ratio
@@ -232,17 +234,17 @@ class ExactKey:
     def code(self, values: npt.NDArray[Any]) -> Codes:
         """Codes of whole numbers from ``low`` to ``high``."""
         offset = self.nullable - self.low
-        if values.dtype == np.int64:  # modulo 2**64, in which the result is right whatever wraps on the way
+        if values.dtype == np.int64:  # modulo 2**64: intermediate wrap-around does not change the result
             return values.astype(np.uint64) + np.uint64(offset % 2**64)
         return np.array([int(v) + offset & (2**64 - 1) for v in values], np.uint64)
 
 
 @dataclass(frozen=True)
 class WideKey:
-    """The whole number ``exact``, which needs more than 64 bits, without its last ``shift`` bits.
+    """The key ``exact``, which needs more than 64 bits, without its lowest ``shift`` bits.
 
-    Its order is that of the numbers but for equal codes, so that intervals of numbers become intervals of codes which
-    hold those numbers, and others near their ends.
+    Codes are ordered like the numbers, but neighbouring numbers share a code. So an interval of numbers becomes an
+    interval of codes that covers it, and others near its ends.
     """
 
     exact: ExactKey
@@ -283,7 +285,7 @@ class WideKey:
 
 
 def exact_key(side: Side, terms: tuple[Term, ...]) -> ExactKey | WideKey:
-    """The key for ``terms``; where it would be wider than 64 bits, without as many of its last ones."""
+    """The key for ``terms``; if it would be wider than 64 bits, without its lowest bits."""
     low = high = 0
     for t in terms:
         a, b = (x * t.factor * t.scale for x in value_range(t.expr))
@@ -292,7 +294,7 @@ def exact_key(side: Side, terms: tuple[Term, ...]) -> ExactKey | WideKey:
     if key.width <= 64:
         return key
     if (high - low).bit_length() <= 64:
-        return replace(key, nullable=False)  # NULL is then a matter of the guard
+        return replace(key, nullable=False)  # the guard then handles NULL
     shift = 1
     while WideKey(key, shift).width > 64:
         shift += 1

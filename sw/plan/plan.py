@@ -1,10 +1,11 @@
 """The plan of a predicate: keys, interval tests on them, and a Boolean tree over the tests.
 
-This is all that a device which compares knows of a predicate. What a tuple brings is computed on the host, once per
-tuple: its own keys, by which it is found while stored, and its bounds on the other stream's keys, with which it probes.
+A comparing device knows nothing else of a predicate. The host computes the codes of a tuple once: its own keys, which
+probes of the other stream are compared with while it is stored, and its bounds on the other stream's keys, with which
+it probes.
 
-What is no interval test becomes the strongest tests that it implies, and the parts of the predicate which those do not
-decide are its *residual*: the host verifies them on the pairs that the tests let through.
+A comparison that is no interval test becomes the strongest tests that it implies. The conjuncts that the tests do not
+decide are the *residual* of the predicate: the host verifies them on the pairs that the tests let through.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Tree = int | tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Slot:
-    """A key as a stored tuple has it: its code, or 0 where it is NULL or a guard does not hold."""
+    """A key in a stored tuple: its code, or 0 if it is NULL or a guard does not hold."""
 
     key: Key
     guards: tuple[OneSided, ...] = ()
@@ -60,9 +61,9 @@ class Main:
     """The test that an index core finds candidates by.
 
     Attributes:
-        test: Its number in the plan, None where every stored tuple has to be looked at.
-        kind: "hash": equal keys are looked up; "bucket": keys near each other lie together, and a probe visits those
-            that its interval meets; None where every stored tuple has to be looked at.
+        test: Its number in the plan; None if every stored tuple must be compared.
+        kind: "hash": equal keys are looked up; "bucket": neighbouring keys share a bucket, and a probe looks up the
+            buckets that its interval meets; None if every stored tuple must be compared.
         reason: Why, in words.
     """
 
@@ -76,17 +77,17 @@ class Main:
 
 @dataclass(frozen=True)
 class Plan:
-    """A predicate as interval tests, which every device shares.
+    """A predicate as interval tests, the common plan of all devices.
 
     Attributes:
         predicate: The condition as the user wrote it.
         slots_r, slots_s: The keys that R's and S's tuples are stored with.
         tests: The interval tests.
-        tree: How the tests combine. Tests that a device computes itself (`splitjoin.plan.forms.ComputedTest`) are
-            numbered on from the interval tests; a plan that was made without them has none.
-        residual: None where the tests decide. Else the tests are necessary only, and a pair for which they hold is a
-            result exactly if this condition is true as well.
-        reasons: For every comparison that the tests do not decide, why.
+        tree: The Boolean tree over the tests. Tests that a device computes itself (`splitjoin.plan.forms.ComputedTest`)
+            are numbered on from the interval tests; only plans for such devices have them.
+        residual: None if the tests decide. Otherwise the tests are necessary but not sufficient, and a pair for which
+            they hold is a result exactly if this condition is true as well.
+        reasons: A reason for every comparison that the tests do not decide.
         main: The test that an index finds candidates by; None before pass ``main``.
     """
 
@@ -105,13 +106,13 @@ class Plan:
 
     @property
     def required(self) -> tuple[int, ...]:
-        """The interval tests that must hold for every match: those that stand in the outermost AND, or alone."""
+        """The interval tests that must hold for every match: the operands of the outermost AND, or the only test."""
         args = self.tree[1:] if isinstance(self.tree, tuple) and self.tree[0] == "and" else (self.tree,)
         return tuple(j for j in args if isinstance(j, int) and j < len(self.tests))
 
 
 def leading_tests(plan: Plan) -> list[int]:
-    """The tests that must hold for every match and compare something: those by which an index may search."""
+    """The tests by which an index may search: they must hold for every match, and they compare keys."""
     return [j for j in plan.required if not isinstance(plan.slots_s[plan.tests[j].s].key, UnitKey)]
 
 
@@ -125,17 +126,17 @@ def is_equality(plan: Plan, test: int) -> bool:
     return plan.tests[test].is_point
 
 
-#: What a probe brings for an interval test.
+#: A probe's part of an interval test, in words.
 BOTH_ENDS = "an interval"
 
 
 def plan_lines(plan: Plan, computed: Iterable[str] = (), brought: Iterable[str] | None = None) -> Iterator[str]:
-    """The plan, a line a key, test and fact.
+    """The plan in words, a line for each key, test and fact.
 
     Args:
         plan: The plan.
         computed: The tests beside the interval tests, which a device computes itself, in words.
-        brought: What a probe brings for each interval test; None for both ends of an interval each.
+        brought: A probe's part of each interval test, in words; None for both ends of an interval each.
     """
     for side in ("r", "s"):
         for n, slot in enumerate(plan.slots(side)):
@@ -178,8 +179,8 @@ class Placed:
 
 @dataclass(frozen=True)
 class Shared:
-    """The plan, and beside its interval tests those that a device computes itself: in the plan's tree they are numbered
-    on from the interval tests.
+    """The plan, and the tests that a device computes itself beside the interval tests; in the plan's tree they are
+    numbered on from the interval tests.
     """
 
     plan: Plan

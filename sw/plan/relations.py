@@ -1,8 +1,8 @@
-"""Monotone bounds: what a probe asks of the other stream's key, as a closed interval of codes, exactly.
+"""Monotone bounds: a probe's relation to the other stream's key as an exact closed interval of codes.
 
-For whole numbers the interval is computed. For floats it is found by bisection over the codes with the expression
-itself, evaluated in IEEE 754: rounding is monotone, so the keys that satisfy the comparison form an interval and its
-ends are found to the last bit.
+For whole numbers the interval is computed. For floats it is found by bisection over the codes, with the expression
+itself evaluated in IEEE 754. Rounding is monotone, so the keys that satisfy the comparison form an interval, whose ends
+are exact to the last bit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Interval = tuple[Codes, Codes]
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
-#: Codes to either side of a guess that are tried first: real arithmetic is rarely further off than a few roundings.
+#: Distance in codes from a guess that is tried first: real arithmetic is rarely further off than a few roundings.
 _NEAR = 4
 
 
@@ -61,7 +61,8 @@ class EqualText:
 class TextOrder:
     """``R op S`` for one text of each stream, op one of ``<= < >= > =``, by their first bytes.
 
-    Unless the keys are exact, op is ``<=``, ``>=`` or ``=`` and the interval holds others near its ends.
+    Unless the keys are exact, op is ``<=``, ``>=`` or ``=`` and the interval also holds non-matching keys near its
+    ends.
     """
 
     op: CmpOp
@@ -69,7 +70,7 @@ class TextOrder:
 
 @dataclass(frozen=True)
 class WideRelation:
-    """``exact`` between keys of which one or both come without their last bits: its intervals are a little wide."""
+    """``exact`` between keys, of which one or both lack their lowest bits, so its intervals are slightly too wide."""
 
     exact: ExactRelation
 
@@ -84,7 +85,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Unit:
-    """Always true."""
+    """The relation that is always true."""
 
 
 Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, TextOrder, Product, WideRelation, Unit]
@@ -132,7 +133,7 @@ def _ordered(op: CmpOp, codes: Codes, low: int, high: int) -> Interval:
         case "<":
             return bottom, codes - one  # codes start at 1, so this does not wrap
         case ">":
-            # Nothing is above the largest code: an empty interval, as adding one might wrap.
+            # Nothing is above the largest code: the interval is empty, as adding one might wrap.
             at_top = codes >= high
             return np.where(at_top, np.uint64(high), codes + one), np.where(at_top, np.uint64(0), top)
     raise AssertionError(op)
@@ -141,8 +142,8 @@ def _ordered(op: CmpOp, codes: Codes, low: int, high: int) -> Interval:
 def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: ExactKey,
            coded: ExactKey | WideKey) -> Interval:
     mine, theirs = relation.factors(side)
-    # theirs · key op −(mine · value + c)
-    # Everything that meets the values must fit int64 as well, the ends of the key's range included.
+    # theirs · key op −(mine · value + c) All intermediate results must fit int64 as well, the ends of the key's range
+    # included.
     values = widen(values, max(magnitude(values) * abs(mine) + abs(relation.c), abs(theirs), -key.low - 1, key.high))
     target = -(mine * values + relation.c)
     op = relation.op
@@ -156,13 +157,13 @@ def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: Ex
 
 
 def _product(relation: Product, values: npt.NDArray[Any], key: ExactKey) -> Interval:
-    # Everything that meets the values must fit int64 as well, the quotients and the ends of the key's range included.
+    # All intermediate results must fit int64 as well, the quotients and the ends of the key's range included.
     values = widen(values, max(magnitude(values), abs(relation.bound) + 1, -key.low, key.high))
     bound, op = relation.bound, relation.op
     divisor = np.where(values == 0, 1, values)
     floor, ceil = bound // divisor, -(-bound // divisor)
     least, most = (np.full(len(values), end, values.dtype) for end in (key.low, key.high))
-    # Dividing by a negative number turns the comparison round.
+    # Division by a negative number reverses the comparison.
     rising, at_most, at_least = values > 0, op in ("<=", "="), op in (">=", "=")
     low = np.where(rising, ceil if at_least else least, ceil if at_most else least)
     high = np.where(rising, floor if at_most else most, floor if at_least else most)
@@ -200,9 +201,10 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
         return np.maximum(parts[0][0], parts[1][0]), np.minimum(parts[0][1], parts[1][1])
 
     at_low, at_high = holds(np.full(n, low, np.uint64)), holds(np.full(n, high, np.uint64))
-    # Monotone: true from the bottom up to some code (prefix), from some code to the top (suffix), or all or none.
-    a, b = np.full(n, low, np.uint64), np.full(n, high, np.uint64)  # truth at a is at_low, at b it is at_high
-    # Real arithmetic tells where to look. It is only a guess: an end that it suggests is taken if the truth there fits.
+    # The truth is monotone in the code: true up to some code (prefix), from some code on (suffix), everywhere or
+    # nowhere.
+    a, b = np.full(n, low, np.uint64), np.full(n, high, np.uint64)  # the truth at a is at_low, at b at_high
+    # Real arithmetic gives a guess of where to search. An end that it suggests is used only if the truth there fits.
     guess = np.clip(_guess(relation, side, values, key), np.uint64(low), np.uint64(high))
     below = guess - np.minimum(guess - np.uint64(low), np.uint64(_NEAR))
     above = guess + np.minimum(np.uint64(high) - guess, np.uint64(_NEAR))
@@ -216,7 +218,7 @@ def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: Float
 
 
 def _narrow(a: Codes, b: Codes, at_low: Mask, holds: Callable[..., Mask]) -> None:
-    """Bisect in place until ``a`` and ``b`` are neighbours, on both sides of where the truth changes."""
+    """Bisect in place until ``a`` and ``b`` are neighbours between which the truth changes."""
     rows: Rows = np.flatnonzero(b - a > 1)
     while len(rows):
         x, y = a[rows], b[rows]
@@ -228,7 +230,7 @@ def _narrow(a: Codes, b: Codes, at_low: Mask, holds: Callable[..., Mask]) -> Non
 
 
 def _guess(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Codes:
-    """About the code of the key at which ``expr`` passes ``constant``, by real arithmetic."""
+    """The approximate code of the key at which ``expr`` crosses ``constant``, by real arithmetic."""
     by_r, by_s, rest = coefficients(relation)
     mine, theirs = (by_r, by_s) if side == "r" else (by_s, by_r)
     with np.errstate(all="ignore"):
@@ -273,7 +275,7 @@ def _satisfies(values: npt.NDArray[Any], op: CmpOp, constant: float) -> Mask:
 
 
 def _float(e: Expr, relation: FloatBand, r: npt.NDArray[Any], s: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The value of ``e``, with the keys of both streams given."""
+    """The value of ``e`` for given keys of both streams."""
     if e == relation.r:
         return r
     if e == relation.s:

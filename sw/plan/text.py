@@ -1,4 +1,4 @@
-"""Keys, relations and trees in words, as `splitjoin.explain` and the passes' text forms print them."""
+"""Text forms of keys, relations and trees, for `splitjoin.explain` and the passes' text forms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["key_text", "relation_text", "terms_text", "tree_text"]
 
 
 def key_text(key: Key) -> str:
-    """The parts of ``key``, and its least and greatest number."""
+    """``key`` in words: its parts, and its least and greatest number."""
     match key:
         case ExactKey():
             return f"{terms_text(key.terms)}, {key.low} to {key.high}"
@@ -28,7 +28,7 @@ def key_text(key: Key) -> str:
 
 
 def relation_text(relation: Relation, r: str, s: str) -> str:
-    """``relation`` between the keys called ``r`` and ``s``."""
+    """``relation`` in words, between the keys called ``r`` and ``s``."""
     match relation:
         case WideRelation():
             return relation_text(relation.exact, r, s)
@@ -45,7 +45,7 @@ def relation_text(relation: Relation, r: str, s: str) -> str:
 
 
 def tree_text(tree: object) -> str:
-    """A Boolean tree over tests T0, T1, …"""
+    """A Boolean tree over tests T0, T1, … in words."""
     if isinstance(tree, int):
         return f"T{tree}"
     assert isinstance(tree, tuple)
@@ -54,7 +54,7 @@ def tree_text(tree: object) -> str:
 
 
 def terms_text(terms: tuple[Term, ...]) -> str:
-    """The sum of ``terms``."""
+    """The sum of ``terms`` in words."""
     return " + ".join((f"{t.factor * t.scale}·" if t.factor * t.scale != 1 else "") + text(t.expr) for t in terms)
 
 

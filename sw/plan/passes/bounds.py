@@ -1,6 +1,6 @@
 """Pass ``bounds``: comparisons become interval tests, each a relation of one key of each stream (monotone bounds).
 
-Where a comparison is none itself, the strongest that it implies takes its place, and a reason is given.
+A comparison that is no interval test is replaced by the strongest one that it implies, and a reason is recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..relations import EqualText, FloatBand, FloatOrder, Product, TextOrder, Wi
 
 __all__ = ["NoInterval", "bounded", "direct", "isolated"]
 
-#: Bytes of a text that are compared.
+#: Number of leading bytes of a text that are compared.
 _PREFIX = 8
 
 
@@ -28,7 +28,8 @@ class NoInterval(Exception):
 
 
 def bounded(form: Form, undecided: list[str]) -> Form:
-    """``form`` with an interval test in the place of each comparison; what those do not decide goes to ``undecided``.
+    """``form`` with an interval test in the place of each comparison; reasons for undecided ones are added to
+    ``undecided``.
 
     ``form`` is as pass ``strength`` leaves it: every comparison is an interval test, or implies one.
     """
@@ -48,7 +49,7 @@ def bounded(form: Form, undecided: list[str]) -> Form:
 
 
 def direct(part: Both, undecided: list[str]) -> Form:
-    """``part`` as interval tests, together with what must hold besides as their keys do not tell of every NULL.
+    """``part`` as interval tests, together with the NULL conditions that their keys cannot express.
 
     Raises `NoInterval` if it is none.
     """
@@ -76,8 +77,8 @@ def _linear(part: Both, total: Total, op: CmpOp, undecided: list[str]) -> Form:
 
 def _whole_keys(part: Both, r: tuple[Term, ...], s: tuple[Term, ...], undecided: list[str],
                 ) -> tuple[dict[str, Key], tuple[OneSided, ...]]:
-    """Keys of sums of terms of each stream, and what must hold besides: a key's values may fill all 64 bits, or a
-    column cancel out, and then its NULL goes to a test of its own.
+    """The keys of the sums of each stream's terms, and the conditions that must hold besides: if a key's values fill
+    all 64 bits, or a column cancels out, a separate test handles NULL.
     """
     keys: dict[str, Key] = {}
     known: set[Expr] = set()
@@ -93,7 +94,7 @@ def _whole_keys(part: Both, r: tuple[Term, ...], s: tuple[Term, ...], undecided:
 
 
 def _product(part: Both, total: Total, op: CmpOp) -> Form:
-    """``f·u·v + c op 0`` with u of one stream and v of the other."""
+    """The interval test of ``f·u·v + c op 0`` with u of one stream and v of the other."""
     e = total.mixed[0]
     none = NoInterval(f"'{e}' over both streams gives no interval")
     if not (isinstance(e, Arith) and e.op == "*") or len(total.terms) > 1:
@@ -181,12 +182,12 @@ def _direction(e: Expr, way: int, found: dict[str, tuple[Expr, int]]) -> None:
 
 
 def isolated(cmp: Cmp) -> Compared | None:
-    """What ``x - y op t`` and ``x + y op t`` imply for x of one stream, y of the other and t of either: the bound of
-    the one that stands alone by the two others, a float further out than they give it.
+    """The interval test implied by ``x - y op t`` or ``x + y op t`` for x of one stream, y of the other and t of
+    either. The two terms of one stream bound the single term of the other; the bound is moved outward by one float.
 
-    The difference or sum is at most t, so the real one is below the float after t; and what the bound is computed from
-    is rounded once more. A NaN among the three may make the comparison true: then the bound is infinite, and NaN as the
-    term that stands alone is placed where it satisfies every bound.
+    The rounded difference or sum is at most t, so the real one is below the float after t; computing the bound rounds
+    once more. A NaN among the three terms may make the comparison true: then the bound is infinite, and a NaN of the
+    single term is placed where it satisfies every bound.
     """
     a, b, op = cmp.a, cmp.b, cmp.op
     if len(sides(a)) < 2 and len(sides(b)) == 2:
@@ -204,6 +205,6 @@ def isolated(cmp: Cmp) -> Compared | None:
         alone, rest = y, Arith(a.type, "-", t, x) if plus else Arith(a.type, "-", x, t)
         up = up if plus else not up
     keys = {side: _float_key(side, e, up) for e in (alone, NextFloat(a.type, rest, up)) for side in sides(e)}
-    # ``alone <= rest`` or ``alone >= rest``, said of R and S.
+    # ``alone <= rest`` or ``alone >= rest``, written as R op S.
     below = up == (sides(alone) == {"r"})
     return Compared(keys["r"], keys["s"], (FloatOrder("<=" if below else ">="),))

@@ -1,16 +1,15 @@
 """Passes on three-valued conditions: ``fold``, ``narrow`` and ``lift``.
 
-``fold`` computes what does not depend on a tuple, and leaves out what decides nothing. It is exact in three-valued
-logic: a NULL that may come of a part keeps that part where it is. Of floats only whole subexpressions without columns
-are computed, as IEEE 754 has few identities.
+``fold`` computes constant subexpressions, and drops neutral operands. It is exact in three-valued logic: a part that
+may be NULL stays. For floats it computes only whole subexpressions without columns, as IEEE 754 has few identities.
 
-``narrow`` bounds columns by what must hold for every match, so that keys of the other terms need fewer bits.
+``narrow`` bounds columns by the conjuncts, which hold for every match, so that keys of the other terms need fewer bits.
 ``r.x BETWEEN 0 AND 99 AND abs(r.x - s.a) <= 10`` compares keys of r.x from 0 to 99 and of s.a from −10 to 109. A tuple
-with another value matches nothing: there, its column counts as NULL.
+with a value out of bounds matches nothing: the other terms treat its column as NULL.
 
-``lift`` takes CASE, least and greatest of both streams out of comparisons, which then compare values.
+``lift`` moves CASE, least and greatest over both streams out of comparisons, which then compare plain values.
 ``CASE WHEN c THEN a ELSE b END <= x`` becomes ``CASE WHEN c THEN a <= x ELSE b <= x END``: the same in three-valued
-logic. What reads one stream only stays, as the host computes it once per tuple.
+logic. One-sided expressions stay, because the host computes them once per tuple.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _TRUE, _FALSE, _NULL = Lit(BOOL, True), Lit(BOOL, False), Lit(BOOL, None)
 
 
 def fold(e: Expr) -> Expr:
-    """``e`` with the same value for every pair of tuples, constants folded."""
+    """``e`` with constants folded; its value stays the same for every pair of tuples."""
     if isinstance(e, Lit) or not e.children:
         return e
     if not sides(e):
@@ -94,7 +93,7 @@ def fold(e: Expr) -> Expr:
 def _literal(e: Expr) -> Expr:
     value = constant(e)
     if isinstance(value, float) and (not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0)):
-        return e  # there are no literals for these
+        return e  # these types have no literals
     return Lit(e.type, whole(value) if is_exact(e.type) and value is not None else value)
 
 
@@ -161,18 +160,18 @@ def _call(e: Call) -> Expr:
 
 
 def _as(type_: Type, e: Expr, otherwise: Expr) -> Expr:
-    """``e`` in the place of something of ``type_``, if what reads it takes it for one."""
+    """``e`` if it can replace an expression of ``type_``, else ``otherwise``."""
     return e if e.type == type_ or (type_ == EXACT and is_exact(e.type)) else otherwise
 
 
-#: How often bounds are drawn from other bounds: a chain of columns gets one further each time.
+#: Rounds of bounds derived from other bounds: each round follows a chain of columns one step further.
 _ROUNDS = 3
 
 
 def narrow(conjuncts: Sequence[Expr]) -> list[Expr]:
-    """``conjuncts``, all of which must hold, with the columns of those that read both streams narrowed.
+    """``conjuncts``, all of which must hold, with narrowed columns in those that read both streams.
 
-    Selections stay as they are: they are what makes the narrowing right, or bounds of both streams are.
+    Selections stay as they are, because the narrowing relies on them and on bounds over both streams.
     """
     totals = [t for c in conjuncts if isinstance(c, Cmp) for t in _totals(c)]
     known: dict[Expr, Range] = {}
@@ -186,9 +185,9 @@ def narrow(conjuncts: Sequence[Expr]) -> list[Expr]:
 
 
 def _totals(cmp: Cmp) -> Iterator[Total]:
-    """Totals that are at most 0 where ``cmp`` is true."""
+    """Totals that are at most 0 whenever ``cmp`` is true."""
     if cmp.op == "<>" or not _is_whole(cmp.a) or any(isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
-        return  # a NULL among the literals is never true
+        return  # a comparison with a NULL literal is never true
     total, op = Total.compared(cmp)
     for t in (total,) if op == "<=" else (total, total.times(-1)):
         signs = [e for e in t.terms if isinstance(e, Abs)]
@@ -204,15 +203,15 @@ def _is_whole(e: Expr) -> bool:
 
 
 def _bound(total: Total, known: dict[Expr, Range]) -> None:
-    """Draw from ``total <= 0`` what the others' least values leave for each column."""
+    """Tighten the range of each column of ``total <= 0``, given the least values of the other terms."""
     least = {e: min(f * v for v in known.get(e, value_range(e))) for e, f in total.terms.items()}
     for e, f in total.terms.items():
         if not isinstance(e, Col) or not isinstance(e.type, (Int, Decimal, Date, Timestamp, Duration)):
             continue
-        most = -(total.constant + sum(least.values()) - least[e]) / f  # of the column: an upper end for f > 0
+        most = -(total.constant + sum(least.values()) - least[e]) / f  # a bound of the column: the upper end for f > 0
         low, high = known.get(e, value_range(e))
         low, high = (low, min(high, most)) if f > 0 else (max(low, most), high)
-        if low <= high:  # else nothing matches, and the conjunct says so itself
+        if low <= high:  # else nothing matches, and the conjunct itself is always false
             known[e] = low, high
 
 
@@ -221,22 +220,22 @@ def _narrowed(e: Expr, known: Mapping[Expr, Range]) -> Expr:
         unit, full = denominator(e), value_range(e)
         low, high = math.ceil(known[e][0] * unit), math.floor(known[e][1] * unit)
         before = int((full[1] - full[0]) * unit) + e.nullable
-        # NULL needs a code: that may be as many bits as before.
+        # NULL needs a code, so the width may stay the same.
         worth = low <= high and (high - low + 1).bit_length() < before.bit_length()
         return Within(e.type, e, low, high) if worth else e
     return rebuilt(e, [_narrowed(c, known) for c in e.children])
 
 
-#: Comparisons that may come of one condition.
+#: Largest number of comparisons that one condition may expand to.
 _MOST = 256
 
 
 class TooManyCases(Exception):
-    """A pass would make more comparisons of a condition than are worth testing."""
+    """A pass would expand a condition to too many comparisons."""
 
 
 def lift(e: Expr) -> Expr:
-    """Condition ``e`` without CASE, least and greatest of both streams in the operands of its comparisons.
+    """Condition ``e`` without CASE, least and greatest over both streams in the operands of its comparisons.
 
     A comparison of least or greatest as a whole stays: it is an AND or an OR. Raises `TooManyCases`.
     """
@@ -272,11 +271,11 @@ def _atom(e: Expr, left: list[int]) -> Expr:
 
 
 def _find(e: Expr) -> Case | Extreme | None:
-    """The first, outermost CASE, least or greatest of both streams in the operands of ``e``."""
+    """The first outermost CASE, least or greatest over both streams in the operands of ``e``."""
     for child in e.children:
         whole = child.a if isinstance(child, Cast) else child
         if isinstance(e, Cmp) and isinstance(whole, Extreme):
-            # Logic takes it apart, down to comparisons of its operands.
+            # Pass ``logic`` takes it apart, down to comparisons of its operands.
             continue
         for node in walk(child):
             if isinstance(node, (Case, Extreme)) and len(sides(node)) == 2 and not isinstance(node.type, Bool):

@@ -1,8 +1,8 @@
-"""Pass ``strength`` on floats: comparisons over both streams as simpler ones, exactly as IEEE 754 rounds them, or as
-what they imply.
+"""Pass ``strength`` on floats: replaces comparisons over both streams by simpler ones, exactly as IEEE 754 rounds them,
+or by simpler ones that they imply.
 
-``(y - b) * (y - b) <= c`` says ``abs(y - b) <= t`` where t is the largest float whose square, rounded as the expression
-rounds, is at most c: found by bisection over the floats, exact as rounding is monotone.
+``(y - b) * (y - b) <= c`` is equivalent to ``abs(y - b) <= t``, where t is the largest float whose square, rounded as
+the expression rounds, is at most c. Bisection over the floats finds t exactly, because rounding is monotone.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["Parts", "SimplerFloat", "root_bound", "simpler_float"]
 
 @dataclass(frozen=True)
 class Parts:
-    """Comparisons of which all or one must be true; "false": there is no way."""
+    """Comparisons of which all ("and") or one ("or") must be true; "false": never true."""
 
     op: Literal["and", "or", "false"]
     args: tuple[Cmp, ...] = ()
 
 
 def root_bound(e: Expr, op: CmpOp, constant: float) -> Parts | None:
-    """``e op constant``, op one of ``< <= > >= =``, as comparisons of the absolute value that ``e`` rises with.
+    """``e op constant``, op one of ``< <= > >= =``, as comparisons of the absolute value in which ``e`` is monotone.
 
-    None if ``e`` is no such expression. NaN of that value makes ``e`` NaN, and both are greater than everything.
+    None if ``e`` is no such expression. If that value is NaN, so is ``e``, and both are greater than everything.
     """
     found = _rising(e)
     if found is None:
@@ -46,14 +46,16 @@ def root_bound(e: Expr, op: CmpOp, constant: float) -> Parts | None:
     assert isinstance(inner.type, Float)
     last = _last(value, op, constant, inner.type)
     above = op in (">", ">=")
-    if last is None:  # not even 0 is below: then everything is above, NaN too
+    if last is None:  # not even 0 is below the bound: every value is above it, NaN too
         zero = Lit(inner.type, 0.0)
         return Parts("and", (Cmp(BOOL, ">=", Abs(inner.type, inner), zero),)) if above else Parts("false")
     return Parts("and", (Cmp(BOOL, ">" if above else "<=", Abs(inner.type, inner), Lit(inner.type, last)),))
 
 
 def _last(value: Callable[[Any], Any], op: CmpOp, constant: float, type_: Float) -> float | None:
-    """The largest float from 0 to infinity for which ``value`` of it is below the bound; None if 0 is not."""
+    """The largest float x from 0 to infinity for which ``value(x)`` is below the bound; None if there is none, not even
+    0.
+    """
     wide = type_.bits == 64
     float_, bits = (np.float64, np.uint64) if wide else (np.float32, np.uint32)
 
@@ -76,7 +78,7 @@ def _last(value: Callable[[Any], Any], op: CmpOp, constant: float, type_: Float)
 
 
 def _rising(e: Expr) -> tuple[Expr, Callable[[Any], Any]] | None:
-    """The value of both streams by whose absolute value ``e`` rises, and the function; None if there is none."""
+    """The value over both streams in whose absolute value ``e`` is monotone, and that function; or None."""
     match e:
         case Abs():
             return (e.a, lambda v: v) if len(sides(e.a)) == 2 else None
@@ -97,7 +99,7 @@ def _rising(e: Expr) -> tuple[Expr, Callable[[Any], Any]] | None:
 
 
 def _then(e: Expr, function: Callable[[Any], Any]) -> tuple[Expr, Callable[[Any], Any]] | None:
-    """`_rising` of ``e``, and ``function`` of what comes of it."""
+    """The result of `_rising` for ``e``, with ``function`` applied after its function."""
     found = _rising(e)
     if found is None:
         return None
@@ -112,8 +114,8 @@ def _literal(c: Lit) -> Any:
 
 @dataclass(frozen=True)
 class SimplerFloat:
-    """Comparisons of which all ("and") or one ("or") must be true; of a tuple among them, one. "false": there is no
-    way. ``why``: set if they are implied only.
+    """Comparisons of which all ("and") or one ("or") must be true; of a nested tuple, one must be true. "false": never
+    true. ``why``: the reason, if they are implied but not equivalent.
     """
 
     op: Literal["and", "or", "false"]
@@ -122,7 +124,7 @@ class SimplerFloat:
 
 
 def simpler_float(cmp: Cmp) -> SimplerFloat | None:
-    """``cmp``, op any but ``<>``, as simpler comparisons; None if it is an interval test, or implies one best."""
+    """``cmp``, op any but ``<>``, as simpler comparisons; None if it is an interval test or directly implies one."""
     a, b, op = cmp.a, cmp.b, cmp.op
     if not _is_mixed_abs(a) and _is_mixed_abs(b):
         a, b, op = b, a, MIRRORED[op]
@@ -154,15 +156,15 @@ def _is_mixed_abs(e: Expr) -> bool:
 
 
 def _without_abs(a: Expr, op: CmpOp, b: Expr) -> SimplerFloat:
-    """``a op b`` of floats, ``a`` an abs under the cast that may stand outside it (which is exact and keeps signs)."""
+    """``a op b`` of floats without abs; ``a`` is an abs, perhaps inside a cast (which is exact and keeps signs)."""
     inner: Expr = Cast(a.type, cast(Abs, a.a).a) if isinstance(a, Cast) else cast(Abs, a).a
     minus: Expr = Neg(b.type, b)
     if isinstance(b, Lit):
         minus = Lit(b.type, -cast(float, b.value))
 
     def halves(op: CmpOp) -> tuple[Cmp, Cmp]:
-        # E op F, and −E op F written as E op' −F: then both say something of the same keys. Where E is NaN, which is
-        # greater than everything, the first half decides as abs(NaN) does, whatever the second says.
+        # E op F, and −E op F written as E op' −F, so that both compare the same keys. If E is NaN, which is greater
+        # than everything, the first half decides as abs(NaN) does, whatever the second yields.
         return Cmp(BOOL, op, inner, b), Cmp(BOOL, MIRRORED[op], inner, minus)
 
     if op in ("<", "<="):
@@ -173,8 +175,8 @@ def _without_abs(a: Expr, op: CmpOp, b: Expr) -> SimplerFloat:
 
 
 def _positive_addends(e: Expr) -> tuple[Expr, ...]:
-    """Parts of both streams of the float ``e`` that do not exceed it, as rounding is monotone; none if it may have
-    negative ones.
+    """Addends of the float ``e`` that read both streams. None exceeds ``e``, because rounding is monotone; empty if an
+    addend may be negative.
     """
     if isinstance(e, Cast):
         return tuple(Cast(e.type, x) if isinstance(e.a.type, Float) else x for x in _positive_addends(e.a))

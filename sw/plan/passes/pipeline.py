@@ -1,8 +1,8 @@
 """The compiler: named passes, in their order, from a typed condition to its plan, and the phases between them.
 
-A condition is compiled conjunct by conjunct up to pass ``bounds``, so that each is known to be decided by its tests or
-not: those that are not make the residual. Each pass takes one phase and gives the next; each phase is a type, and `str`
-of one is its stable text form:
+Up to pass ``bounds`` the passes compile each conjunct separately, so that it is known which conjuncts their tests
+decide; the others form the residual. Each pass turns one phase into the next. Each phase is a type, and `str` of one is
+its stable text form:
 
 Conjuncts ── fold, narrow, lift ── logic ─→ Forms ── strength, bounds ── split ─→ SplitForms ── merge ─→ TreeOfTests
 ── share ─→ Shared ── main ─→ Shared, which holds the `Plan`
@@ -30,9 +30,9 @@ __all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A conjunct of the condition: as the user wrote it, and as an expression by now.
+    """A conjunct of the condition: as the user wrote it, and as the current expression.
 
-    ``undecided``: why tests will not decide it, once for each comparison.
+    ``undecided``: the reasons why tests will not decide it, one for each comparison.
     """
 
     origin: Expr
@@ -57,7 +57,7 @@ class Conjuncts:
 
 @dataclass(frozen=True)
 class FormedConjunct:
-    """A conjunct of the condition: as the user wrote it, and as a two-valued form by now."""
+    """A conjunct of the condition: as the user wrote it, and as the current two-valued form."""
 
     origin: Expr
     form: Form
@@ -102,7 +102,7 @@ class TreeOfTests:
         return node_text(self.root)
 
 
-#: What a pass takes and gives.
+#: The types that passes take and return.
 Phase = Union[Conjuncts, Forms, SplitForms, TreeOfTests, Shared]
 
 
@@ -112,7 +112,7 @@ After = TypeVar("After")
 
 @dataclass(frozen=True)
 class Pass(Generic[Before, After]):
-    """A step of the compiler. ``what``: a sentence that says what it does."""
+    """A step of the compiler. ``what``: its purpose in a sentence."""
 
     name: str
     what: str
@@ -124,7 +124,7 @@ Observer = Callable[["Pass[object, object] | None", Phase], None]
 
 
 def make_plan(predicate: Expr) -> Plan:
-    """The plan of condition ``predicate``: what interval tests cannot decide is in its residual."""
+    """The plan of condition ``predicate``; its residual holds the conjuncts that interval tests cannot decide."""
     return compiled(predicate).plan
 
 
@@ -133,13 +133,13 @@ def compiled(predicate: Expr, computed: ComputedTests | None = None, observe: Ob
 
     Args:
         predicate: The condition, of type bool.
-        computed: The tests that a device computes itself; None for a device that makes interval tests only.
+        computed: The tests that a device computes itself; None for a device with interval tests only.
         observe: Called after each pass.
     """
     def apply(step: Pass[Before, After], phase: Before) -> After:
         made = step.run(phase)
         if observe is not None:
-            observe(step, made)  # type: ignore[arg-type]  # each pass gives a phase
+            observe(step, made)  # type: ignore[arg-type]  # each pass returns a phase
         return made
 
     start = Conjuncts.of(predicate)
@@ -151,13 +151,15 @@ def compiled(predicate: Expr, computed: ComputedTests | None = None, observe: Ob
 
 
 def strength(computed: ComputedTests | None) -> Pass[Forms, Forms]:
-    """Pass ``strength`` for a device that computes the tests ``computed`` itself."""
+    """Pass ``strength`` for a device that also computes the tests ``computed``."""
     return Pass("strength", "comparisons become simpler ones",
                 lambda forms: _each(forms, lambda form, undecided: reduced(form, undecided, computed)))
 
 
 def _each(forms: Forms, function: Callable[[Form, list[str]], Form]) -> Forms:
-    """``forms`` with ``function`` applied to every conjunct; what it adds to the list is undecided."""
+    """``forms`` with ``function`` applied to every conjunct; the function appends reasons for undecided comparisons to
+    its list.
+    """
     def of(conjunct: FormedConjunct) -> FormedConjunct:
         undecided = list(conjunct.undecided)
         form = function(conjunct.form, undecided)

@@ -1,16 +1,17 @@
-"""Pass ``strength``: comparisons become such as cost a device no more than an interval test, or imply one.
+"""Pass ``strength``: replaces comparisons by ones that cost a device no more than an interval test, or that imply one.
 
-Absolute values become two comparisons, squares and quotients intervals, remainders congruences, what the values' ranges
-decide nothing at all; for what is none of these, what it implies takes its place, and a reason is given.
+Absolute values become two comparisons, squares and quotients intervals, remainders congruences; comparisons that the
+values' ranges decide are dropped. Any other comparison is replaced by comparisons that it implies, and a reason is
+recorded.
 
-Exact comparisons with terms that are not linear over both streams, as comparisons that are, or that they imply.
+Exact comparisons with nonlinear terms over both streams are replaced by linear ones that are equivalent or implied:
 
-* abs: of each sign one comparison, so that a Manhattan distance of two axes is a band of ``x + y`` and one of
+* abs: one comparison for each sign, so that a Manhattan distance of two axes is a band of ``x + y`` and one of
   ``x - y``.
-* A square: the whole root of the rest, on the host. Of a sum of squares (Euclidean distance) each alone: a band an
-  axis.
-* Quotients, remainders and xor with constants: the interval or the congruence that they state.
-* All else: the bounds that the values' ranges leave.
+* A square: a comparison with the integer root of the rest, which the host computes. In a sum of squares (Euclidean
+  distance) each square alone: a band per axis.
+* Quotients, remainders and xor with constants: the equivalent interval or congruence.
+* All other terms: the bounds that follow from the values' ranges.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ from .float_strength import simpler_float
 
 __all__ = ["ComputedTests", "NotComputed", "Simpler", "reduced", "simpler"]
 
-#: Absolute values in one comparison that are taken apart, which doubles the comparisons each time.
+#: Largest number of absolute values in one comparison that are split; each one doubles the comparisons.
 _MOST_SIGNS = 3
 
 
 @dataclass(frozen=True)
 class Simpler:
-    """Comparisons of which all ("and") or one ("or") must be true. ``why``: set if they are implied only."""
+    """Comparisons of which all ("and") or one ("or") must be true. ``why``: the reason, if they are implied but not
+    equivalent.
+    """
 
     op: Literal["and", "or", "false"]
     args: tuple[Cmp, ...]
@@ -47,7 +50,9 @@ class Simpler:
 
 
 def simpler(total: Total, op: CmpOp) -> Simpler | None:
-    """``total op 0``, op ``<=`` or ``=``, of a whole total with terms of both streams; None if nothing is implied."""
+    """Simpler comparisons for ``total op 0``, op ``<=`` or ``=``, of a whole total with terms over both streams; None
+    if it implies none.
+    """
     mixed = total.mixed
     signs = [e for e in mixed if isinstance(e, Abs)]
     if op == "=" and (len(mixed) > 1 or not _has_equality(mixed[0])):
@@ -61,7 +66,7 @@ def simpler(total: Total, op: CmpOp) -> Simpler | None:
 
 
 def _has_equality(e: Expr) -> bool:
-    """True if ``e = constant`` says more than ``<=`` and ``>=`` do."""
+    """True if ``e = constant`` is stronger than ``<=`` and ``>=`` together."""
     return isinstance(e, (Arith, Call)) and e.op in ("%", "mod", "^")
 
 
@@ -73,7 +78,7 @@ def _without_sign(total: Total, e: Abs) -> Simpler:
 
 
 def _each_alone(total: Total) -> Simpler | None:
-    """Of several terms of both streams each alone, the others at their least."""
+    """A comparison for each of several terms over both streams, with the others at their least values."""
     parts = []
     for e in total.mixed:
         others = [x for x in total.mixed if x != e]
@@ -94,7 +99,7 @@ def _by_range(total: Total, e: Expr) -> Simpler | None:
 
 
 def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
-    """``f·e + rest op 0`` with one term ``e`` of both streams."""
+    """``f·e + rest op 0`` as simpler comparisons, with a single term ``e`` over both streams."""
     f, rest = total.terms[e], total.without(e)
     if isinstance(e, Arith) and e.op == "*" and e.a == e.b:
         return _square(e.a, f, rest)
@@ -116,7 +121,7 @@ def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
 
 
 def _of_bits(e: Call, op: CmpOp, at: Fraction) -> Simpler | None:
-    """``e op at`` of an operation on integers."""
+    """``e op at`` as simpler comparisons, for an operation ``e`` on integers."""
     match e:
         case Call(op="bit_count", args=(Call(op="^", args=(a, b)),)):
             if at < 0:
@@ -131,10 +136,10 @@ def _of_bits(e: Call, op: CmpOp, at: Fraction) -> Simpler | None:
 
 
 def _square(u: Expr, f: Fraction, rest: Total) -> Simpler | None:
-    """``f·u² + rest <= 0``."""
+    """``f·u² + rest <= 0`` as simpler comparisons."""
     streams = {side for e in rest.terms for side in sides(e)}
     if len(streams) > 1:
-        # What the other stream adds is at its least: once for each stream.
+        # The other stream's terms are at their least values: one comparison for each stream.
         parts = []
         for side, other in (("r", "s"), ("s", "r")):
             low = rest.only(cast(Side, other)).range[0]
@@ -163,7 +168,7 @@ def _root(total: Total) -> Expr:
 
 
 def _quotient(e: Arith, n: int, at: Fraction, at_most: bool) -> Simpler:
-    """``u // n`` or ``u div n`` at most, or at least, ``at``."""
+    """The comparison that ``u // n`` or ``u div n`` is at most, or at least, ``at``, without the division."""
     k = math.floor(at) if at_most else math.ceil(at)
     if at_most:
         op, bound = ("<=", k * n) if e.op == "div" and k < 0 else ("<", (k + 1) * n)
@@ -173,7 +178,9 @@ def _quotient(e: Arith, n: int, at: Fraction, at_most: bool) -> Simpler:
 
 
 def _remainder(e: Arith, n: int, k: int) -> Simpler | None:
-    """``u % n`` or ``u mod n`` equal to ``k``, for whole u: a congruence of one key of each stream."""
+    """The comparison of ``u % n`` or ``u mod n`` with ``k`` for equality, u whole, as a congruence of one key of each
+    stream.
+    """
     if abs(k) >= n or (e.op == "%" and k < 0):
         return Simpler("false", ())
     u = Total.of(e.a)
@@ -188,7 +195,7 @@ def _remainder(e: Arith, n: int, k: int) -> Simpler | None:
 
 
 class NotComputed(Exception):
-    """The reason why a device does not compute a comparison; empty where the comparison has not the form for it."""
+    """The reason why a device does not compute a comparison; empty if it does not have the required form."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +213,11 @@ class ComputedTests:
 
 
 def reduced(form: Form, undecided: list[str], computed: ComputedTests | None = None) -> Form:
-    """``form`` with simpler comparisons, until each is an interval test or implies one (see `.bounds.bounded`), or is
+    """``form`` with comparisons simplified until each is an interval test or implies one (see `.bounds.bounded`), or is
     one of the tests that the device computes itself.
 
-    It is true for every pair for which ``form`` is, and for no other unless something is added to ``undecided``.
+    The result is true for every pair for which ``form`` is. It may be true for others only if a reason is added to
+    ``undecided``.
     """
     match form:
         case Both():
@@ -221,7 +229,7 @@ def reduced(form: Form, undecided: list[str], computed: ComputedTests | None = N
 
 
 def _comparison(part: Both, undecided: list[str], computed: ComputedTests | None) -> Form | None:
-    """``part`` as simpler comparisons; None if it stays."""
+    """``part`` as simpler comparisons; None if it cannot be simplified."""
     cmp = part.cmp
     if any(isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
         return FALSE  # NULL is not true
@@ -243,7 +251,7 @@ def _comparison(part: Both, undecided: list[str], computed: ComputedTests | None
 
 
 def _halves(parts: Cmp | tuple[Cmp, ...], of: Both) -> Form:
-    """A comparison, or several of which one must be true."""
+    """The form of a comparison, or of several of which one must be true."""
     return _part(parts, of) if isinstance(parts, Cmp) else junction("or", (_part(c, of) for c in parts))
 
 
@@ -282,7 +290,9 @@ def _exact(part: Both, undecided: list[str], computed: ComputedTests | None) -> 
 
 
 def _part(cmp: Cmp, of: Both) -> Form:
-    """``cmp``, which ``of`` was taken apart into, and that nothing in ``of`` is NULL that ``cmp`` does not read."""
+    """The form of ``cmp``, a part of ``of``, together with the conditions that the parts of ``of`` that ``cmp`` does
+    not read are not NULL.
+    """
     if not sides(cmp):
         return TRUE if constant(cmp) is True else FALSE
     here = {*causes(cmp.a), *causes(cmp.b)}

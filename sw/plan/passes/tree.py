@@ -1,18 +1,19 @@
-"""Passes that make the tree of tests, and of it the plan: ``split``, ``merge``, ``share`` and ``main``.
+"""Passes that build the tree of tests, and the plan from it: ``split``, ``merge``, ``share`` and ``main``.
 
-``split``: a conjunction falls into terms of R alone, of S alone, and of both streams. The one-sided ones become
-selections at ingress: the host evaluates them once a tuple. A tuple that fails one keeps its place in its window; its
+``split`` separates a conjunction into terms of R alone, of S alone, and of both streams. The one-sided ones become
+selections at ingress: the host evaluates them once per tuple. A tuple that fails one keeps its place in its window; its
 keys are stored as code 0 and its intervals are empty.
 
-``merge``: interval tests of a conjunction on one pair of keys become one, as intervals of one key intersect, so that
-``lo <= x AND x <= hi`` is one test. A selection makes the code of a key 0.
+``merge`` combines interval tests of a conjunction on the same pair of keys, because intervals of one key intersect:
+``lo <= x AND x <= hi`` is one test. A selection that does not hold makes the code of a key 0.
 
-``share``: equal keys with equal selections are stored once, equal tests made once. What all branches of an OR ask for
-is asked for once, so that an index may find candidates by it, and what another branch implies is left out.
+``share`` stores equal keys with equal selections once, and computes equal tests once. A test common to all branches of
+an OR is moved in front of it, so that an index may find candidates by it; branches that another branch implies are
+dropped.
 
-``main``: the test by which an index core finds candidates, so that it need not look at every stored tuple. It must hold
-for every match: one in the outermost AND. Best is a test of which a probe asks a single key (an equality), by hash;
-else one whose intervals hold a small part of the keys, by buckets of neighbouring keys.
+``main`` chooses the test by which an index core finds candidates, so that it need not compare every stored tuple. The
+test must hold for every match, so it is one of the outermost AND. The best choice is a test in which a probe's interval
+is a single key (an equality), by hash; the next one is a test of small selectivity, by buckets of neighbouring keys.
 """
 
 from __future__ import annotations
@@ -78,14 +79,14 @@ Node = Leaf | ComputedLeaf | tuple[object, ...]
 
 
 def merge(terms: Split) -> Node:
-    """The tests for a pair to pass: the selections are among what must hold for the first test that has room."""
+    """The tests that a match must pass; the selections become guards of the first test whose keys have room."""
     mixed = terms.mixed
     others = mixed.args if isinstance(mixed, Junction) and mixed.op == "and" else (mixed,)
     return _conjunction((*terms.r, *terms.s, *others))
 
 
 def node_text(node: Node) -> str:
-    """The stable text form, a line a test."""
+    """The stable text form, a line per test."""
     if isinstance(node, Leaf):
         said = " and ".join(relation_text(x, "R", "S") for x in node.relations)
         guards = "; ".join(form_text(g) for side in ("r", "s") for g in node.guards[side])
@@ -120,7 +121,7 @@ def _node(form: Form) -> Node:
 def _conjunction(args: Sequence[Form]) -> Node:
     guards = [a for a in args if isinstance(a, OneSided)]
     nodes = _flatten("and", [_node(a) for a in args if not isinstance(a, OneSided)])
-    # Intervals of one key intersect: tests of the same pair of keys are one test.
+    # Intervals of one key intersect, so tests of the same pair of keys become one test.
     leaves: list[Leaf] = []
     others: list[Node] = []
     for node in nodes:
@@ -135,13 +136,13 @@ def _conjunction(args: Sequence[Form]) -> Node:
             for side in ("r", "s"):
                 twin.guards[side] += [g for g in node.guards[side] if g not in twin.guards[side]]
     if guards:
-        # A key that already has a code for NULL takes a guard for nothing.
+        # A guard costs nothing on a key that already has a code for NULL.
         host = next((x for x in leaves if _roomy(x)), None)
         if host is None:
             host = _unit()
             leaves.append(host)
         _guarded(host, guards)
-    if len(leaves) + len(others) > 1:  # a bare unit test beside others tests nothing
+    if len(leaves) + len(others) > 1:  # a unit test without guards is redundant beside others
         leaves = [x for x in leaves if not _is_idle(x)] or (leaves[:1] if not others else [])
     return _join("and", [*leaves, *others] or [_unit()])
 
@@ -180,9 +181,11 @@ def _guarded(leaf: Leaf, guards: Sequence[OneSided]) -> Leaf:
 
 
 def share(node: Node, predicate: Expr, residual: Expr | None, reasons: tuple[str, ...]) -> Shared:
-    """The plan of condition ``predicate`` with the tests ``node`` and what these do not decide (see `Plan`)."""
+    """The plan of condition ``predicate`` with the tests ``node`` and the residual that these do not decide (see
+    `Plan`).
+    """
     leaves: dict[tuple[Slot, Slot, frozenset[object]], tuple[int, Leaf]] = {}
-    computed: dict[ComputedTest, int] = {}  # numbered from −1 down until it is known how many leaves there are
+    computed: dict[ComputedTest, int] = {}  # numbered from −1 down until the number of interval tests is known
 
     def number(inner: Node) -> Tree:
         if isinstance(inner, ComputedLeaf):
@@ -214,16 +217,18 @@ def share(node: Node, predicate: Expr, residual: Expr | None, reasons: tuple[str
 
 
 def _places(keys: tuple[Key | None, ...], slots: dict[Slot, int]) -> tuple[int | None, ...]:
-    """The numbers of ``keys`` among the slots, to which they are added."""
+    """The numbers of ``keys`` among the slots; new keys are added to these."""
     return tuple(None if key is None else slots.setdefault(Slot(key), len(slots)) for key in keys)
 
 
 def _combined(op: str, args: list[Tree]) -> Tree:
-    """``args`` combined: each once, without those that others imply, what all have in common in front."""
+    """``args`` combined, without duplicates and operands that others imply; operands common to all are moved to the
+    front.
+    """
     parts: dict[frozenset[Tree], tuple[Tree, ...]] = {}
     for a in (x for arg in args for x in _operands(arg, op)):
         parts.setdefault(frozenset(_operands(a, _other(op))), _operands(a, _other(op)))
-    # Of a long list nearly all are single tests: only what has several is compared with others of that kind.
+    # In a long list nearly all operands are single tests, so only compound operands are compared with each other.
     single = {x for key in parts if len(key) == 1 for x in key}
     several = [key for key in parts if len(key) > 1]
     kept = [inner for key, inner in parts.items() if len(key) == 1
@@ -270,14 +275,14 @@ def _with_null_code(key: Key, guarded: bool) -> Key:
     return key
 
 
-#: Of the keys, the part that an interval may hold at most for buckets to save work.
+#: Largest share of the keys that an interval may hold for buckets to save work.
 _MOST = Fraction(1, 4)
-#: What is assumed of float bands, whose keys are not spread evenly.
+#: Assumed share for float bands, whose keys are not spread evenly.
 _FLOATS = Fraction(1, 64)
 
 
 def choose_main(plan: Plan) -> Plan:
-    """``plan`` with its main test chosen."""
+    """Choose the main test of ``plan``, and return the plan with it."""
     return replace(plan, main=_main(plan))
 
 
@@ -309,7 +314,7 @@ def _codes(key: Key) -> int:
 
 
 def _part(plan: Plan, test: Test) -> Fraction:
-    """The largest part of the other stream's keys that a probe of either stream may ask for."""
+    """The largest share of the other stream's keys in the interval of a probe of either stream."""
     parts = []
     for side, key in zip(("r", "s"), _keys(plan, test), strict=True):
         if isinstance(key, (ExactKey, WideKey)):
@@ -322,7 +327,7 @@ def _part(plan: Plan, test: Test) -> Fraction:
 
 
 def _exact_part(relations: tuple[Relation, ...], side: str, key: ExactKey | WideKey) -> Fraction:
-    """As `_part`, of the keys of stream ``side``: the interval between parallel bounds from below and from above."""
+    """The share of stream ``side``'s keys in a probe's interval (see `_part`), which lies between parallel bounds."""
     exact = key.exact if isinstance(key, WideKey) else key
     ends: dict[tuple[Fraction, bool], Fraction] = {}
     for x in relations:
