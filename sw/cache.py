@@ -1,4 +1,4 @@
-"""Where splitjoin keeps what is slow to build: compiled circuits, compiled kernels."""
+"""The cache folder for results of slow builds: compiled circuits and compiled kernels."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The exceptions of splitjoin: one tree, so that ``except SplitJoinError`` catches what a user can cause.
+"""The exceptions of splitjoin: one tree, so that ``except SplitJoinError`` catches every error that a user can cause.
 
-Every message says what must hold, what came, and what to do about it.
+Every message states the requirement, the actual value, and the remedy.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OrderError(SplitJoinError):
 
 
 class InputError(SplitJoinError):
-    """The rows themselves are unusable: unsorted or NULL time, a missing file, an unreadable format."""
+    """The input rows are unusable: unsorted or NULL time, a missing file, an unreadable format."""
 
 
 class UnsupportedError(SplitJoinError):
@@ -58,7 +58,7 @@ class UnsupportedError(SplitJoinError):
 
 
 class CapacityError(SplitJoinError):
-    """A window is larger than what the device was built for, which is refused before anything runs; or a result does
+    """A window exceeds the capacity that the device was built for, which is detected before the run; or a result does
     not fit into memory.
     """
 
@@ -82,11 +82,11 @@ class WindowOverflow(SplitJoinError):
 
 
 class BackPressure(SplitJoinError):
-    """A streaming session is full, and its batch was not taken: read results, or let other sources catch up, first."""
+    """A streaming session is full and did not take the batch: first read results, or let other sources catch up."""
 
 
 class SnapshotError(SplitJoinError):
-    """Bytes are no snapshot, are damaged, or are one of another query."""
+    """The bytes are no snapshot, are damaged, or hold a snapshot of another query."""
 
 
 class DeviceError(SplitJoinError):
@@ -98,7 +98,7 @@ class ToolError(SplitJoinError):
 
 
 def first_line(error: Exception) -> str:
-    """The first line of another library's ``error``, or its class where it has no text."""
+    """The first line of another library's ``error``, or the name of its class if it has no text."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

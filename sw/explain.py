@@ -1,4 +1,6 @@
-"""The way of a query to its engines: passes, keys, bounds and widths of its predicate, and why circuits refuse it."""
+"""Explanation of a query: passes, keys, bounds and widths of its predicate, the engines that run it, and the reasons
+why circuits refuse it.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ __all__ = ["explain"]
 
 def explain(query: Query, parameters: CircuitParameters | None = None, *, passes: bool = False,
             family: str = "ecp5", **options: Any) -> str:
-    """A text that says how ``query`` maps onto a circuit, or why it does not.
+    """Explain, as text, the mapping of ``query`` onto a circuit, or the reason why there is none.
 
     Args:
         query: The query.
-        parameters: The circuit's parameters; None for those that ``options`` give.
-        passes: True to print the condition after each of the compiler's passes that changed it, too.
-        family: The FPGA family that costs are printed for, of `splitjoin.cost.FAMILIES`.
-        options: Parameters of the circuit by name, as of `CircuitParameters`.
+        parameters: The circuit's parameters; None to take them from ``options``.
+        passes: True to also print the condition after each compiler pass that changed it.
+        family: The FPGA family for which costs are printed, of `splitjoin.cost.FAMILIES`.
+        options: Parameters of the circuit by name (see `CircuitParameters`).
 
     Raises `UnsupportedError` for parameters that no circuit can have.
     """
@@ -45,7 +47,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     try:
         plan, refused = plan_for(query, chosen), None
     except SplitJoinError as error:
-        # The plan of any circuit, to say what the condition would be tested by.
+        # The plan for any circuit, to show the tests of the condition.
         chosen, refused = CircuitParameters(core="scan"), error
         plan = plan_for(query, chosen)
     if passes:
@@ -65,7 +67,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:
-    """The tests of the CPU engine where circuits have sum tests."""
+    """The tests of the CPU engine for comparisons that circuits compute with sum tests."""
     for line in plan_lines(plan):
         label, said = line.split(maxsplit=1)
         if label in ("key", "test", "verified"):
@@ -73,7 +75,7 @@ def _own_tests(plan: Plan) -> Iterator[str]:
 
 
 def _passes(plan: Plan, parameters: CircuitParameters) -> Iterator[str]:
-    """The condition after each pass that changed it, on its way to a circuit; of a plan, the lines that are new."""
+    """The condition after each pass towards a circuit that changed it; for a plan, only the new lines."""
     before, old = "", list[str]()
     for name, what, phase in phases(plan, parameters):
         said = str(phase)
@@ -84,7 +86,7 @@ def _passes(plan: Plan, parameters: CircuitParameters) -> Iterator[str]:
 
 
 def _cpu(plan: Plan) -> str:
-    """The CPU's engines for the plan; it chooses one when it has seen tuples."""
+    """The CPU's engines for the plan; the CPU device chooses among them after the first tuples."""
     if plan.residual is not None and tests_nothing(plan):
         return "nested loops over the expression itself"
     verified = "" if plan.residual is None else "; candidates are verified"

@@ -1,8 +1,9 @@
-"""The golden model: tuple at a time, the condition evaluated as written, windows as plain queues.
+"""The golden model: it processes one tuple at a time, evaluates the condition as written, and keeps windows as plain
+queues.
 
-It is the reference for every other engine, so it is written to be read, not to be fast; what conditions mean is in
-`splitjoin.lang.eval.scalar`. `semantics` in comments is docs/semantics.md, the normative page on answers: windows
-(section 2), three-valued logic and floats (3), orders and stars (4).
+It is the reference for every other engine, so it is written for readability, not for speed; the meaning of conditions
+is defined in `splitjoin.lang.eval.scalar`. `semantics` in comments is docs/semantics.md, the normative page on answers:
+windows (section 2), three-valued logic and floats (3), orders and stars (4).
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ __all__ = ["GoldenDevice", "GoldenSession"]
 class GoldenDevice(Device):
     """Runs any query in plain Python.
 
-    ``cores`` (from 1) matters to order ``inner(n)``, as so many sub-windows share the n comparisons of a slice, and to
-    ``masked``: the numbers of cores that are masked from the start, as by `Session.mask`.
+    ``cores`` (from 1) matters to order ``inner(n)``, where that many sub-windows each make n comparisons per slice, and
+    to ``masked``: the numbers of cores that are masked from the start (see `Session.mask`).
     """
 
     name: ClassVar[str] = "golden"
@@ -50,13 +51,13 @@ class GoldenDevice(Device):
         return self._cores
 
     def open(self, query: Query) -> GoldenSession:
-        """Start ``query``; nothing is refused."""
+        """Start ``query``; the golden model accepts every query."""
         return GoldenSession(query, self._cores, self._masked)
 
 
 @dataclass
 class _Stream:
-    """The state of one stream: the tuples in its window, and how many probes came since its last star."""
+    """The state of one stream: the tuples in its window, and the number of probes since its last star."""
 
     extent: Extent
     window: deque[tuple[int, int | None, Row]] = field(default_factory=deque)  # (row id, event time, values)
@@ -65,7 +66,7 @@ class _Stream:
 
 
 class GoldenSession(Session):
-    """A query running on the golden model. All of a pushed slice is done when `push` returns."""
+    """A query running on the golden model. `push` returns after it has processed the whole slice."""
 
     def __init__(self, query: Query, cores: int = 1, masked: Collection[int] = ()):
         self._query = query
@@ -95,13 +96,13 @@ class GoldenSession(Session):
                 self._process(side, ts, next(rows[side]))
 
     def poll(self) -> Items:
-        """The items made since the last call."""
+        """The result items since the last call."""
         items = np.array(self._items, ITEM)
         self._items = []
         return items
 
     def flush(self) -> Items:
-        """Close open groups with a last star each, R's before S's, and return what was not polled yet."""
+        """Close each open group with a last star, R's before S's, and return the items that were not polled yet."""
         if not self._flushed:
             self._flushed = True
             for side in SIDES:
@@ -110,7 +111,7 @@ class GoldenSession(Session):
         return self.poll()
 
     def mask(self, cores: Collection[int]) -> None:
-        """Leave out what is stored in ``cores``, and nothing else, from the next tuple on."""
+        """From the next tuple on, ignore the tuples stored in ``cores``, and only these."""
         self._masked = check_masked(cores, self._cores)
 
     def counters(self) -> dict[str, int]:
@@ -130,10 +131,10 @@ class GoldenSession(Session):
             own.window.popleft()
 
     def _probe(self, side: Side, probe: int, row: Row, opposite: _Stream) -> None:
-        """Compare with the whole window, oldest first, then set the stars that are due."""
+        """Compare a probe with the whole window, oldest tuple first, then emit the stars that are due."""
         order = self._query.order
         for i, (stored, _, other) in enumerate(opposite.window):
-            # k sub-windows filled in turn: n comparisons of each are n·k tuples from the oldest on.
+            # Tuples fill k sub-windows in turn, so n comparisons in each cover the n·k oldest tuples.
             if order.kind == "inner" and i > 0 and i % (order.n * self._cores) == 0:
                 self._star(side)
             if stored % self._cores in self._masked:
@@ -163,7 +164,7 @@ class GoldenSession(Session):
 
 
 def _expire(stream: _Stream, now: int | None) -> None:
-    """Drop what a probe at time ``now`` no longer sees; later probes, being later, do not either."""
+    """Drop the tuples that a probe at time ``now`` no longer sees; later probes do not see them either."""
     length = stream.extent.length
     while length is not None and stream.window:
         oldest = stream.window[0][1]

@@ -1,4 +1,4 @@
-"""What the machine must have before anything is installed. Runs on any Python 3 and imports nothing of splitjoin."""
+"""Check of the programs that an installation needs. Runs on any Python 3 and imports nothing of splitjoin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 
 def missing() -> Iterator[str]:
-    """Yield a line for each thing that is missing."""
+    """Yield a line for each missing prerequisite."""
     if sys.version_info < (3, 11):  # noqa: UP036  # run by whatever Python there is, before anything is installed
         yield (f"Python 3.11 or later (this is {sys.version.split()[0]}); set PYTHON, as in make PYTHON=python3.12, if "
                f"there is another")
@@ -43,7 +43,7 @@ def java_version() -> int | None:
 
 
 def main() -> int:
-    """Print what is missing; the exit code says whether anything is."""
+    """Print the missing prerequisites; the exit code is nonzero if there are any."""
     lines = list(missing())
     for line in lines:
         print("splitjoin needs " + line, file=sys.stderr)

@@ -23,7 +23,7 @@ __all__ = ["explain_circuit", "propose_circuit", "write_circuit"]
 
 
 def write_circuit(args: argparse.Namespace) -> None:
-    """Write a query's circuit as Verilog, and beside it what it was made from."""
+    """Write a query's circuit as Verilog, and the configuration that it was generated from beside it."""
     query, options = _query(args)
     try:
         from splitjoin.hw.verilog import TOP, sidecar, to_verilog
@@ -33,7 +33,7 @@ def write_circuit(args: argparse.Namespace) -> None:
     parameters = CircuitParameters(**options)
     plan = plan_for(query, parameters)
     config = configure(query, plan, parameters)
-    words = settings(query, config, verified=plan.residual is not None)  # refuses what it cannot run
+    words = settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
     described = {**sidecar(config), "settings": words,
                  "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
     folder = Path(args.output)

@@ -1,4 +1,4 @@
-"""Groups of options that commands share, and what they say once they are parsed."""
+"""Groups of options that commands share, and the arguments that their parsed values make."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["circuit_arguments", "circuit_options", "pair", "query_options", "run
 
 
 def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True) -> None:
-    """Add what asks the query, but for schemas; without ``on``, where a statement has the condition."""
+    """Add the options of the query, except the schemas; without ``on`` if a statement has the condition."""
     group = parser.add_argument_group("query")
     if on:
         group.add_argument("--on", metavar="EXPR", required=True, help="the join condition over r and s")
@@ -31,7 +31,7 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
 
 
 def run_options(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses a device, and what devices take."""
+    """Add the options that choose a device, and those of the devices."""
     parser.add_argument("--device", choices=list(DEVICES), default="cpu",
                         help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
                              "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow "
@@ -46,7 +46,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def schema_options(parser: argparse.ArgumentParser) -> None:
-    """Add the streams' schemas, for commands that read no tables."""
+    """Add the options of the streams' schemas, for commands that read no tables."""
     for side in ("r", "s"):
         parser.add_argument(f"--schema-{side}", metavar="SCHEMA", required=True,
                             help=f"{side.upper()}'s columns: a .parquet or .csv file, or 'ts:int64, x:int32, "
@@ -91,7 +91,7 @@ def window_argument(args: argparse.Namespace) -> Any:
 
 def window_or_default(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     """The window that was given, or as many ROWS as the circuit of ``options`` holds."""
-    CircuitParameters(**{"capacity": 1024} | options)  # refuses what no circuit can have
+    CircuitParameters(**{"capacity": 1024} | options)  # raises for parameters that no circuit can have
     window = window_argument(args)
     if window is None:
         options.setdefault("capacity", 1024)

@@ -22,7 +22,7 @@ __all__ = ["run_join", "run_sql"]
 
 
 def run_join(args: argparse.Namespace) -> None:
-    """Write what a join, or ``sql``'s statement, gives of tables, and print what it took."""
+    """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run."""
     window, time = window_argument(args), pair(args, "time")
     output = check_output(args.output)
     options: dict[str, Any] = circuit_arguments(args)
@@ -68,7 +68,7 @@ def run_join(args: argparse.Namespace) -> None:
 
 
 def run_sql(args: argparse.Namespace) -> None:
-    """As `run_join`, of a statement; with ``--explain`` print what would be done instead."""
+    """Run a statement like `run_join`; with ``--explain``, only print its stages."""
     args.window_required = not args.explain
     if not args.explain:
         if args.output is None:
@@ -122,7 +122,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _region_table(counted: dict[str, Any]) -> Iterator[str]:
-    """A line a counter: all regions together (the largest, of high-water marks), and the region that has most."""
+    """The region counters as a table, a line per counter: the sum over all regions (for high-water marks, the maximum),
+    and the region with the most.
+    """
     yield f"{'per region':22} {'all':>14} {'most':>14}  in"
     for counter in REGION_COUNTERS:
         values = counted[counter.name]
