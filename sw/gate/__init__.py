@@ -1,8 +1,8 @@
-"""ScaleGate in software: any number of time-sorted sources of both streams merged into arrival order.
+"""ScaleGate in software: it merges any number of time-sorted sources of both streams into arrival order.
 
 The structure is that of ScaleJoin (Gulisano, Nikolakopoulos, Papatriantafilou, Tsigas: "ScaleJoin: a deterministic,
-disjoint-parallel and skew-resilient stream join", section IV.A); what is ready, and in which order, is defined by
-semantics, section 1, which leaves no ties.
+disjoint-parallel and skew-resilient stream join", section IV.A); semantics, section 1, defines which tuples are ready,
+and their order, without ties.
 """
 
 from .gate import ScaleGate

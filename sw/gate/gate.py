@@ -29,9 +29,9 @@ _END = (2, 0)
 class ScaleGate:
     """Merges time-sorted sources of streams R and S into arrival order: ``(ts, R before S, source index, position)``.
 
-    A tuple is ready when nothing that precedes it can still come: every other source has delivered past it, promised
-    past it by a heartbeat, or is closed (semantics, section 1). Nothing is ready while a stream never had a source.
-    May be used from several threads.
+    A tuple is ready when no tuple that precedes it can still arrive: every other source has delivered past it, promised
+    past it by a heartbeat, or is closed (semantics, section 1). No tuple is ready before both streams have had a
+    source. Several threads may use a gate.
 
     Args:
         r, s: The Arrow schemas of both streams.
@@ -39,8 +39,9 @@ class ScaleGate:
         lateness: The time by which a source may be out of order: ``"5 SECONDS"``, or a whole number for integer times.
             Tuples within it are sorted; later ones are refused, counted and kept for `late`. None, the default, raises
             for the first tuple out of order.
-        keep_late: The most late tuples of a stream that are kept until they are taken; beyond it the oldest go.
-        columns: The columns of each stream that `ready` gives, ``{"r": …, "s": …}``; all by default. The time column
+        keep_late: Largest number of late tuples of a stream that are kept until `late` takes them; beyond it the oldest
+            are dropped.
+        columns: The columns of each stream that `ready` returns, ``{"r": …, "s": …}``; all by default. The time column
             must be among them.
     """
 
@@ -65,12 +66,12 @@ class ScaleGate:
 
     @property
     def waiting(self) -> int:
-        """The number of tuples that were delivered and not given out."""
+        """The number of tuples that were delivered and that `ready` has not returned."""
         return sum(q.waiting for queues in self._queues.values() for q in queues)
 
     @property
     def frontier(self) -> int | None:
-        """The event time in ticks below which nothing can come any more; None at first."""
+        """The event time in ticks below which no tuple can arrive any more; None at first."""
         return None if self._frontier is None else self._frontier[0]
 
     @property
@@ -79,9 +80,9 @@ class ScaleGate:
         return all(self._finished.values())
 
     def add(self, side: Side) -> Source:
-        """A new source of stream ``side`` ("r" or "s"), behind its earlier ones at equal times.
+        """Add a source to stream ``side`` ("r" or "s"); at equal times it follows the stream's earlier sources.
 
-        It may be added at any time; what it delivers must not precede what was ready already. Raises `InputError` when
+        It may be added at any time; its tuples must not precede those that were ready already. Raises `InputError` when
         the stream is finished.
         """
         with self._lock:
@@ -96,7 +97,7 @@ class ScaleGate:
             return Source(self, side, len(queues) - 1)
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
-        """Deliver tuples of the source ``index`` of stream ``side``; `Source.push` calls this."""
+        """Take the next tuples of source ``index`` of stream ``side``; `Source.push` calls this."""
         table = as_batch(data, side, self._schemas[side])
         with self._lock:
             queue = self._open_queue(side, index)
@@ -119,7 +120,7 @@ class ScaleGate:
     def held_up(self, side: Side, index: int | None) -> bool:
         """True if a source (None: one still to be added) waits for another one.
 
-        One that is behind never does, nor one that is closed: what it delivers is refused at once.
+        A source that is behind never waits, nor does a closed one, whose tuples are refused at once.
         """
         with self._lock:
             if self._finished[side] or (index is not None and self._queue(side, index).closed):
@@ -128,7 +129,7 @@ class ScaleGate:
             return bool(names) and (f"{side}[{index}]" if index is not None else side) not in names
 
     def promise(self, side: Side, index: int, time: Any) -> None:
-        """The promise of a source; `Source.heartbeat` calls this. One that says nothing new changes nothing."""
+        """Record the promise of a source; `Source.heartbeat` calls this. A lower promise has no effect."""
         ticks = to_ticks(time, self._time, side, self._schemas[side])
         with self._lock:
             queue = self._open_queue(side, index)
@@ -137,13 +138,13 @@ class ScaleGate:
                 self._advance()
 
     def remove(self, side: Side, index: int) -> None:
-        """Close a source; `Source.close` calls this. What it delivered stays."""
+        """Close a source; `Source.close` calls this. The tuples that it delivered stay."""
         with self._lock:
             self._queue(side, index).closed = True
             self._advance()
 
     def finish(self, side: Side) -> None:
-        """Close all sources of stream ``side``, and let there be no more."""
+        """Close all sources of stream ``side``, and refuse new ones."""
         with self._lock:
             check_side(side)
             self._finished[side] = True
@@ -164,13 +165,13 @@ class ScaleGate:
             return self._merge(taken)
 
     def late(self, side: Side) -> pa.Table:
-        """The late tuples of stream ``side`` since the last call, in the order in which they came."""
+        """The late tuples of stream ``side`` since the last call, in the order in which they were delivered."""
         with self._lock:
             return self._late[side].take()
 
     def counters(self) -> dict[str, int]:
-        """``waiting``: tuples not given out; ``late_r``, ``late_s``: tuples refused; ``forgotten_r``, ``forgotten_s``:
-        those of them that were not taken in time.
+        """Counters by name. ``waiting``: tuples not yet returned; ``late_r``, ``late_s``: tuples refused;
+        ``forgotten_r``, ``forgotten_s``: late tuples that were dropped before they were taken.
         """
         with self._lock:
             out = {"waiting": self.waiting}
@@ -202,7 +203,7 @@ class ScaleGate:
                 self._late[side].restore(*state.late[side])
 
     def is_closed(self, side: Side, index: int) -> bool:
-        """True if a source is closed. Raises `InputError` when there is none with this index."""
+        """True if a source is closed. Raises `InputError` if no source has this index."""
         return self._queue(side, index).closed
 
     def count(self, side: Side) -> int:
@@ -211,11 +212,11 @@ class ScaleGate:
         return len(self._queues[side])
 
     def _advance(self) -> None:
-        """Move the frontier to the least place that an open source can still deliver; it never goes back."""
+        """Move the frontier forward to the least place that an open source can still deliver."""
         key, names = self._behind()
         if names and key is None:
             return
-        if key is None:  # no source is open: all that was delivered is ready
+        if key is None:  # no source is open: all delivered tuples are ready
             reached = [q.highest for queues in self._queues.values() for q in queues if q.highest is not None]
             key = (max(reached), _END) if reached else None
         if key is not None and (self._frontier is None or key > self._frontier):
@@ -243,7 +244,7 @@ class ScaleGate:
         return key, [f"{'rs'[key[1][0]]}[{key[1][1]}]"]
 
     def _merge(self, taken: list[tuple[int, Run]]) -> Arrivals:
-        """The runs, given by (stream, source, position), as one slice of arrival order."""
+        """Merge the runs, given by (stream, source, position), into one slice of arrival order."""
         parts = {side: [run for number, run in taken if number == _number(side)] for side in SIDES}
         tables = {side: pa.concat_tables([run.table for run in runs]) if runs else self._kept[side]
                   for side, runs in parts.items()}

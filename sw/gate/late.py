@@ -10,11 +10,11 @@ __all__ = ["LateRows"]
 
 
 class LateRows:
-    """At most ``limit`` rows of ``schema``; beyond it the oldest are forgotten.
+    """A bounded buffer of late rows of ``schema``; beyond ``limit`` rows it forgets the oldest.
 
     Attributes:
-        count: How many rows were late.
-        forgotten: How many of them are forgotten.
+        count: Number of late rows.
+        forgotten: Number of late rows that were forgotten.
     """
 
     def __init__(self, schema: pa.Schema, limit: int):
@@ -38,18 +38,18 @@ class LateRows:
                 self._tables.appendleft(oldest.slice(drop))
 
     def peek(self) -> pa.Table:
-        """The rows kept, oldest first."""
+        """The kept rows, oldest first."""
         return pa.concat_tables(self._tables) if self._tables else self._schema.empty_table()
 
     def take(self) -> pa.Table:
-        """The rows kept, oldest first, which are removed."""
+        """Remove and return the kept rows, oldest first."""
         rows = self.peek()
         self._tables.clear()
         self._rows = 0
         return rows
 
     def restore(self, count: int, forgotten: int, rows: pa.Table) -> None:
-        """Take over the counts of another one, and its ``rows``."""
+        """Take over the counts and the ``rows`` of another buffer."""
         self.take()
         self.forgotten = forgotten
         self.add(rows)

@@ -1,4 +1,4 @@
-"""`PushOrder`: replaces the gate of a query without a time column, whose tuples arrive as they are pushed."""
+"""`PushOrder`: the gate of a query without a time column, whose tuples arrive in the order of the pushes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ __all__ = ["PushOrder"]
 
 
 class PushOrder:
-    """Has sources as `ScaleGate` does; the order of the calls is arrival order, and everything is ready at once."""
+    """A gate with the interface of `ScaleGate`: the order of the calls is arrival order, and all tuples are ready at
+    once.
+    """
 
     def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None = None):
         self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
@@ -28,7 +30,7 @@ class PushOrder:
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._pushed: list[tuple[Side, pa.Table]] = []
 
-    #: The values of a gate in which nothing ever waits.
+    #: The attributes of a gate in which no tuple ever waits.
     waiting: int = 0
     lateness: int | None = None
     frontier: int | None = None
@@ -39,7 +41,7 @@ class PushOrder:
         return all(self._finished.values())
 
     def add(self, side: Side) -> Source:
-        """A new source of stream ``side``."""
+        """Add a source to stream ``side``."""
         check_unfinished(side, self._finished[side])
         self._closed[side].append(False)
         return Source(self, side, len(self._closed[side]) - 1)
@@ -63,12 +65,12 @@ class PushOrder:
         self._closed[side][index] = True
 
     def finish(self, side: Side) -> None:
-        """Close all sources of stream ``side``, and let there be no more."""
+        """Close all sources of stream ``side``, and refuse new ones."""
         self._finished[side] = True
         self._closed[side] = [True] * len(self._closed[side])
 
     def behind(self) -> list[str]:
-        """No source: none waits for another one."""
+        """The empty list: no source waits for another one."""
         return []
 
     def held_up(self, side: Side, index: int | None) -> bool:
@@ -76,7 +78,7 @@ class PushOrder:
         return False
 
     def ready(self) -> Arrivals:
-        """All that was pushed since the last call."""
+        """All tuples that were pushed since the last call."""
         pushed, self._pushed = self._pushed, []
         tables = {side: pa.concat_tables([t for of, t in pushed if of == side] or [self._kept[side]])
                   for side in self._schemas}
@@ -89,11 +91,11 @@ class PushOrder:
         return self._schemas[side].empty_table()
 
     def counters(self) -> dict[str, int]:
-        """The counters of a gate in which nothing waits and nothing is late."""
+        """The counters of a gate in which no tuple waits or is late."""
         return {"waiting": 0, "late_r": 0, "forgotten_r": 0, "late_s": 0, "forgotten_s": 0}
 
     def state(self) -> GateState:
-        """The state, which tells the sources that are closed. Ready tuples must have been taken."""
+        """The state: the closed sources. Ready tuples must have been taken."""
         assert not self._pushed
         return GateState(None, dict(self._finished), {
             side: [SourceState(None, None, c, self._kept[side]) for c in closed]
@@ -110,7 +112,7 @@ class PushOrder:
         return len(self._closed[side])
 
     def is_closed(self, side: Side, index: int) -> bool:
-        """True if a source is closed. Raises `InputError` when there is none with this index."""
+        """True if a source is closed. Raises `InputError` if no source has this index."""
         if not 0 <= index < len(self._closed[side]):
             raise InputError(f"stream {side} has no source {index}; it has {len(self._closed[side])}")
         return self._closed[side][index]

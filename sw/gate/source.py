@@ -1,4 +1,6 @@
-"""Sources: the handle by which one producer delivers its tuples, and the state of sources and gates as plain values."""
+"""Sources: the handle through which one producer delivers its tuples, and the state of sources and gates as plain
+values.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ __all__ = ["GateState", "Source", "SourceOwner", "SourceState", "check_side", "c
 
 
 class SourceOwner(Protocol):
-    """An object that sources deliver to: a gate, or a session that has one."""
+    """The receiver of sources' tuples: a gate, or a session that has one."""
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
         """Take the next tuples of a source."""
 
     def promise(self, side: Side, index: int, time: Any) -> None:
-        """Note a source's promise."""
+        """Record a source's promise."""
 
     def remove(self, side: Side, index: int) -> None:
         """Close a source."""
@@ -43,16 +45,16 @@ class Source:
     def push(self, data: Any) -> None:
         """Deliver the source's next tuples: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
 
-        When it raises, nothing of ``data`` was taken.
+        If it raises, no tuple of ``data`` was taken.
         """
         self._owner.deliver(self.side, self.index, data)
 
     def heartbeat(self, time: Any) -> None:
-        """Promise that this source delivers nothing below ``time`` any more (semantics, section 1)."""
+        """Promise that this source delivers no more tuples below ``time`` (semantics, section 1)."""
         self._owner.promise(self.side, self.index, time)
 
     def close(self) -> None:
-        """Deliver nothing any more, so that no other source waits for this one. Closing again does nothing."""
+        """End the source, so that no other source waits for it. Closing it again has no effect."""
         self._owner.remove(self.side, self.index)
 
     def __enter__(self) -> Source:
@@ -64,7 +66,9 @@ class Source:
 
 @dataclass(frozen=True)
 class SourceState:
-    """One source: its highest event time and its promise in ticks, and its tuples that are not ready, by position."""
+    """The state of one source: its highest event time and its promise in ticks, and its tuples that are not ready, by
+    position.
+    """
 
     highest: int | None
     promise: int | None
@@ -74,13 +78,13 @@ class SourceState:
 
 @dataclass(frozen=True)
 class GateState:
-    """A gate, as snapshots keep it.
+    """The state of a gate in a snapshot.
 
     Attributes:
         frontier: The place up to which arrival order is known: event time in ticks, then the source's rank.
-        finished: True for a stream that takes no more.
+        finished: True for a stream that takes no more tuples.
         sources: The sources of each stream.
-        late: Of each stream how many tuples were late, how many of them are forgotten, and those still kept.
+        late: For each stream the number of late tuples, the number of forgotten ones, and the kept ones.
     """
 
     frontier: tuple[int, tuple[int, int]] | None

@@ -14,7 +14,7 @@ __all__ = ["Run", "SourceQueue", "take_rows"]
 
 Ticks = npt.NDArray[np.int64]
 
-#: Runs up to this many tuples together are made one: fewer pieces, each tuple copied a few times at most.
+#: Runs of up to this many tuples together are merged: there are fewer runs, and each tuple is copied only a few times.
 _SMALL_RUN = 1 << 14
 
 
@@ -29,20 +29,20 @@ class Run:
         return len(self.ts)
 
     def slice(self, start: int, end: int | None = None) -> Run:
-        """Tuples ``start`` to ``end``."""
+        """The part of the run from tuple ``start`` to before ``end``."""
         return Run(self.ts[start:end], self.table.slice(start, None if end is None else end - start))
 
 
 class SourceQueue:
-    """The tuples of one source, and its watermark. ``lateness``: ticks, None where input must be in order.
+    """The tuples of one source, and its watermark. ``lateness``: in ticks, None if input must be in order.
 
     A tuple is late when it is below the source's promise, or more than ``lateness`` below an earlier tuple.
 
     Attributes:
         highest: The highest event time so far, in ticks; None at first.
-        promise: The source promised to deliver nothing below it any more, in ticks; None without a promise.
-        closed: True if the source delivers nothing any more.
-        waiting: How many tuples are not ready.
+        promise: The time in ticks below which the source promised to deliver no more tuples; None without a promise.
+        closed: True if the source delivers no more tuples.
+        waiting: Number of tuples that are not ready.
     """
 
     def __init__(self, lateness: int | None):
@@ -60,12 +60,12 @@ class SourceQueue:
 
     @property
     def watermark(self) -> int | None:
-        """The event time below which no tuple can come any more, in ticks; None where nothing is known."""
+        """The event time in ticks below which no tuple can arrive any more; None if unknown."""
         reached = None if self.highest is None else self.highest - (self._lateness or 0)
         return max((w for w in (reached, self.promise) if w is not None), default=None)
 
     def late(self, ts: Ticks) -> npt.NDArray[np.bool_]:
-        """True for those of the next tuples that are late: bool (n,). Without a lateness, those out of order are."""
+        """True for each of the next tuples that is late, bool (n,). Without a lateness, those out of order are."""
         out = np.zeros(len(ts), np.bool_)
         if not len(ts):
             return out
@@ -76,7 +76,7 @@ class SourceQueue:
         np.maximum(before, before[0], out=before)
         behind = before > ts
         if behind.any():
-            # Differences of int64 that are positive are right as uint64, however far apart.
+            # Positive differences of int64 are exact as uint64, however large.
             gap = before.astype(np.uint64) - ts.astype(np.uint64)
             out = behind & (gap > np.uint64(min(self._lateness or 0, 2**64 - 1)))
         if self.promise is not None and int(ts.min()) < self.promise:
@@ -124,7 +124,7 @@ def _sorted(ts: Ticks, table: pa.Table) -> Run:
 
 
 def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows of ``table`` with these numbers, in this order, whatever types it has."""
+    """The rows of ``table`` with these numbers, in this order, for columns of any type."""
     chosen = pa.array(rows)
     table = table.combine_chunks()
     return pa.table([take(table.column(i), chosen) for i in range(table.num_columns)], schema=table.schema)

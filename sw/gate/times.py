@@ -1,4 +1,4 @@
-"""Times that users give, in ticks: heartbeats and lateness."""
+"""Conversion of users' times to ticks: heartbeats and lateness."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def parse_lateness(spec: int | str, time: TimeColumns) -> int:
-    """A lateness in ticks: a whole number for integer time columns, else a number and a unit such as ``"5 SECONDS"``.
+    """Parse a lateness to ticks: a whole number for integer time columns, else a number and a unit, as in ``"5
+    SECONDS"``.
 
     Raises `WindowError` for anything else, and for negative ones.
     """
@@ -40,11 +41,11 @@ def parse_lateness(spec: int | str, time: TimeColumns) -> int:
 
 
 def to_ticks(value: Any, time: TimeColumns, side: Side, schema: pa.Schema) -> int:
-    """A time as users give it, in ticks.
+    """Convert a user's time to ticks.
 
-    ``value`` is what the time column of stream ``side`` holds: an integer, a `datetime.date`, a `datetime.datetime`, or
-    an Arrow scalar of the column's type. Fractions of a tick are cut off, which makes a promise weaker, never wrong.
-    Raises `InputError` for anything else.
+    ``value`` has a type that fits the time column of stream ``side``: an integer, a `datetime.date`, a
+    `datetime.datetime`, or an Arrow scalar of the column's type. Fractions of a tick are truncated, which makes a
+    promise weaker, never wrong. Raises `InputError` for anything else.
     """
     name = time.name(side)
     arrow = schema.field(name).type
