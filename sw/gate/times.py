@@ -21,8 +21,8 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def parse_lateness(spec: int | str, time: TimeColumns) -> int:
-    """Parse a lateness to ticks: a whole number for integer time columns, else a number and a unit, as in ``"5
-    SECONDS"``.
+    """Parse a lateness to ticks: a whole number for integer time columns, else a number and a unit such as
+    ``"5 SECONDS"``.
 
     Raises `WindowError` for anything else, and for negative ones.
     """
