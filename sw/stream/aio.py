@@ -26,7 +26,7 @@ class AsyncStreamJoin:
     """A `StreamJoin` whose methods are awaited; `splitjoin.open_async` makes it.
 
     A push waits while the session is full, and the event loop runs meanwhile; all work is done in one thread. A push
-    that is cancelled while it waits has taken nothing. ``session`` must have been opened with ``when_full="raise"``,
+    that is cancelled while it waits has taken no tuple. ``session`` must have been opened with ``when_full="raise"``,
     and must not be used by others.
     """
 
@@ -47,47 +47,47 @@ class AsyncStreamJoin:
         return self._session.finished
 
     async def push_r(self, data: Any) -> None:
-        """As `StreamJoin.push_r`, waiting for room."""
+        """Deliver tuples of R when there is room (see `StreamJoin.push_r`)."""
         await self._deliver(self._session.push_r, data)
 
     async def push_s(self, data: Any) -> None:
-        """As `StreamJoin.push_s`, waiting for room."""
+        """Deliver tuples of S when there is room (see `StreamJoin.push_s`)."""
         await self._deliver(self._session.push_s, data)
 
     async def source(self, stream: Side) -> AsyncSource:
-        """As `StreamJoin.source`."""
+        """Add a source of ``stream`` (see `StreamJoin.source`)."""
         return AsyncSource(self, await self._change(self._session.source, stream))
 
     async def source_at(self, stream: Side, index: int) -> AsyncSource:
-        """As `StreamJoin.source_at`."""
+        """The source ``index`` of ``stream`` (see `StreamJoin.source_at`)."""
         return AsyncSource(self, await self._change(self._session.source_at, stream, index))
 
     async def heartbeat(self, time: Any, stream: Side | None = None) -> None:
-        """As `StreamJoin.heartbeat`."""
+        """Promise no more tuples below ``time`` (see `StreamJoin.heartbeat`)."""
         await self._change(self._session.heartbeat, time, stream)
 
     async def close_r(self) -> None:
-        """As `StreamJoin.close_r`."""
+        """Close R (see `StreamJoin.close_r`)."""
         await self._change(self._session.close_r)
 
     async def close_s(self) -> None:
-        """As `StreamJoin.close_s`."""
+        """Close S (see `StreamJoin.close_s`)."""
         await self._change(self._session.close_s)
 
     async def poll(self) -> pa.RecordBatch:
-        """As `StreamJoin.poll`."""
+        """The complete result rows that were not returned yet (see `StreamJoin.poll`)."""
         return await self._change(self._session.poll)
 
     async def poll_items(self) -> tuple[Items, pa.RecordBatch]:
-        """As `StreamJoin.poll_items`."""
+        """The result rows of a poll with their items (see `StreamJoin.poll_items`)."""
         return await self._change(self._session.poll_items)
 
     async def flush(self) -> pa.RecordBatch:
-        """As `StreamJoin.flush`."""
+        """End both streams, and return all remaining rows (see `StreamJoin.flush`)."""
         return await self._change(self._session.flush)
 
     async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
-        """Batches as they become complete, each with at least one row, until both streams are closed and all is out."""
+        """Yield batches as they become complete, each with at least one row, until both streams are drained."""
         while True:
             async with self._changed:
                 batch = await self._call(self._session.poll)
@@ -101,31 +101,31 @@ class AsyncStreamJoin:
                 yield batch
 
     async def late_r(self) -> pa.Table:
-        """As `StreamJoin.late_r`."""
+        """R's late tuples since the last call (see `StreamJoin.late_r`)."""
         return await self._change(self._session.late_r)
 
     async def late_s(self) -> pa.Table:
-        """As `StreamJoin.late_s`."""
+        """S's late tuples since the last call (see `StreamJoin.late_s`)."""
         return await self._change(self._session.late_s)
 
     async def counters(self) -> dict[str, int]:
-        """As `StreamJoin.counters`."""
+        """Counters of the session (see `StreamJoin.counters`)."""
         return await self._change(self._session.counters)
 
     async def snapshot(self) -> bytes:
-        """As `StreamJoin.snapshot`."""
+        """The state of the session as bytes (see `StreamJoin.snapshot`)."""
         return await self._change(self._session.snapshot)
 
     async def restore(self, snapshot: bytes) -> None:
-        """As `StreamJoin.restore`."""
+        """Continue from a snapshot (see `StreamJoin.restore`)."""
         await self._change(self._session.restore, snapshot)
 
     async def restart(self, device: str | Device | None = None, **options: object) -> None:
-        """As `StreamJoin.restart`."""
+        """Continue in a fresh device session (see `StreamJoin.restart`)."""
         await self._change(self._session.restart, device, **options)
 
     async def close(self) -> None:
-        """As `StreamJoin.close`. Pushes that wait raise."""
+        """Release the device (see `StreamJoin.close`). Waiting pushes raise."""
         if not self._closed:
             await self._change(self._session.close)
             self._closed = True
@@ -149,7 +149,7 @@ class AsyncStreamJoin:
             self._changed.notify_all()
 
     async def _change(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the session where the call may let other tasks continue, and wake them."""
+        """Call ``function`` of the session, and wake the tasks that the call may let continue."""
         async with self._changed:
             try:
                 return await self._call(call, *args, **kwargs)
@@ -157,7 +157,7 @@ class AsyncStreamJoin:
                 self._changed.notify_all()
 
     async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call in the thread. A call that has begun there is waited for even when the caller is cancelled."""
+        """Call in the worker thread. Even a cancelled caller waits for a call that has begun there."""
         if self._closed:
             raise DeviceError("the session is closed")
         done = asyncio.get_running_loop().run_in_executor(self._thread, lambda: call(*args, **kwargs))
@@ -168,7 +168,7 @@ class AsyncStreamJoin:
             raise
 
     async def _wait(self) -> None:
-        """Wait until something has changed, or for `POLL_SECONDS` where a device finds results by itself."""
+        """Wait until the session has changed, or for `POLL_SECONDS` if the device finds results by itself."""
         if not self._session.lags:
             await self._changed.wait()
             return
@@ -186,15 +186,15 @@ class AsyncSource:
         self.side, self.index = source.side, source.index
 
     async def push(self, data: Any) -> None:
-        """As `Source.push`, waiting for room."""
+        """Deliver the source's next tuples when there is room (see `Source.push`)."""
         await self._session._deliver(self._source.push, data)
 
     async def heartbeat(self, time: Any) -> None:
-        """As `Source.heartbeat`."""
+        """Promise no more tuples below ``time`` (see `Source.heartbeat`)."""
         await self._session._change(self._source.heartbeat, time)
 
     async def close(self) -> None:
-        """As `Source.close`."""
+        """Close the source (see `Source.close`)."""
         await self._session._change(self._source.close)
 
     async def __aenter__(self) -> AsyncSource:

@@ -1,4 +1,4 @@
-"""A device session within a stream: rows numbered over the whole stream, whatever session they run in."""
+"""A device session within a stream, with row ids that count over the whole stream instead of the session."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["NumberedSession"]
 class NumberedSession:
     """Runs ``query`` in a fresh session of ``device`` whose first tuples are ``first`` = (R's, S's row id).
 
-    Items of probes before ``settled`` were given out by an earlier session and are dropped. Groups of ``outer(N)``
-    count from the beginning of the stream, not of the session: the device closes every probe's group, and the stars
-    that are not due are left out here. These stars also tell which probes a device has finished whose results lag.
+    Items of probes before ``settled`` were delivered by an earlier session and are dropped. Groups of ``outer(N)``
+    count from the beginning of the stream, not of the session: the device closes every probe's group, and this class
+    drops the stars that are not due. On devices whose results lag, these stars also tell which probes are finished.
 
     Attributes:
         pushed: The row ids (R's, S's) of the next tuples.
@@ -43,12 +43,12 @@ class NumberedSession:
 
     @property
     def settled(self) -> tuple[int, int]:
-        """Row ids (R's, S's) before which all probes' items have been given out."""
+        """Row ids (R's, S's) before which all probes' items have been delivered."""
         return int(self._settled[0]), int(self._settled[1])
 
     @property
     def lags(self) -> bool:
-        """True if items may come without a push."""
+        """True if items may arrive without a push."""
         return not self._immediate
 
     def fits(self, arrivals: Arrivals) -> bool:
@@ -93,7 +93,7 @@ class NumberedSession:
         self._session.close()
 
     def _settle(self, items: Items) -> Items:
-        """The settled ones of ``items`` and of those held back before, without the stars that are not due."""
+        """The settled items among ``items`` and those held back before, without the stars that are not due."""
         items = self._numbered(items)
         if self._immediate:
             self._settled = np.maximum(self._settled, [self.pushed[side] for side in SIDES])
@@ -104,7 +104,7 @@ class NumberedSession:
             for n, side in enumerate(SIDES):
                 done = stars[side][stars["side"] == n]
                 if len(done):
-                    # With inner order the last star of a probe looks like those within it.
+                    # In inner order the last star of a probe looks like the stars between its slices.
                     self._settled[n] = max(int(self._settled[n]), int(done[-1]) + (self._order.kind != "inner"))
             items = np.concatenate([self._unsettled, items])
             done = _probes(items) < self._settled[items["side"]]
@@ -112,7 +112,7 @@ class NumberedSession:
         return self._without_early_stars(items)
 
     def _numbered(self, items: Items) -> Items:
-        """``items`` with row ids of the stream, without those that an earlier session gave out."""
+        """``items`` with row ids of the stream, without those that an earlier session delivered."""
         if not self._given_out.any() or not len(items):
             return items
         items = items.copy()

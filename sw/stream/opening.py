@@ -24,7 +24,7 @@ __all__ = ["open", "open_async", "query"]
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
           order: str | Order = "total") -> Query:
-    """A checked query over two streams of these Arrow schemas.
+    """Make a checked query over two streams of these Arrow schemas.
 
     ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, or anything with ``__arrow_c_schema__``; a field that is
     not nullable must never hold NULL, and circuits may be smaller for it. The other arguments are those of
@@ -38,7 +38,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
          lateness: int | str | None = None, limit: Limit | int | None = None,  # as splitjoin.open
          when_full: Literal["raise", "block"] = "raise", punctuation: bool = False, **options: object) -> StreamJoin:
-    """Start ``query`` as a streaming session; `StreamJoin` tells what its arguments mean and what it can do.
+    """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
 
     ``device`` is a name, with ``options`` as its parameters (``device="sim", cores=8``), or a `Device`.
     """
@@ -49,7 +49,7 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
                lateness: int | str | None = None, limit: Limit | int | None = None, punctuation: bool = False,
                **options: object) -> AsyncStreamJoin:
-    """As `open`, for asyncio: a push waits while the session is full."""
+    """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
     return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, limit=limit, when_full="raise",
                                 punctuation=punctuation, **options))
 

@@ -1,4 +1,4 @@
-"""The way of tuples through a session: sources, gate, slices of arrival order, device, result rows; and its bounds."""
+"""The pipeline of a session: sources, gate, slices of arrival order, device, result rows; and its bounds."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from .snapshot import Snapshot, identity
 
 __all__ = ["Limit", "Pipeline"]
 
-#: Rows of a slice of arrival order, which a device gets at once: few at first, more where their results are few.
+#: Rows of a slice of arrival order, which a device gets at once: few at first, more if they have few results.
 _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
-#: Results of a slice that are aimed at, unless the limit is lower, and result rows in one batch.
+#: Target number of results of a slice, unless the limit is lower; and result rows in one batch.
 _SLICE_RESULTS = 1 << 18
 _BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """Bounds from which on `push` blocks or raises; None is no bound.
+    """Bounds at which `push` blocks or raises; None is no bound.
 
     Attributes:
-        rows: Result rows that were not polled.
+        rows: Number of result rows that were not polled.
         nbytes: Their bytes.
-        waiting: Input rows that are not ready, since another source is behind. A source that others wait for is never
-            held up by it.
-        late: Late rows of a stream that are kept until they are taken; beyond it the oldest are forgotten.
+        waiting: Number of input rows that are not ready because another source is behind. The bound never holds up a
+            source that others wait for.
+        late: Number of late rows of a stream that are kept until they are taken; beyond it the oldest are forgotten.
 
-    A push is held up when a bound is reached, so what it brings may exceed a bound once: its results by those of one
-    slice of arrival order, its waiting rows by the batch itself.
+    A push is held up only after a bound is reached, so one push may exceed it: the result rows by those of one slice of
+    arrival order, the waiting rows by the batch itself.
     """
 
     rows: int | None = 1 << 20
@@ -60,15 +60,15 @@ class Limit:
 
 
 class Pipeline:
-    """Runs the query of ``schemas`` on ``device``. Not safe to use from threads, but for ``results``.
+    """Runs the query of ``schemas`` on ``device``. Not thread-safe, except for ``results``.
 
-    The state between two calls, without the device session, is all that is needed to continue in another one: of the
-    same or another device (`restart`), or from the bytes of a ``snapshot``, of this or another session (`restored`).
+    The state between two calls, without the device session, suffices to continue in another device session: of the same
+    or another device (`restart`), or from the bytes of a ``snapshot`` of this or another session (`restored`).
 
     Attributes:
-        gate: Brings the tuples of all sources into arrival order.
+        gate: The gate, which merges the tuples of all sources into arrival order.
         windows: The rows of both streams that results and fresh device sessions need.
-        results: The result rows that were not polled; safe to use from threads.
+        results: The result rows that were not polled; thread-safe.
         device: Where the query runs.
         device_session: Its session.
         ended: True if the input was ended, and all results are in ``results``.
@@ -97,13 +97,13 @@ class Pipeline:
         self.device_session = NumberedSession(query, device) if snapshot is None else self._resumed(snapshot)
 
     def default_source(self, side: Side) -> int:
-        """The index of the source that a stream's own pushes belong to, which the first use adds."""
+        """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
         if side not in self._default:
             self._default[side] = self.gate.add(side).index
         return self._default[side]
 
     def heartbeat(self, time: Any, sides: Sequence[Side]) -> None:
-        """Promise for every open source of ``sides`` that it delivers nothing below ``time`` any more."""
+        """Promise for every open source of ``sides`` that it delivers no more tuples below ``time``."""
         for side in sides:
             if not self.gate.count(side):
                 self.default_source(side)
@@ -112,9 +112,9 @@ class Pipeline:
                     self.gate.promise(side, index, time)
 
     def work(self, *, unlimited: bool = False) -> None:
-        """Give the device the ready tuples, until a limit is reached unless ``unlimited``, and queue its results.
+        """Push the ready tuples to the device, up to a limit unless ``unlimited``, and queue its results.
 
-        An exception becomes the ``failure``, too. The slice that a device failed on stays to be pushed.
+        An exception is also kept as ``failure``. The slice on which a device failed will be pushed again.
         """
         try:
             self._collect()
@@ -133,7 +133,7 @@ class Pipeline:
             raise
 
     def full(self, side: Side, index: int | None) -> str | None:
-        """The reason why a batch of the source ``index`` (None: of the stream's own) cannot be taken now, else None."""
+        """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
         limit = self._limit
         if index is None:
             index = self._default.get(side)
@@ -146,7 +146,7 @@ class Pipeline:
         return None
 
     def counters(self) -> dict[str, int]:
-        """As `StreamJoin.counters`."""
+        """The counters of `StreamJoin.counters`."""
         kept = self.windows.streams
         out = {f"tuples_{side}": kept[side].end for side in SIDES}
         out |= {"rows": self.results.total, "unread_rows": self.results.rows, "unread_bytes": self.results.nbytes}
@@ -156,7 +156,7 @@ class Pipeline:
         return out | {f"device_{name}": n for name, n in self.device_session.counters().items()}
 
     def snapshot(self) -> bytes:
-        """As `StreamJoin.snapshot`."""
+        """The bytes of `StreamJoin.snapshot`."""
         self._collect()
         return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts).to_bytes()
@@ -180,7 +180,7 @@ class Pipeline:
                            f"fresh device session, restart('cpu') on another device")
 
     def close(self) -> None:
-        """Close the device session; nothing will be found any more."""
+        """Close the device session; there will be no more results."""
         self.device_session.close()
         self.results.end()
 
@@ -195,7 +195,7 @@ class Pipeline:
             self._ready.append(arrivals)
 
     def _push_slice(self) -> None:
-        """Take the next slice of arrival order through the device."""
+        """Push the next slice of arrival order to the device, and queue its results."""
         head, rest = self._ready[0].split(self._slice_rows)
         if not self.device_session.fits(head):
             self._move(self.device)
@@ -207,7 +207,8 @@ class Pipeline:
             self._ready[0] = rest
         found = self._emit(items)
         self.windows.trim(self.device_session.settled)
-        # As many arrivals as brought the results aimed at, but growing slowly, as results may come in bursts.
+        # The number of arrivals that gave the target number of results, with slow growth, as results may come in
+        # bursts.
         fitting = len(head) * self._slice_results // max(found, 1)
         self._slice_rows = min(max(fitting, _MIN_SLICE), 2 * self._slice_rows, _MAX_SLICE)
 
@@ -232,7 +233,7 @@ class Pipeline:
         self.restarts += 1
 
     def _resumed(self, snapshot: Snapshot) -> NumberedSession:
-        """A device session that continues where the one of ``snapshot`` was; all else becomes as it was there."""
+        """A device session that continues from ``snapshot``; the pipeline's other state is restored from it."""
         self.gate.restore(snapshot.gate())
         self._default = snapshot.default
         self.results.restore(*snapshot.results())
@@ -247,7 +248,7 @@ class Pipeline:
         return session
 
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
-        """A fresh session of ``device`` that has seen all that is retained."""
+        """A fresh session of ``device`` to which all retained rows were replayed."""
         session = NumberedSession(self._query, device, self.windows.first, settled)
         try:
             rest = None if self.ended else self.windows.arrivals()
@@ -275,7 +276,7 @@ class Pipeline:
         return len(at)
 
     def _gathered(self, pairs: Items) -> pa.RecordBatch:
-        """The columns that results are made of, for ``pairs``."""
+        """The columns for ``pairs`` from which result rows are computed."""
         columns, arrays = self._schemas.columns, dict[tuple[Side, str], pa.Array]()
         for side in SIDES:
             rows: npt.NDArray[np.int64] = np.ascontiguousarray(pairs[side])

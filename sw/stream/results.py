@@ -1,4 +1,4 @@
-"""`ResultQueue`: result rows between the pipeline that finds them and whoever polls them."""
+"""`ResultQueue`: a FIFO of result rows from the pipeline to polls."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MAX_BYTES = 1 << 30
 
 
 class ResultQueue:
-    """A FIFO of result batches, and with ``punctuated`` of the items they come from. Safe to use from threads.
+    """A thread-safe FIFO of result batches, and with ``punctuated`` of the items they come from.
 
     Attributes:
         schema: The Arrow schema of the batches.
         rows, nbytes: Rows in the queue, and their bytes.
-        total: Rows that were ever put.
+        total: Rows put since the beginning.
     """
 
     def __init__(self, schema: pa.Schema, punctuated: bool):
@@ -51,24 +51,24 @@ class ResultQueue:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """No more rows will be put."""
+        """Note that no more rows will be put."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     def fail(self) -> None:
-        """Let `wait` return at once, until `recover`: its callers have to look for the failure."""
+        """Make `wait` return at once, until `recover`; its callers must check for the failure."""
         with self._changed:
             self._failed = True
             self._changed.notify_all()
 
     def recover(self) -> None:
-        """Let `wait` wait again, after `fail`."""
+        """Make `wait` wait again, after `fail`."""
         with self._changed:
             self._failed = False
 
     def wait(self, seconds: float | None) -> None:
-        """Wait until there are rows, no more will be put, something failed, or ``seconds`` have passed."""
+        """Wait until there are rows, no more rows will be put, the device has failed, or ``seconds`` have passed."""
         with self._changed:
             if not self._queue and not self._ended and not self._failed:
                 self._changed.wait(seconds)
@@ -99,7 +99,7 @@ class ResultQueue:
             self.nbytes += batch.nbytes
 
     def restore(self, batches: list[pa.RecordBatch], items: Items, total: int) -> None:
-        """Put what `peek` of another queue gave, whose ``total`` this one takes over."""
+        """Put the batches and items that `peek` of another queue returned, and take over its ``total``."""
         for n, batch in enumerate(batches or [_empty(self.schema)]):
             self.put(batch, items if n == 0 else items[:0])
         self.total = total

@@ -23,14 +23,14 @@ __all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
 
 RowIds = npt.NDArray[np.int64]
 
-#: Chunks up to this many rows together are made one.
+#: Chunks of up to this many rows together are merged.
 _SMALL_CHUNK = 1 << 15
 
 
 @dataclass(frozen=True)
 class RetainedState:
     """The retained rows of a stream from row id ``first`` on, their event times in ticks (None without a time column),
-    and how many S precede each R (None for S).
+    and the number of S tuples that precede each R tuple (None for S).
     """
 
     first: int
@@ -40,19 +40,19 @@ class RetainedState:
 
 
 class RetainedWindows:
-    """The retained rows of both streams: those that a later probe can still see, and those whose probes' results are
-    still to come from the device.
+    """The retained rows of both streams: those that a later probe can still see, and those whose probes' results the
+    device has not delivered yet.
 
     Attributes:
         streams: The rows of each stream.
-        now: The event time in ticks below which nothing will come any more; None at first.
+        now: The event time in ticks below which no tuple will arrive any more; None at first.
     """
 
     def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema]):
         self._query = query
         self.streams = {side: RetainedRows(schemas[side], query.window(side)) for side in SIDES}
         self.now: int | None = None
-        #: After each slice: the rows (R's, S's) that came by then, and the first ones that later probes need.
+        #: After each slice: the number of rows (R's, S's) so far, and the first rows that later probes need.
         self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
 
     @property
@@ -72,13 +72,13 @@ class RetainedWindows:
         self._checkpoint()
 
     def advance(self, now: int) -> None:
-        """Note that nothing below event time ``now`` will come any more, after all that was appended."""
+        """Note that after the appended rows no tuple below event time ``now`` will arrive."""
         if self.now is None or now > self.now:
             self.now = now
             self._checkpoint()
 
     def trim(self, settled: tuple[int, int]) -> None:
-        """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been given out."""
+        """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been delivered."""
         first = None
         while self._checkpoints and all(a <= b for a, b in zip(self._checkpoints[0][0], settled, strict=True)):
             first = self._checkpoints.popleft()[1]
@@ -87,7 +87,7 @@ class RetainedWindows:
                 self.streams[side].trim(row)
 
     def clear(self) -> None:
-        """Drop all rows: no probe comes any more."""
+        """Drop all rows: there will be no more probes."""
         self._checkpoints.clear()
         for rows in self.streams.values():
             rows.trim(rows.end)
@@ -96,11 +96,11 @@ class RetainedWindows:
         """All retained rows, in arrival order."""
         r, s = self.streams["r"], self.streams["s"]
         ts = None if self._query.time is None else (r.ts.values, s.ts.values)
-        s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of those that are retained
+        s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of the retained ones
         return interleave(r.table(), s.table(), ts, s_before)
 
     def restore(self, states: Mapping[Side, RetainedState], now: int | None) -> None:
-        """Retain ``states``, of windows whose time was ``now``, instead of what is there."""
+        """Replace the retained rows by ``states``, of windows whose time was ``now``."""
         for side, state in states.items():
             self.streams[side].restore(state)
         self.now = now
@@ -109,15 +109,16 @@ class RetainedWindows:
     def _checkpoint(self) -> None:
         rows = [self.streams[side] for side in SIDES]
         if self._checkpoints and self._checkpoints[-1][0] == (rows[0].end, rows[1].end):
-            self._checkpoints.pop()  # time went on, and nothing came: heartbeats must not pile up
+            self._checkpoints.pop()  # time advanced without tuples: heartbeats must not pile up
         self._checkpoints.append(((rows[0].end, rows[1].end), (rows[0].needed(self.now), rows[1].needed(self.now))))
 
 
 class RetainedRows:
-    """Rows ``first`` to before ``end`` of a stream, by row id: columns of fixed width as arrays, the others in chunks.
+    """The rows ``first`` to before ``end`` of a stream, by row id: columns of fixed width as arrays, the others in
+    chunks.
 
-    Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``s_before``, how many S
-    precede each R in arrival order (kept for R only, which determines all of arrival order).
+    Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``s_before``, the number of
+    S tuples that precede each R tuple in arrival order (kept for R only, which determines the whole arrival order).
     """
 
     def __init__(self, schema: pa.Schema, extent: Extent):
@@ -169,9 +170,7 @@ class RetainedRows:
             self._starts.pop()
 
     def needed(self, now: int | None) -> int:
-        """The id of the first row that a probe can still see which comes after all rows so far, at event time ``now``
-        or later.
-        """
+        """The id of the first row that a future probe, at event time ``now`` or later, can still see."""
         first = self.first
         if self._extent.rows is not None:
             first = max(first, self.end - self._extent.rows)
@@ -195,14 +194,14 @@ class RetainedRows:
         gone = bisect_right(self._starts, first) - 1 if first < self.end else len(self._starts)
         del self._chunks[:gone], self._starts[:gone]
         if self._chunks and (dead := first - self._starts[0]) > len(self._chunks[0]) // 2:
-            # A slice would keep the whole chunk alive; a copy of less than half of it is soon paid off.
+            # A slice would keep the whole chunk alive; a copy of less than half of it soon pays off.
             rows = pa.array(np.arange(dead, len(self._chunks[0])))
             self._chunks[0] = pa.RecordBatch.from_arrays([_flat(take(pa.chunked_array([c]), rows))
                                                           for c in self._chunks[0].columns], schema=self._other)
             self._starts[0] = first
 
     def restore(self, state: RetainedState) -> None:
-        """Hold the rows of ``state``; there must be none yet."""
+        """Take over the rows of ``state``; there must be no rows yet."""
         self.first = self.end = state.first
         self.append(state.table, state.ts, state.s_before)
 
@@ -232,7 +231,7 @@ class RetainedRows:
         if first == last:
             chunk, local = self._chunks[first], pa.array(rows - self._starts[first])
             return [_flat(take(pa.chunked_array([chunk.column(name)]), local)) for name in names]
-        # Chunk by chunk, as Arrow would join all chunks into one first; then back into the order asked for.
+        # Gather chunk by chunk, as Arrow would first join all chunks into one; then restore the requested order.
         which = np.searchsorted(np.array(self._starts[first:last + 1]), rows, side="right") - 1
         order = None
         if not (which[1:] >= which[:-1]).all():

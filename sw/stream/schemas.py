@@ -1,4 +1,4 @@
-"""Schemas of a session: of its streams, of the columns kept of them, of the results; and the checks of batches."""
+"""Schemas of a session: of its streams, their kept columns and the results; and the checks of batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SessionSchemas:
         streams: The Arrow schema of each stream.
         kept: The columns of each stream that results, condition and time need.
         columns, gathered: The columns that are gathered for the pairs, and their Arrow schema.
-        result: The Arrow schema of the result, computed from those where ``query`` is a `Select`.
+        result: The Arrow schema of the result, which is computed from the gathered columns if ``query`` is a `Select`.
     """
 
     def __init__(self, query: Query | Select, select: Sequence[str] | None):

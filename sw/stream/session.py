@@ -1,4 +1,4 @@
-"""`StreamJoin`: a join of two streams that is pushed in batches and polled while it runs, on any device."""
+"""`StreamJoin`: a running join of two streams, with pushes of batches and polls of results, on any device."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from .schemas import SessionSchemas
 
 __all__ = ["POLL_SECONDS", "StreamJoin"]
 
-#: Seconds between two polls of a device whose results come by themselves.
+#: Seconds between two polls of a device that finds results by itself.
 POLL_SECONDS = 0.01
 
 
 class StreamJoin:
-    """One running query; `splitjoin.open` makes it. Its methods may be called from several threads.
+    """A running query; `splitjoin.open` makes it. Several threads may call its methods.
 
-    Use as a context manager. Iterating gives batches as they become complete, waiting for them, until both streams are
-    closed and all is given out: with the pushes in another thread, or after `close_r` and `close_s`.
+    Use as a context manager. Iteration waits for batches and yields them as they become complete, until both streams
+    are closed and drained: with the pushes in another thread, or after `close_r` and `close_s`.
 
     Args:
         query: The query, from Arrow schemas (`splitjoin.query`), or a `Select` (`splitjoin.sql`).
-        device: Where it runs.
+        device: The device that runs it.
         select: Result columns, as in `splitjoin.join`.
-        lateness: How far out of order each source may be, ``"5 SECONDS"`` or a whole number for integer times; later
-            tuples are refused, counted, and kept for `late_r` and `late_s`. None: input out of order raises.
-        limit: Bounds on what is held; a whole number is short for ``Limit(rows=…)``.
+        lateness: The time by which each source may be out of order, ``"5 SECONDS"`` or a whole number for integer
+            times; later tuples are refused, counted, and kept for `late_r` and `late_s`. None: input out of order
+            raises.
+        limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
         when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
             makes room.
         punctuation: True if `poll_items` is to give row ids and stars too.
@@ -65,27 +66,27 @@ class StreamJoin:
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
 
-        They belong to R's default source, which its first use adds. Raises `SchemaError` or `InputError` for what does
-        not fit, and `BackPressure` when the session is full and ``when_full="raise"``; then nothing was taken.
+        They belong to R's default source, which the first push adds. Raises `SchemaError` or `InputError` for data that
+        does not fit, and `BackPressure` if the session is full and ``when_full="raise"``; then no tuple was taken.
         """
         self._push("r", None, data)
 
     def push_s(self, data: Any) -> None:
-        """As `push_r`, for S."""
+        """Deliver tuples of S; see `push_r`."""
         self._push("s", None, data)
 
     def source(self, stream: Side) -> Source:
-        """A further source of stream ``stream`` ("r" or "s"), with ``push``, ``heartbeat`` and ``close`` of its own.
+        """Add a source of stream ``stream`` ("r" or "s"), with ``push``, ``heartbeat`` and ``close`` of its own.
 
-        Each source by itself is in order of time. Sources may be added and closed at any time; at equal times, those
-        added earlier come first.
+        Each source delivers in order of time. Sources may be added and closed at any time; at equal times, tuples of
+        sources added earlier are first.
         """
         check_side(stream)
         with self._usable():
             return Source(self, stream, self._pipeline.gate.add(stream).index)
 
     def heartbeat(self, time: Any, stream: Side | None = None) -> None:
-        """Promise that no source of ``stream`` (None: of both) delivers anything below ``time`` any more.
+        """Promise that no source of ``stream`` (None: of both) delivers any more tuples below ``time``.
 
         ``time`` is an integer, a date or a datetime as the time column has it, or an Arrow scalar of its type. Raises
         `InputError` without a time column.
@@ -97,11 +98,11 @@ class StreamJoin:
             self._work()
 
     def close_r(self) -> None:
-        """Close R: it delivers nothing any more, so S does not wait for it."""
+        """Close R: it delivers no more tuples, so S does not wait for it."""
         self._close_stream("r")
 
     def close_s(self) -> None:
-        """As `close_r`, for S."""
+        """Close S; see `close_r`."""
         self._close_stream("s")
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
@@ -122,14 +123,14 @@ class StreamJoin:
                 self._work()
 
     def poll(self) -> pa.RecordBatch:
-        """The result rows that are complete and were not given out, in order: at most about 1 GiB of them.
+        """The complete result rows that were not returned yet, in order: at most about 1 GiB of them.
 
-        An empty batch of the result's schema when there are none. Input that a limit held up is worked on now.
+        If there are none, the batch is empty. A poll also continues with input that a limit had held up.
         """
         return self._rows(*self._take())
 
     def poll_items(self) -> tuple[Items, pa.RecordBatch]:
-        """As `poll`, with the items (pairs of row ids, and stars) that the rows belong to, in order.
+        """The rows of a `poll`, with the items (pairs of row ids, and stars) that they belong to, in order.
 
         Row ids count each stream's tuples from 0 over the whole session, restarts and restored snapshots included.
         """
@@ -139,9 +140,9 @@ class StreamJoin:
         return items, self._rows(batch, items)
 
     def flush(self) -> pa.RecordBatch:
-        """End both streams, and return all remaining rows, whatever the limits say.
+        """End both streams, and return all remaining rows, regardless of the limits.
 
-        Raises `InputError` when they do not fit one batch of 1 GiB; nothing is lost then, and `poll` gives them.
+        Raises `InputError` if they do not fit one batch of 1 GiB; no row is lost then, and `poll` returns them.
         """
         with self._usable():
             for side in SIDES:
@@ -155,7 +156,7 @@ class StreamJoin:
         return self._rows(batch, items)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches as they become complete, each with at least one row, until all is given out."""
+        """Yield batches as they become complete, each with at least one row, until both streams are drained."""
         while True:
             batch = self.poll()
             if len(batch):
@@ -176,15 +177,15 @@ class StreamJoin:
         return self._pipeline.results.finished
 
     def late_r(self) -> pa.Table:
-        """R's tuples that came too late since the last call, whole, in the order in which they came."""
+        """R's late tuples since the last call, with all columns, in the order in which they were delivered."""
         return self._pipeline.gate.late("r")
 
     def late_s(self) -> pa.Table:
-        """As `late_r`, for S."""
+        """S's late tuples since the last call; see `late_r`."""
         return self._pipeline.gate.late("s")
 
     def counters(self) -> dict[str, int]:
-        """Counts of the session, all since its beginning:
+        """Counters of the session since its beginning:
 
         ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
         ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
@@ -198,8 +199,7 @@ class StreamJoin:
         """The state of the session as bytes, from which `restore` continues on any device.
 
         It holds the live windows, tuples that are not ready, rows that were not polled, late tuples, watermarks and
-        counts. In the project's own
-        format, versioned and with a checksum; nothing in it is code.
+        counts. The format is the project's own, versioned and with a checksum; it contains no code.
         """
         with self._opened():
             return self._pipeline.snapshot()
@@ -227,14 +227,14 @@ class StreamJoin:
     def restart(self, device: str | Device | None = None, **options: object) -> None:
         """Continue in a fresh device session, of another device if one is given: after a device failed, or to move.
 
-        The live windows are replayed into it; no result is lost or given twice.
+        The live windows are replayed into it; no result is lost or delivered twice.
         """
         with self._opened():
             self._pipeline.restart(self._pipeline.device if device is None else find_device(device, **options))
             self._work()
 
     def close(self) -> None:
-        """Release the device. Pushes that block are woken, and raise. Rows that were not polled are lost."""
+        """Release the device. Blocked pushes are woken, and raise. Rows that were not polled are lost."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -260,7 +260,7 @@ class StreamJoin:
             self._work()
 
     def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
-        """The result rows for a batch from the queue, which goes back there when they cannot be computed."""
+        """The result rows for a batch from the queue, which is put back if they cannot be computed."""
         try:
             return self._schemas.rows(found)
         except SplitJoinError:
@@ -268,10 +268,13 @@ class StreamJoin:
             raise
 
     def _take(self) -> tuple[pa.RecordBatch, Items]:
-        """Take a batch from the queue, and continue what a limit held up, unless another thread is at work."""
+        """Take a batch from the queue, and continue with input that a limit had held up, unless another thread is at
+        work.
+        """
         self._check_open()
         taken = self._pipeline.results.take()
-        # A thread that holds the lock works already, and wakes the others when done; but a blocked push needs this one.
+        # A thread that holds the lock is already working, and wakes the others when done; but a blocked push needs this
+        # thread.
         if self._lock.acquire(blocking=self._blocked > 0):
             try:
                 if self._pipeline.failure is not None:
@@ -288,7 +291,7 @@ class StreamJoin:
         return taken if len(taken[0]) or len(taken[1]) else self._pipeline.results.take()
 
     def _work(self, *, unlimited: bool = False) -> None:
-        """Let the pipeline work, and wake the threads that wait for it. The lock is held."""
+        """Let the pipeline work, and wake the threads that wait for it. The caller holds the lock."""
         try:
             self._pipeline.work(unlimited=unlimited)
         finally:
@@ -296,9 +299,9 @@ class StreamJoin:
 
     @contextmanager
     def _room(self, side: Side, index: int | None) -> Iterator[None]:
-        """As `_usable`, once there is room for a batch of the source ``index`` (None: of the stream's own).
+        """Hold the lock like `_usable`, once there is room for a batch of source ``index`` (None: the default source).
 
-        Raises `BackPressure` where there is none and the session does not block.
+        Raises `BackPressure` if there is no room and the session does not block.
         """
         with self._lock:
             self._blocked += 1  # before looking, so that whoever makes room afterwards sees that a thread may wait
@@ -317,14 +320,14 @@ class StreamJoin:
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
-        """Holds the lock; raises `DeviceError` after `close`."""
+        """Hold the lock; raises `DeviceError` after `close`."""
         with self._lock:
             self._check_open()
             yield
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
-        """As `_opened`; raises `DeviceError` too when the device has failed."""
+        """Hold the lock like `_opened`; raises `DeviceError` also if the device has failed."""
         with self._lock:
             self._check_usable()
             yield

@@ -50,17 +50,17 @@ class SlidingArray:
 
 
 class FixedWidthColumn:
-    """An Arrow column of whole bytes a value, as one array, from which rows are gathered at once."""
+    """An Arrow column with whole bytes per value, as one array, from which rows are gathered at once."""
 
     def __init__(self, type_: pa.DataType):
         self._type = type_
         self._dtype = np.dtype(f"V{type_.bit_width // 8}" if type_.bit_width > 64 else f"u{type_.bit_width // 8}")
         self._values = SlidingArray(self._dtype)
-        self._valid: SlidingArray | None = None  # None as long as there was no NULL
+        self._valid: SlidingArray | None = None  # None until the first NULL
 
     @staticmethod
     def holds(type_: pa.DataType) -> bool:
-        """True if columns of ``type_`` can be kept so."""
+        """True if this class can hold columns of ``type_``."""
         return (pa.types.is_primitive(type_) and not pa.types.is_boolean(type_)) or pa.types.is_decimal128(type_)
 
     @property

@@ -28,7 +28,7 @@ from .retained import RetainedState, RetainedWindows
 __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
-#: Version of the layout and of all that it holds; a reader takes its own version only.
+#: Version of the layout and its contents; a reader accepts its own version only.
 VERSION = 1
 _HEAD = struct.Struct("<8sI32sQ")
 
@@ -49,13 +49,13 @@ class Snapshot:
         Args:
             identity: The properties that two sessions must have in common, from `identity`.
             gate: The state of its gate, which has given out all that is ready.
-            default: The index of each stream's default source, where there is one.
+            default: The index of each stream's default source, if there is one.
             windows: The rows that are retained.
             ready: Slices of arrival order that the device did not get.
             results: The rows that were not polled.
             settled: Row ids (R's, S's) before which the results of all probes have been given out.
             ended: True if the device's input was ended.
-            restarts: How often the session moved to a fresh device session.
+            restarts: The number of moves to a fresh device session.
         """
         arrivals = list(ready)
         # Version 1 of the layout calls what is ready "inbox", and how many S precede each R "seen".
@@ -125,7 +125,7 @@ class Snapshot:
 
     @property
     def default(self) -> dict[Side, int]:
-        """The index of each stream's default source, where there is one."""
+        """The index of each stream's default source, if there is one."""
         return dict(self.header["default"])
 
     @property
@@ -147,7 +147,7 @@ class Snapshot:
 
     @property
     def restarts(self) -> int:
-        """How often the session moved to a fresh device session."""
+        """The number of moves to a fresh device session."""
         return int(self.header["restarts"])
 
     def gate(self) -> GateState:
