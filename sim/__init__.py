@@ -1,6 +1,6 @@
 """Simulated circuits as devices: `SimDevice`, compiled by Verilator, and `PysimDevice`, on Amaranth's simulator.
 
-Both are imported when asked for: the packages they need are an extra.
+Both are imported on first use, as the packages that they need are an extra.
 """
 
 from __future__ import annotations

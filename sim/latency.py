@@ -1,4 +1,4 @@
-"""Latency of probes, from the cycles in which records went in and stars came out."""
+"""Latency of probes, from the cycles in which records were accepted and stars were received."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Cycles = npt.NDArray[np.uint64]
 
 
 class LatencyLog:
-    """Collects hand-over cycles; works where every probe has a star of its own (``total`` and ``outer(1)``)."""
+    """Collects the cycles of transfers; applies where each probe has a star of its own (``total`` and ``outer(1)``)."""
 
     def __init__(self) -> None:
         self._accepted: list[tuple[npt.NDArray[np.uint32], Cycles]] = []
         self._starred: list[tuple[npt.NDArray[np.uint32], Cycles]] = []
 
     def sent(self, records: Words, cycles: Cycles) -> None:
-        """Records (n, words) were accepted in ``cycles`` (n,)."""
+        """Note that records (n, words) were accepted in ``cycles`` (n,)."""
         tuples = (records[:, 0] & 3) == Op.TUPLE
         self._accepted.append(((records[tuples, 0] >> 2) & 1, cycles[tuples]))
 
     def received(self, items: Words, cycles: Cycles) -> None:
-        """Items (n, words) came out in ``cycles`` (n,)."""
+        """Note that items (n, words) were received in ``cycles`` (n,)."""
         stars = (items[:, 0] & 3) == ItemKind.STAR
         self._starred.append(((items[stars, 0] >> 2) & 1, cycles[stars]))
 

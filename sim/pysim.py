@@ -1,5 +1,6 @@
-"""The device ``pysim``: the circuit on Amaranth's own simulator. Slow, needs no compiler, and shares no code with
-Verilator: what both say is what the circuit does.
+"""The device ``pysim``: the circuit on Amaranth's own simulator.
+
+It is slow, needs no compiler and shares no code with Verilator, so each simulator checks the other.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from .stalls import check_stalls, patience_for
 
 __all__ = ["PysimDevice", "PysimTransport"]
 
-#: Clock period in seconds; any will do.
+#: Clock period in seconds; its value has no effect.
 _PERIOD = 1e-6
-#: Cycles simulated at a stretch.
+#: Cycles simulated between two checks for the end of a transfer.
 _STRETCH = 64
 
 
@@ -50,19 +51,19 @@ class PysimDevice(CircuitDevice):
 
 
 class PysimTransport(Transport):
-    """One circuit under Amaranth's simulator, advanced a stretch of cycles at a time."""
+    """One circuit under Amaranth's simulator, advanced by several cycles at a time."""
 
     def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float):
         self._patience = patience_for(config, max(stall_in, stall_out))
         self._random = random.Random(seed)
         self._stall_in, self._stall_out = stall_in, stall_out
         self._to_send: deque[int] = deque()
-        self._sent: list[int] = []  # cycle of each hand-over
+        self._sent: list[int] = []  # cycle of each record's transfer
         self._items: list[tuple[int, int]] = []  # payload and cycle of each item
         self._bus: deque[tuple[int, int | None]] = deque()
         self._answer: int | None = None
         self._cycle = 0
-        self._moved = 0  # cycle of the last hand-over
+        self._moved = 0  # cycle of the last transfer at either end
         self._reading = False  # results are taken during a transfer only, as on any device
         self._log = LatencyLog()
         self._top = SplitJoin(config)
@@ -94,7 +95,7 @@ class PysimTransport(Transport):
                                     f"{self._cycle}, {len(self._sent)} of {len(records)} records sent); this is a "
                                     f"fault of the circuit, please report it with the query")
         self._reading = False
-        # The sink may take one more item in the cycle after this: it stays for the next transfer.
+        # The sink may accept one more item in the cycle after this, which is kept for the next call.
         items, self._items = self._items, []
         words = _words([payload for payload, _ in items], len(self._top.o.payload) // WORD_BITS)
         self._log.sent(records, np.array(self._sent, np.uint64))
@@ -111,7 +112,7 @@ class PysimTransport(Transport):
         self._simulator.run_until((self._cycle + cycles) * _PERIOD)
         self._cycle += cycles
 
-    # Testbenches. Each owns one port; what they hand over goes through the queues above.
+    # Testbenches. Each drives one port, and communicates through the queues above.
 
     async def _source(self, ctx: Any) -> None:
         port, cycle = self._top.i, 0

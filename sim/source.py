@@ -16,8 +16,8 @@ def options(source: str) -> str:
     """Verilator's options for Verilog ``source``: one class, and one set of functions, for all instances of a part.
 
     Verilator schedules the whole circuit and moves logic and constants across the ports of instances, so that each
-    instance gets code of its own. It leaves signals alone that a user may read: so the reset too, as each instance has
-    a register of it beside.
+    instance gets code of its own. It does not do so for signals that a user may read. Ports are therefore public, and
+    so is the reset, as each instance has a register of it.
     """
     lines = ["`verilator_config"]
     for module in re.findall(rf"^module ({TOP}_\w+)\(", source, re.MULTILINE):
@@ -30,8 +30,8 @@ def options(source: str) -> str:
 def wrapper(source: str) -> str:
     """Verilog of the module `MODEL` around ``source``'s top module.
 
-    Verilator evaluates whatever depends on an input of the model at every call, three times a cycle; next to every
-    register depends on the reset.
+    Verilator evaluates all logic that depends on an input of the model at every call, three times per cycle, and almost
+    every register depends on the reset.
     """
     ports = _ports(source, TOP)
     names = ", ".join(name for _, _, name in ports)

@@ -1,4 +1,4 @@
-"""Finding the external tools of simulation, and naming the one that is missing."""
+"""Finds the external tools of simulation, and names the one that is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OLDEST = (5, 36)
 
 @dataclass(frozen=True)
 class Verilator:
-    """A Verilator installation: the program, its root folder (headers and run-time sources), and what it says it is."""
+    """A Verilator installation: the program, its root folder (headers, run-time sources), and its reported version."""
 
     program: Path
     root: Path

@@ -1,4 +1,4 @@
-"""cocotb bench of the gate: what is ready leaves, in arrival order, and nothing else."""
+"""cocotb bench of the gate: ready records leave, in arrival order, and no others."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ async def groups_stay_together(dut: Any, name: str, total: bool, stalls: str, sl
     streams = random_groups(random.Random(random.getrandbits(32)), leaves, 20, sliced=sliced)
     sink = await merge(tb, streams, MATRIX[stalls], total=total, name=f"{name}__")
     if stalls == "flowing" and leaves == fanin and not sliced:
-        # From the third cycle on results are offered. Where row ids of pairs that have only just come must be compared
-        # that takes a cycle; what comes meanwhile is compared in time.
+        # From the third cycle on results are offered. The comparison of row ids of pairs that have just arrived takes
+        # one more cycle; pairs that arrive meanwhile are compared in time.
         waits = [b - a - 1 for a, b in pairwise([STANDING - 1 + levels(leaves, fanin), *sink.cycles])]
         assert set(waits) <= ({0, 1} if total else {0}), "an item a cycle, and a cycle a level"
         assert sum(waits) <= 4, "an item a cycle once there are some"

@@ -14,7 +14,7 @@ from .on_cocotb import CocotbTestbench
 from .pauses import MATRIX
 from .stimuli import random_operations, random_window
 
-#: Regions and the kinds of windows that they have.
+#: Region → the kinds of windows that it is tested with.
 _KINDS = [(name, kind) for name, (config, _) in REGIONS.items()
           for kind in (("rows", "range", "both") if config.time_bits else ("rows",))]
 

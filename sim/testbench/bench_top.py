@@ -39,7 +39,7 @@ async def overflow_names_the_first_tuple(dut: Any, order: str, stalls: str) -> N
     tb = CocotbTestbench(dut)
     await tb.reset()
     await overflowing(tb, _CONFIG, random.Random(random.getrandbits(32)), order, MATRIX[stalls])
-    # A reset clears it, whatever was on its way from the cores.
+    # A reset clears it, even with reports under way from the cores.
     tb = CocotbTestbench(dut)
     await tb.reset()
     await tb.steps(40)

@@ -16,12 +16,12 @@ from .testbench import StreamSink, Testbench
 
 __all__ = ["STANDING", "combine", "distribute", "merge", "region"]
 
-#: Cycles to wait for something that must not come.
+#: Cycles to wait for an item that must not arrive.
 _QUIET = 24
 
 
 def _limit(items: int) -> int:
-    """Cycles for ``items`` hand-overs in the heaviest stalls: 8 of 10 cycles at each end, and bursts of 40."""
+    """Cycles for ``items`` transfers under the heaviest stalls: 8 of 10 cycles at each end, and bursts of 40."""
     return 1000 + 60 * items
 
 
@@ -37,7 +37,7 @@ async def distribute(tb: Testbench, leaves: int, items: Sequence[int], stalls: S
     return source.cycles, sinks
 
 
-#: Cycles for which `merge` lets ``total`` stand before the first result, for all nodes of a tree to see it.
+#: Cycles for which `merge` drives ``total`` before the first result, so that it reaches all nodes of a tree.
 STANDING = 8
 
 
@@ -96,7 +96,7 @@ async def region(tb: Testbench, config: Configuration, side: str, index: int, wi
     tb.set(f"{name}window", packed_window(config, window))
     overflow, row = tb.watch(f"{name}overflow"), tb.watch(f"{name}overflow_row")
     compared, matched = tb.watch(f"{name}compared"), tb.watch(f"{name}matched")
-    await tb.steps(4)  # the settings have registers where they are used; the whole circuit holds the input as long
+    await tb.steps(4)  # pipeline registers of the settings; the whole circuit stalls its input meanwhile
     source = tb.source(f"{name}i", [packed_operation(config, op) for op in operations], stalls.source())
     sink = tb.sink(f"{name}o", stalls.sink())
     counts = [0, 0]
@@ -108,7 +108,7 @@ async def region(tb: Testbench, config: Configuration, side: str, index: int, wi
         came = len(sink.items) >= len(wanted)
         return came and (bool(tb.cycle and overflow()) if model.overflow is not None else not source.queue)
 
-    # A probe may scan a whole ring, and a record may have to wait for a whole ring of expired tuples to leave.
+    # A probe may scan a whole ring, and a record may have to wait until a whole ring of tuples has expired.
     await tb.run(ended, limit=_limit(len(wanted) + 1) + len(operations) * (3 * config.capacity + 60))
     left_over = len(source.queue)
     for _ in range(_QUIET + 6):

@@ -1,4 +1,4 @@
-"""Checks of result streams where the order leaves more than one right answer."""
+"""Checks of result streams for orders that allow more than one right answer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["check_answer", "check_combined", "check_merged"]
 def check_merged(inputs: Sequence[Sequence[Item]], out: Sequence[Item], *, total: bool) -> None:
     """Fail unless ``out`` is a merge of ``inputs``: group by group the same pairs, then one star or END.
 
-    A group has as many slices as that input has which has most. With ``total`` each slice is sorted by stored row id;
-    else each input's pairs keep their order.
+    A group has as many slices as the input with the most. With ``total`` each slice is sorted by stored row id; else
+    each input's pairs keep their order.
     """
     wanted = [list(_sliced(i)) for i in inputs]
     found = list(_sliced(out))
@@ -34,7 +34,7 @@ def check_combined(left: Sequence[Item], right: Sequence[Item], out: Sequence[tu
                    sequence: Sequence[int] | None) -> None:
     """Fail unless ``out`` (stream, item) combines both sides and ends with one END.
 
-    ``sequence`` (total order): per star the side that passes up to it. None: any order that keeps each side's own.
+    ``sequence`` (total order): per star, the side whose results up to it pass. None: any order that keeps each side's.
     """
     assert out[-1][1].kind == ItemKind.END, f"the last item is {out[-1]}, not END"
     sides = [[i for i in side if i.kind != ItemKind.END] for side in (left, right)]

@@ -1,4 +1,4 @@
-"""The stream contract, checked from outside: an offer stands unchanged until it is taken."""
+"""A checker of the stream contract: once ``valid``, an offer remains unchanged until ``ready``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Contract"]
 
 
 class Contract:
-    """Watches one stream port. Knows no simulator: it is shown what the port's signals are before each clock edge."""
+    """Checks one stream port. Independent of simulators: it is given the port's signals before each clock edge."""
 
     def __init__(self, port: str):
         self._port = port
@@ -14,7 +14,7 @@ class Contract:
         self._since = 0
 
     def check(self, cycle: int, valid: bool, ready: bool, payload: int) -> None:
-        """Show the signals of ``cycle``. Raises `AssertionError`, with port and cycle, if it breaks the contract."""
+        """Check the signals of ``cycle``. Raises `AssertionError`, with port and cycle, if they break the contract."""
         if self._offer is not None:
             assert valid, f"port {self._port}: valid was lowered in cycle {cycle}, but the offer of cycle " \
                           f"{self._since} ({self._offer:#x}) had not been taken"

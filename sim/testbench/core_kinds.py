@@ -19,12 +19,10 @@ Intervals = Sequence[tuple[int, int]]
 
 
 class CoreModel:
-    """A kind of core. This one compares all tuples with every probe."""
+    """Model of a core kind. This one compares all tuples with every probe."""
 
     def candidates(self, config: Configuration, side: str, bounds: Intervals) -> Callable[[Sequence[int]], bool]:
-        """A function that is true of the keys of those tuples of stream ``side`` that a probe with ``bounds`` is
-        compared with.
-        """
+        """A function of a tuple's keys: true if a probe with ``bounds`` is compared with this tuple of ``side``."""
         return lambda keys: True
 
     def fields(self, config: Configuration, stream: int, keys: Sequence[int], bounds: Intervals) -> dict[str, int]:
@@ -33,8 +31,8 @@ class CoreModel:
 
 
 class IndexModel(CoreModel, ABC):
-    """A kind with an index: a probe is compared with the tuples of the buckets that it reaches, or with all if it
-    reaches too many.
+    """Model of a core kind with an index: a probe is compared with the tuples of the buckets that it reaches, or with
+    all if it reaches too many.
     """
 
     #: Cells of keys that lie further apart than this are not looked up.
@@ -46,7 +44,7 @@ class IndexModel(CoreModel, ABC):
 
     @abstractmethod
     def bucket(self, config: Configuration, side: str, cells: Sequence[int]) -> int:
-        """The bucket of ``cells``, one a test of the index."""
+        """The bucket of ``cells``, which has one cell per test of the index."""
 
     def candidates(self, config: Configuration, side: str, bounds: Intervals) -> Callable[[Sequence[int]], bool]:
         slots = [config.tests[j]["rs".index(side)] for j in config.index]
@@ -105,7 +103,7 @@ class BucketModel(IndexModel):
 
 
 def cell_of(key: int) -> int:
-    """The cell of neighbouring keys that the benches put ``key`` in, for core bucket: three keys each."""
+    """The cell of ``key`` in the benches, for core kind ``bucket``: three neighbouring keys each."""
     return key // 3
 
 

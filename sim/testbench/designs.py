@@ -1,6 +1,6 @@
 """Designs for the cocotb benches: Verilog of components, several of a kind side by side in one module.
 
-A build costs seconds, so that trees of all shapes share one. Ports have the component's name in front:
+A build takes seconds, so trees of all shapes share one. Names of ports begin with the component's name:
 ``b2k5__o__3__valid`` is leaf 3 of the tree with fan-out 2 and 5 leaves.
 """
 
@@ -61,7 +61,7 @@ TOPS = {f"k{k}b{b}c{c}l{lanes}p{probes}": top_configuration(k, b, c, 4 * lanes, 
 
 
 def _side_by_side(parts: Mapping[str, Any]) -> tuple[Module, list[Value]]:
-    """Independent components under one roof, and the signals of its ports."""
+    """A module with independent components, and the signals of its ports."""
     m, ports = Module(), []
     for name, part in parts.items():
         m.submodules[name] = part

@@ -1,4 +1,4 @@
-"""The whole circuit in a bench: its register bus, and queries whose answer the golden model knows."""
+"""The whole circuit in a bench: its register bus, and queries with the golden model's answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Registers:
         value = 0
         for n in range(reg.bits // 32):
             self._tb.set("addr", reg.address + n)
-            await self._tb.steps(4)  # an edge takes the address, two read; the next sample sees the word
+            await self._tb.steps(4)  # one edge registers the address, two read; the next sample is the word
             value |= self._data() << 32 * n
         return value
 
@@ -158,7 +158,7 @@ async def overflowing(tb: Testbench, config: Configuration, rng: random.Random, 
     side, row = wanted
     assert await registers.read("overflow") == (1 if side == "r" else 2), f"{side}#{row} was first without room"
     assert await registers.read(f"overflow_row_{side}") == row
-    # Nothing that was emitted is wrong.
+    # All results that were emitted are right.
     found = [combined(payload) for payload in sink.items]
     wrong = {item for item in found if item[1].kind == ItemKind.PAIR} - set(job.wanted)
     assert not wrong, f"wrong pairs before the overflow: {wrong}"

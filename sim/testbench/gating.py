@@ -1,4 +1,4 @@
-"""The gate: its golden model, and the test body that holds the circuit to it."""
+"""Golden model of the gate, and the test body that compares the circuit with it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .testbench import StreamSink, Testbench
 
 __all__ = ["GATE", "GateModel", "gate", "merged", "random_sources", "record_of"]
 
-#: A gate's place in arrival order: event time, stream, source, position in the source.
+#: A record's place in arrival order: event time, stream, source, position in the source.
 Place = tuple[int, int, int, int]
 
 #: Small records with times that wrap often; key 0 tells the records of a test apart.
 GATE = Configuration(keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0, time_bits=8)
 
-#: Cycles to wait for something that must not come.
+#: Cycles to wait for a record that must not arrive.
 _QUIET = 24
 
 
@@ -28,10 +28,10 @@ _QUIET = 24
 class GateModel:
     """Golden model of the gate: the records that may leave, by the definition (semantics, section 1).
 
-    A tuple is ready when every other open source has delivered something that follows it. Heartbeats have their place
-    in the order and leave in it. Sources are not open until `add`; event times do not wrap here.
+    A tuple is ready when every other open source has delivered a record that follows it. Heartbeats are ordered like
+    tuples and leave in that order. Sources are not open until `add`; event times do not wrap here.
 
-    A source that is added begins behind all that was delivered before. ``trusting``: that counts as its heartbeat.
+    A source that is added begins after all records delivered before. ``trusting``: that counts as its heartbeat.
     """
 
     trusting: bool = False
@@ -42,19 +42,19 @@ class GateModel:
     _closed: set[int] = field(default_factory=set)
 
     def add(self, source: int) -> None:
-        """From now on ``source`` holds back what could come behind its records."""
+        """Add ``source``: from now on it holds back records that its own could precede."""
         self._last[source] = None
         if self.trusting and self._newest is not None:
             ts, stream, newest, position = self._newest
             self._last[source] = (ts, stream, newest, position + 1)
 
     def remove(self, source: int) -> None:
-        """``source`` brings no more, for now."""
+        """Remove ``source``: it delivers no more records until it is added again."""
         self._last.pop(source, None)
         self._closed.discard(source)
 
     def deliver(self, source: int, op: Operation) -> list[Operation]:
-        """Take the next record of ``source``; returns what leaves now."""
+        """Accept the next record of ``source``; returns the records that leave now."""
         assert source in self._last, f"source {source} is not open"
         if op.op == Op.FLUSH:
             del self._last[source]
@@ -74,7 +74,7 @@ class GateModel:
         return sum(place[2] == source for place in self._waiting)
 
     def ready(self) -> list[Operation]:
-        """The records that leave now. A FLUSH, when all sources are closed, opens them again."""
+        """The records that leave now. When all sources are closed, a FLUSH leaves and opens them again."""
         out = []
         for place in sorted(self._waiting):
             others = [last for source, last in self._last.items() if source != place[2]]
@@ -123,8 +123,8 @@ def record_of(config: Configuration, payload: int) -> dict[str, int]:
 def random_sources(rng: random.Random, count: int, records: int, *, start: int = 0) -> list[list[Operation]]:
     """``count`` sources of R, of S, or of both, with ties and heartbeats; most end with a FLUSH, or else all do.
 
-    Without a FLUSH a source stays open and holds the others back. Steps in time are small, so that what is in the gate
-    spans no more than a fraction of `GATE`'s counter.
+    Without a FLUSH a source stays open and holds back the others. Steps in time are small, so that the records in the
+    gate span no more than a fraction of the range of `GATE`'s counter.
     """
     out = []
     leave_open = rng.random() < 0.3

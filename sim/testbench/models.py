@@ -21,14 +21,14 @@ NO_LIMIT = 2**32 - 1
 
 
 class Item(NamedTuple):
-    """A result inside the circuit. ``stored`` means nothing but in a pair, ``probe`` nothing in an END."""
+    """A result inside the circuit. ``stored`` is defined in a pair only, ``probe`` in all items but an END."""
 
     kind: ItemKind
     probe: int = 0
     stored: int = 0
 
     def essence(self) -> Item:
-        """The item with the fields that mean nothing set to 0."""
+        """The item with undefined fields set to 0."""
         return Item(self.kind, 0 if self.kind == ItemKind.END else self.probe,
                     self.stored if self.kind == ItemKind.PAIR else 0)
 
@@ -36,7 +36,7 @@ class Item(NamedTuple):
 class Operation(NamedTuple):
     """An input record. ``keys`` and ``bounds`` (per test a closed interval) are those of its stream.
 
-    Of a MASK, ``stream`` tells whether the core ``core`` is masked from here on.
+    In a MASK, ``stream`` is 1 if core ``core`` is masked from here on, and 0 if not.
     """
 
     op: Op
@@ -69,7 +69,7 @@ def packed_operation(config: Configuration, op: Operation) -> int:
     body = {f"key{n}": key for n, key in enumerate(op.keys)}
     lows = dict(config.bounds("rs"[op.stream]).fields)
     for n, (low, high) in enumerate(op.bounds):
-        # A low end below every key comes round, where the interval is of constant width.
+        # With an interval of constant width, a low end below every key wraps around.
         body |= {f"lo{n}": low % 2**lows[f"lo{n}"], f"hi{n}": high}
     if op.op == Op.TUPLE:
         body |= CORE_MODELS[config.core].fields(config, op.stream, op.keys, op.bounds)
@@ -93,13 +93,13 @@ def packed_item(item: Item) -> int:
 
 
 def item_of(payload: int) -> Item:
-    """The inverse of `packed_item`; fields without a meaning are 0."""
+    """The inverse of `packed_item`; undefined fields are 0."""
     view = result_layout().from_bits(payload)
     return Item(ItemKind(view.kind), view.probe, view.stored).essence()
 
 
 def holds(tree: Tree, tests: Sequence[bool]) -> bool:
-    """A Boolean combination of tests."""
+    """The value of Boolean combination ``tree``, given those of its tests."""
     if isinstance(tree, int):
         return tests[tree]
     op, *operands = tree
@@ -108,9 +108,9 @@ def holds(tree: Tree, tests: Sequence[bool]) -> bool:
 
 @dataclass
 class RegionModel:
-    """A region: core ``index``'s share of stream ``side``, and the probes of the other stream (semantics, 2, 4 and 5).
+    """Model of a region: core ``index``'s share of stream ``side``, and probes of the other (semantics, 2, 4 and 5).
 
-    ``overflow``: the row id that found ``capacity`` tuples live; nothing happens after it.
+    ``overflow``: row id of the tuple that found ``capacity`` tuples live; the region stops there.
     """
 
     config: Configuration
@@ -204,7 +204,7 @@ def first_without_room(rows: Iterable[tuple[str, int]], config: Configuration, w
     for side, now in rows:
         row = count[side]
         length, oldest = windows[side].length, row - windows[side].rows
-        # Without this tuple: those that its arrival pushes out are gone.
+        # This tuple is not counted, nor are those that its arrival pushes out.
         live[side] = [(n, ts) for n, ts in live[side] if (length is None or now - ts <= length) and n > oldest]
         if sum(n % config.cores == row % config.cores for n, _ in live[side]) == config.capacity:
             return side, row

@@ -56,7 +56,7 @@ class AmaranthTestbench(Testbench):
         return self.sample(Value.cast(self._find(name)))
 
     def sample(self, value: Value) -> Callable[[], int]:
-        """A function that gives ``value`` as it was just before the last clock edge."""
+        """A function that returns ``value`` just before the last clock edge."""
         at = len(self._watched)
         self._watched.append(value)
         return lambda: self._values[at]
@@ -76,7 +76,7 @@ class AmaranthTestbench(Testbench):
 def simulate(component: Any, body: Callable[[Testbench], Awaitable[None]]) -> None:
     """Run ``body`` on a freshly reset ``component``. SPLITJOIN_TRACE=1 leaves a VCD file in the current folder."""
     roof = Module()
-    roof.domains += ClockDomain("sync")  # a tree of one leaf is nothing but wires
+    roof.domains += ClockDomain("sync")  # a tree of one leaf has wires only
     roof.submodules.dut = component
     simulator = Simulator(Fragment.get(roof, None))
     simulator.add_clock(1e-6)

@@ -11,7 +11,7 @@ from .testbench import Pins, Testbench
 
 __all__ = ["CocotbTestbench"]
 
-#: Half a clock cycle. Any time will do.
+#: Half a clock cycle; its length has no effect.
 _HALF = Timer(5, "ns")
 
 
@@ -37,7 +37,7 @@ class _Port:
 
 
 class CocotbTestbench(Testbench):
-    """A module with ports ``clk`` and ``rst`` under cocotb. Only what was asked for is sampled in each cycle."""
+    """A module with ports ``clk`` and ``rst`` under cocotb. Only requested signals are sampled in each cycle."""
 
     def __init__(self, dut: Any):
         super().__init__()
@@ -55,7 +55,7 @@ class CocotbTestbench(Testbench):
         return self.sample(getattr(self.dut, name))
 
     def sample(self, handle: Any) -> Callable[[], int]:
-        """A function that gives the signal's value just before the last clock edge."""
+        """A function that returns the signal's value just before the last clock edge."""
         at = len(self._watched)
         self._watched.append(handle)
         return lambda: self._values[at]

@@ -13,7 +13,7 @@ Pauses = Iterator[bool]
 
 
 def flowing() -> Pauses:
-    """Never a pause."""
+    """No pauses."""
     return repeat(False)
 
 
@@ -24,7 +24,7 @@ def random_pauses(seed: int, share: float) -> Pauses:
 
 
 def bursts(seed: int, longest: int) -> Pauses:
-    """Stretches of 1 to ``longest`` cycles with and without pause in turns: long enough to fill every queue behind."""
+    """Alternating bursts of 1 to ``longest`` cycles with and without pause, long enough to fill every FIFO behind."""
     rng = random.Random(seed)
     return chain.from_iterable([paused] * rng.randint(1, longest) for paused in _turns())
 

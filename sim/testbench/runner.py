@@ -1,6 +1,6 @@
 """Builds a bench's circuit with Verilator and runs the bench on it under cocotb.
 
-The module itself knows nothing of pytest; the benches are in ``bench_*.py``. Built programs are cached by content, next
+The module does not depend on pytest; the benches are in ``bench_*.py``. Built programs are cached by content, next
 to the compiled models of the device ``sim``. With SPLITJOIN_TRACE=1 every run leaves ``dump.vcd`` in its folder.
 """
 
@@ -34,7 +34,7 @@ _RUNTIME_TRACED = (*_RUNTIME, "verilated_vcd_c.cpp")
 
 
 class _Runner(CocotbVerilator):
-    """cocotb's runner for tests only.
+    """cocotb's runner, used to run tests but not to build.
 
     Its own build step makes every signal public, which is slow to build and to run, and compiles Verilator's run-time
     library anew for each circuit.
@@ -65,7 +65,7 @@ def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int =
             module or f"splitjoin.sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
             seed=seed, extra_env=environment, waves=traced, build_dir=folder, test_dir=folder,
             results_xml=str(results.resolve()), log_file=log)
-    except (SystemExit, RuntimeError) as error:  # cocotb's way to say that the program or a test failed
+    except (SystemExit, RuntimeError) as error:  # raised by cocotb if the program or a test failed
         raise AssertionError(f"bench {name} failed ({error}); the log ends with:\n{_tail(log)}") from None
     ran, failed = get_results(results)
     assert ran, f"bench {name} ran no test; the log ends with:\n{_tail(log)}"
@@ -80,7 +80,7 @@ def _tail(log: Path) -> str:
 def _program(text: str, top: str, *, traced: bool) -> Path:
     """The simulation program of a circuit, built if the cache has none."""
     verilator, compiler = find_verilator(), cxx()
-    # A traced run is read, not waited for often.
+    # Traced runs are rare, so they need no optimization.
     flags = ["-O0" if traced else "-O1", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
              f"-DVM_TRACE={int(traced)}", f"-DVM_TRACE_VCD={int(traced)}", "-w",
              f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
@@ -99,14 +99,14 @@ def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilato
     folder.mkdir(parents=True, exist_ok=True)
     source, access = folder / f"{top}.v", folder / "access.vlt"
     source.write_text(text)
-    # The ports are all that a bench sees; signals inside stay free for the optimiser.
+    # A bench accesses ports only, so internal signals are left to the optimizer.
     ports = "".join(f'public_flat_rw -module "{top}" -var "{port}"\n' for port in _ports(text, top))
     access.write_text(f"`verilator_config\n{ports}")
     _run([str(verilator.program), "--cc", "--vpi", "--prefix", "Vtop", "--top-module", top, "--Mdir", str(folder),
           "-O3", "--no-timing", "--timescale", "1ns/1ps", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal",
           "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND", "--output-split", "100000", *(["--trace-vcd"] if traced else []),
           str(access), str(source)], verilator)
-    # One translation unit: these circuits are small, and headers are most of the work.
+    # One translation unit: these circuits are small, and most of the compile time is for headers.
     everything = folder / "everything.cpp"
     everything.write_text("".join(f'#include "{path.name}"\n' for path in sorted(folder.glob("Vtop*.cpp"))))
     objects = _runtime(verilator, compile_, traced)

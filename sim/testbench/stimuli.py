@@ -33,7 +33,7 @@ def random_operations(rng: random.Random, config: Configuration, count: int, *, 
     while len(out) < count:
         stream = rng.randrange(2)
         for _ in range(rng.choice([1, 1, 2, 9])):
-            # A gap may reach half the range of the counter: what the driver guarantees is less.
+            # A gap may be as long as half the range of the counter; the driver guarantees less.
             now += rng.choice([0, 0, 1, 2]) if rng.random() < pace else 0
             if config.time_bits and rng.random() < 0.02:
                 now += rng.randint(0, now_limit - 80)
@@ -55,10 +55,10 @@ def _tuple(rng: random.Random, config: Configuration, stream: int, now: int) -> 
             low = rng.choice([0, top - wide, rng.randint(-wide, top), rng.randint(0, top), top + 1])
             bounds.append((low, low + wide))
             continue
-        # Now and then an empty interval, as NULL brings.
+        # Sometimes an empty interval, as NULL has.
         low, high = rng.randint(0, top), rng.randint(0, top)
         some = [(0, top), (top, 0), (low, high), (0, high)]
-        if config.kind.has_index:  # what is looked up, and now and then what is too wide for it
+        if config.kind.has_index:  # intervals that are looked up, and sometimes one that is too wide
             some += [(low, low), (high, high), (low, min(top, low + 2)), (high, min(top, high + 1))] * 2
         bounds.append(rng.choice(some))
     return Operation(Op.TUPLE, stream, now, keys, tuple(bounds))
@@ -75,7 +75,7 @@ def random_groups(rng: random.Random, inputs: int, count: int, *, sliced: bool =
         density = rng.choice([0, 0.2, 0.9])
         size = rng.choice([1, 2, 5]) * inputs
         for n, row in enumerate(range(oldest, oldest + rng.choice([0, 3, 20]))):
-            # An input begins a slice with its first tuple in it, whether that is a result or not.
+            # An input begins a slice with its first stored tuple in it, even if that is no result.
             if sliced and n and n % size < inputs and n >= size:
                 streams[row % inputs].append(Item(ItemKind.SLICE, probe))
             if rng.random() < density:

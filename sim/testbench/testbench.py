@@ -1,7 +1,7 @@
 """Sources, sinks and the clock of a bench, the same for every simulator.
 
-All ports move in lockstep: every agent drives its signals, they settle, all signals are sampled, then comes the clock
-edge. So no agent can see half of a cycle, whatever the simulator's scheduling.
+All ports run in lockstep: every agent drives its signals, they settle, all signals are sampled, and the clock edge
+follows. So no agent can see part of a cycle, however the simulator schedules.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["Agent", "Pins", "StreamMonitor", "StreamSink", "StreamSource", "Test
 
 
 class Agent(Protocol):
-    """Something that takes part in every cycle."""
+    """A part of a bench that drives and samples signals in every cycle."""
 
     def drive(self) -> None:
         """Set this agent's signals for the coming cycle."""
 
     def observe(self, cycle: int) -> None:
-        """Look at the signals sampled in ``cycle``."""
+        """Process the signals sampled in ``cycle``."""
 
 
 class Pins(Protocol):
@@ -59,11 +59,11 @@ class StreamMonitor:
             self.moved(cycle, payload)
 
     def moved(self, cycle: int, payload: int) -> None:
-        """``payload`` was handed over in ``cycle``."""
+        """Called when ``payload`` is transferred in ``cycle``."""
 
 
 class StreamSource(StreamMonitor):
-    """Offers queued items, except in pauses; an offer once made stands. ``cycles``: when each item was taken."""
+    """Offers queued items, except in pauses; keeps an offer until it is accepted. ``cycles``: that of each transfer."""
 
     def __init__(self, port: str, pins: Pins, items: Iterable[int] = (), pauses: Pauses | None = None):
         super().__init__(port, pins)
@@ -90,7 +90,7 @@ class StreamSource(StreamMonitor):
 
 
 class StreamSink(StreamMonitor):
-    """Takes items, except in pauses. ``items`` and ``cycles``: what came, and when."""
+    """Accepts items, except in pauses. ``items`` and ``cycles``: the items received, and the cycle of each."""
 
     def __init__(self, port: str, pins: Pins, pauses: Pauses | None = None):
         super().__init__(port, pins)
@@ -115,7 +115,7 @@ class Testbench(ABC):
     Port names are as in Verilog: ``o__1`` is the second stream of the array ``o``.
     """
 
-    __test__ = False  # not a test class, whatever pytest thinks of the name
+    __test__ = False  # not a test class for pytest, despite its name
 
     def __init__(self) -> None:
         self.cycle = 0
@@ -131,7 +131,7 @@ class Testbench(ABC):
 
     @abstractmethod
     def watch(self, name: str) -> Callable[[], int]:
-        """A function that gives the value of an output just before the last clock edge."""
+        """A function that returns the value of an output just before the last clock edge."""
 
     @abstractmethod
     async def _clock(self) -> None:
@@ -150,7 +150,7 @@ class Testbench(ABC):
         return agent
 
     def attach(self, agent: Agent) -> None:
-        """Let ``agent`` take part, after those that are there already."""
+        """Add ``agent``, to be called after those added before."""
         self._agents.append(agent)
 
     async def step(self) -> None:
