@@ -23,7 +23,7 @@ _AT_LINEAR = math.exp(_LINEAR_FROM)
 
 
 class CostModel(NamedTuple):
-    """What `cell_cost` needs: arcs, delay estimates and weights. Delays are in ns.
+    """Inputs of `cell_cost`: arcs, delay estimates and weights. Delays are in ns.
 
     ``cell_start``, ``cell_arc``, ``driver``, ``net``, ``sink``: as in `netlist.PlacedNetlist`. ``wire_table``,
     ``pin_delay``, ``annotated``, ``annotated_dx``, ``annotated_dy``: as in `timing.TimingAnalysis`. ``budget``: for
