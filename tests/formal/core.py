@@ -32,7 +32,7 @@ STORES = 2
 
 
 class ScannedRing(wiring.Component):
-    """A region less its emitter: whether there is room for results is anybody's guess. Stores S."""
+    """A region without its emitter; ``room`` is free, to have any value in any cycle. Stores S."""
 
     def __init__(self, config: Configuration):
         self._config = config
@@ -68,7 +68,7 @@ def _config(*, cores: int, capacity: int, lanes: int = 1, probes: int = 1, time_
 
 
 def _settings(h: Harness, config: Configuration) -> None:
-    """Settings and the core's number stand."""
+    """Assume that settings and the core's number are constant."""
     window = h.constant("settings", h.dut.window.as_value().shape())
     index = h.constant("core", h.dut.index.shape())
     h.assume("settings stand", (h.dut.window.as_value() == window) & (h.dut.index == index) & (index < config.cores))
@@ -82,7 +82,7 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
     cycles = Signal(2)  # since the settings stand, up to 3
     h.m.d.sync += cycles.eq(cycles + (cycles != 3))
     h.assume("settings stand before the first record", (cycles == 3) | ~h.dut.i.valid)
-    # Longer windows than the ring can ever fill have no end here.
+    # Windows longer than the ring's capacity count as unlimited here.
     most = 2**((config.cores * (config.capacity + 2)).bit_length()) - 1
     rows = Mux(h.dut.window.rows > most, most, h.dut.window.rows)
     moved = h.past(h.inner(f"{path}was_counted") | h.inner(f"{path}advanced"), "counts_moved")

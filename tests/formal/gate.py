@@ -27,7 +27,7 @@ def _taken(port: Any) -> Value:
 
 
 def _key(payload: Any) -> Value:
-    """Event time, then stream: what arrival order goes by before the source."""
+    """Event time, then stream: the key of arrival order before the source."""
     return Cat(payload.stream, payload.ts)
 
 

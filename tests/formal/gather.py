@@ -75,7 +75,7 @@ class _Queue:
 
 
 def _tells(offer: Any, results: Any) -> Value:
-    """True if ``offer`` is the kind of result that is on offer."""
+    """True if ``offer`` is the kind of result that the stream ``results`` offers."""
     return Cat(offer[name] == value for name, value in offer_of(results).items()).all()
 
 

@@ -38,7 +38,7 @@ def assume_offers_stand(h: Harness, name: str, *ports: Any) -> None:
 
 
 class Follower:
-    """Follows items through a circuit that hands on what it takes, one at a time and in order.
+    """Follows items through a circuit that passes on the items it accepts, one at a time and in order.
 
     The solver picks an item as it enters (``mark``), any one at any time. From then on ``ahead`` is how many others
     must leave first, and ``token`` what it must look like. ``inside``: how many items there are. What is proved of the

@@ -1,4 +1,4 @@
-"""Proofs of the scanner and the prober: what the emitters rely on, and that each probe becomes a batch."""
+"""Proofs of the scanner and the prober: the emitters' assumptions hold, and each probe becomes a batch."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Proof:
         faults: At least one per property.
         search: Cycles within which each fault shows.
         first: Cycles within which something can leave the circuit.
-        quick: Whether it takes seconds, and so runs with all other tests; the rest runs by ``make formal``.
+        quick: True if it takes only seconds, and so runs with all other tests; the rest runs by ``make formal``.
     """
 
     name: str

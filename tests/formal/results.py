@@ -1,4 +1,4 @@
-"""Proofs of the emitters: that results stand at the output, that nothing overflows, and that each hit is a result."""
+"""Proofs of the emitters: an offered result remains until taken, nothing overflows, and each hit becomes a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All proofs, and the table of what is proved how that stands in docs/formal.md."""
+"""All proofs, and the table of proved properties in docs/formal.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of the distribution tree: what enters it comes to every leaf, and nothing has to wait on the way."""
+"""Proofs of the distribution tree: every item reaches every leaf, and none needs back-pressure on the way."""
 
 from __future__ import annotations
 
