@@ -50,7 +50,7 @@ def test_overflow_names_the_first_tuple_in_arrival_order(order, seed):
 
 
 def test_total_order_keeps_more_tuples_in_flight_than_it_can_tell_apart():
-    """Results are not taken at first, so that tuples pile up at the input until the sequence queue is full."""
+    """Results are not taken at first, so that the sequence FIFO fills up and stalls the input."""
     config = top_configuration(2, 2, 2)
     job = case(config, random.Random(3), window=("ROWS 1 RANGE 1", "ROWS 1 RANGE 1"), order="total", count=600)
 

@@ -61,10 +61,10 @@ def test_length_grows_little_with_the_cores():
     (1, 2, 3, "scan", ()), (2, 4, 8, "scan", ()), (2, 1, 1, "hash", (0,)), (1, 1, 1, "bucket", (0, 1)),
     at_length(2, 1, 1, "scan", ()), at_length(8, 4, 8, "scan", ())])
 def test_lints_clean(cores, lanes, probes, core, index, tmp_path):
-    """Nothing but what all Verilog from Yosys shows.
+    """Lint shows only the warnings that all Verilog from Yosys has.
 
-    That is: implicit widths, unused wires, registers with an initial value as well as a reset, and cases whose default
-    stands before them.
+    These are: implicit widths, unused wires, registers with an initial value as well as a reset, and cases that follow
+    their default.
     """
     source = tmp_path / f"{TOP}.v"
     source.write_text(to_verilog(replace(configuration(cores), lanes=lanes, probes=probes, core=core, index=index)))

@@ -60,8 +60,8 @@ def test_both_regions_emit_the_items_of_their_models(data, config, stalls):
 
 @pytest.mark.parametrize("behind", [0, 60])
 def test_a_region_may_fall_behind_its_twin(behind):
-    """While the left region scans 64 tuples for R probes, the right one goes on as long as the left one can hold what
-    comes: a batch of probes, and stores whose slots are still to be read. Then the core takes no more, for neither.
+    """While the left region scans 64 tuples for R probes, the right one proceeds as long as the left one can buffer the
+    input: a batch of probes, and stores into free slots. Then the core accepts no more, for either region.
     """
     def tuple_(stream):
         return Operation(Op.TUPLE, stream, 0, (1,), ((1, 1),))

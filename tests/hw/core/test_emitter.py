@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The emitter against a plain model: what leaves for the outcomes of any passes, under stalls at every port."""
+"""The emitter against a plain model: its results for the outcomes of any passes, under stalls at every port."""
 
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -30,7 +30,7 @@ def configuration(cores=1, lanes=1, probes=1):
 @dataclass(frozen=True)
 class Batch:
     """A batch whose pass reads ``count`` tuples, the first of which has row id ``row``, less the index, and lies in
-    ``lane``. ``hits``: of each member, which of these tuples it found. ``flush``: the last member is no probe.
+    ``lane``. ``hits``: for each member, the tuples that it finds. ``flush``: the last member is no probe.
     """
 
     row: int
@@ -44,7 +44,7 @@ class Batch:
                                            "flush": self.flush, "count": self.count}).as_bits()
 
     def outcomes(self, config):
-        """The outcome of each read of the pass; it reads once where the window is empty."""
+        """The outcome of each read of the pass, which has one read if the window is empty."""
         lanes, words = config.lanes, [0] * max(1, -(-self.count // config.lanes))
         for member, found in enumerate(self.hits):
             for at in found:
@@ -54,7 +54,7 @@ class Batch:
 
 
 def wanted(config, index, window, batches):
-    """What must leave."""
+    """The results that must leave."""
     out, probe, since = [], 0, 0  # the row id of the next probe; probes since the last star
     for batch in batches:
         for n, found in enumerate(batch.hits):
@@ -76,7 +76,7 @@ def wanted(config, index, window, batches):
 
 
 class Passes:
-    """Begins the pass of a batch when its batch can be offered, reads where there is room, and gives the outcomes."""
+    """Begins the pass of a batch when the batch can be offered, reads only with ``room``, and drives the outcomes."""
 
     def __init__(self, tb, config, batches, idle):
         self._tb, self._idle, self._room = tb, idle, tb.watch("room")
@@ -109,7 +109,7 @@ async def run(tb, config, index, window, batches, idle, backpressure):
     """Returns the sink, and what was counted as matches."""
     tb.set("window", packed_window(config, window))
     tb.set("index", index)
-    await tb.steps(4)  # the settings stand before the first batch
+    await tb.steps(4)  # settings must be stable before the first batch
     passes, sink = Passes(tb, config, batches, idle), tb.sink("o", backpressure)
     matched, matches = tb.watch("matched"), 0
     expected = wanted(config, index, window, batches)
@@ -119,7 +119,7 @@ async def run(tb, config, index, window, batches, idle, backpressure):
         matches += matched()
         if passes.done and len(sink.items) >= len(expected):
             break
-    for _ in range(40):  # nothing more comes
+    for _ in range(40):  # no further result may leave
         await tb.step()
         matches += matched()
     assert [item_of(payload) for payload in sink.items] == [item.essence() for item in expected]
@@ -130,7 +130,7 @@ async def run(tb, config, index, window, batches, idle, backpressure):
 
 @st.composite
 def batches(draw, config, *, inner):
-    """Batches of one probe where there are inner stars; many find nothing, or nothing in the first reads."""
+    """Batches, of one probe if there are inner stars; many find nothing, or nothing in the first reads."""
     out = []
     for _ in range(draw(st.integers(1, 6))):
         count = draw(st.integers(0, CAPACITY))
@@ -167,7 +167,7 @@ EVERY = frozenset(range(CAPACITY))
 
 @pytest.mark.parametrize(("lanes", "probes"), [(1, 1), (1, 4), (2, 2), (4, 8)])
 def test_reads_stop_when_the_list_is_full_and_nothing_is_lost(lanes, probes):
-    """Nobody takes results for so long that all of the list and the queue behind it is full of them."""
+    """Results are not taken for so long that the list and the FIFO behind it are full of them."""
     config = configuration(1, lanes, probes)
     found = [Batch(0, 0, CAPACITY, (EVERY,) * probes, False)] * 12
 
@@ -185,7 +185,7 @@ def test_reads_stop_when_the_list_is_full_and_nothing_is_lost(lanes, probes):
         await run(tb, config, 0, Window(), found, flowing(), scripted([True] * 400))
         depth = max(64, 2 * CAPACITY // lanes)
         assert max(level for level, _ in levels) <= depth
-        # A batch waits for the one whose results stand: so two passes are in the list, however much room there is.
+        # A batch waits for the one whose results are stalled, so the list holds two passes, even if it has more space.
         assert max(level for level, _ in levels) >= 2 * CAPACITY // lanes
         assert all(room for level, room in levels[8:] if level <= CAPACITY // lanes)
 

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Regions with an index: the same items as any, and how many tuples and cycles they take for them."""
+"""Regions with an index: the same items as any region, and the number of tuples and cycles that they take."""
 
 from itertools import pairwise, product
 
@@ -54,7 +54,7 @@ def flowing(config, ops, window):
 @pytest.mark.parametrize("core", ["hash", "bucket"])
 @pytest.mark.parametrize("between", [7, 31, 63, 64, 65, 127])
 def test_a_bucket_whose_tuples_are_long_gone_is_empty(core, between):
-    """Positions begin anew every 64 stores here: a bucket that nothing is stored in meanwhile must not come alive."""
+    """Positions wrap around every 64 stores here: a bucket without a store meanwhile must stay empty."""
     ops = [stored(1), stored(1)]
     for n in range(3):
         ops += [stored(4 + 3 * ((n + i) % 2)) for i in range(between)] + [probe(1), probe(4), probe(7)]
@@ -93,13 +93,13 @@ def test_a_chain_may_begin_with_tuples_that_came_after_the_probe(before, lows):
     across = Operation(Op.TUPLE, 0, 0, (0, 0), tuple(zip(lows, highs, strict=True)))
     ops = tuples(*every)
     for late in every:
-        # Stores between keep the index busy for as long as it takes before the probe's first look.
+        # Stores between keep the index busy until the probe's first look-up.
         ops += [*tuples(*[(100, 100)] * before), across, *tuples(late, late), across]
     flowing(config, [*ops, Operation(Op.FLUSH)], Window(rows=16))
 
 
 def star_cycles(config, ops):
-    """The cycles in which the stars come, from an unstalled region that stores S in a window of the whole ring."""
+    """The cycles in which stars leave an unstalled region that stores S in a window of the whole ring."""
     found = []
 
     def stars(sink):
@@ -120,8 +120,8 @@ def star_cycles(config, ops):
 
 @pytest.mark.parametrize(("core", "most"), [("hash", 12), ("bucket", 18)])
 def test_a_probe_takes_as_many_cycles_as_it_has_candidates_for(core, most):
-    """A scan would take 128 cycles. With one candidate the way through the emitter is the limit; with three, that of
-    four cycles a candidate.
+    """A scan would take 128 cycles. With one candidate the emitter is the limit; with three, the four cycles that each
+    candidate takes.
     """
     config = plain(core, 128)
     ops = [stored(n) for n in range(128)] + [probe(n) for n in range(20, 40)]
@@ -136,7 +136,7 @@ def test_a_probe_that_spans_too_many_buckets_reads_a_tuple_a_cycle():
 
 @pytest.mark.parametrize("degree", POLYNOMIALS)
 def test_polynomials_are_primitive(degree):
-    """The powers of x come back to 1 after all others."""
+    """The powers of x reach 1 again only after all other values."""
     order, power = 0, 1
     while order == 0 or power != 1:
         order, power = order + 1, power << 1

@@ -56,7 +56,7 @@ def test_region_counters_are_declared_by_the_parts_that_count() -> None:
     for name in CORE_COMPONENTS:
         for part in parts_of(name, "s"):
             assert set(part.counters) <= known & set(part.signature.members)
-            # None is forgotten: no port of a part is called like a counter that it does not declare.
+            # No counter is missing: no port has the name of a counter that its part does not declare.
             assert known & set(part.signature.members) == set(part.counters)
             declared |= set(part.counters)
     assert declared == known

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The prober against a plain model: which tuples a probe is compared with, and what it finds, youngest first."""
+"""The prober against a plain model: the tuples that a probe is compared with, and its hits, youngest first."""
 
 from dataclasses import dataclass
 
@@ -73,8 +73,8 @@ class Task:
 
 
 class Memories:
-    """A ring with the tuples ``contents``, the first at position ``base``, and their index, which tuples come into one
-    by one while ``slow`` has no pause. All that is read is there two cycles later; whether a bucket has a tuple, three.
+    """A ring with the tuples ``contents``, the first at position ``base``, and their index. Tuples enter the index one
+    by one, except in pauses of ``slow``. Read data is valid two cycles later, the flag that a bucket has a tuple three.
     """
 
     def __init__(self, tb, config, contents, base, slow, free):
@@ -120,7 +120,7 @@ class Memories:
 
 
 class Outcomes:
-    """What was found, pass by pass, and how many comparisons were counted; there is room but for pauses."""
+    """Collects the hits of each pass, and the number of comparisons counted; drives ``room``, low in pauses."""
 
     def __init__(self, tb, config, blocked):
         self._tb, self._blocked, self._layout = tb, blocked, found_layout(config)
@@ -187,14 +187,14 @@ async def run(tb, config, base, contents, tasks, *, slow, free, idle, blocked, b
 
 
 def _every_key(config):
-    """Keys of which no probe that looks buckets up reaches all."""
+    """Keys so far apart that no probe that looks up buckets reaches all of them."""
     first, *rest = config.keys_s
     return [(key, *[0] * len(rest)) for key in range(2**first)] + [(0, *[2**w - 1 for w in rest])] * bool(rest)
 
 
 @st.composite
 def scenes(draw, config):
-    """Tuples, and tasks as they come: neither start nor end of a window ever falls, nor is it longer than the ring."""
+    """Tuples and tasks: starts and ends of windows never decrease, and no window is longer than the ring."""
     keys = st.tuples(*(st.integers(0, 2**w - 1) for w in config.keys_s))
     contents = draw(st.lists(keys, min_size=1, max_size=CAPACITY + STORES))
     tasks, start, end = [], 0, 0
@@ -261,7 +261,7 @@ def test_nothing_is_read_without_room():
 
 
 def test_as_many_passes_begin_as_the_queue_of_batches_holds():
-    """Nobody takes batches: the next probe waits with all known of it."""
+    """Batches are not taken: the next probe waits after its look-ups."""
     config = CONFIGS["hash"]
 
     async def body(tb):

@@ -39,7 +39,7 @@ def probe(ts, high):
 
 
 def star_cycles(window, ops, matches):
-    """The cycles in which the stars come, from an unstalled region that stores S; all of ``matches`` per probe came."""
+    """The cycles in which stars leave an unstalled region that stores S; each probe must have ``matches`` pairs."""
     cycles = []
 
     async def body(tb):
@@ -76,7 +76,7 @@ def test_a_stored_tuple_a_cycle_whether_tuples_are_stored_or_not(window, stores,
 
 
 def test_passes_of_few_reads_do_not_wait_for_what_leaves_of_the_batch_before():
-    """32 reads for eight probes take less than it is from a batch's last read until all of its stars have left."""
+    """32 reads for eight probes take fewer cycles than those from a batch's last read until all its stars have left."""
     config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=128, lanes=4, probes=8)
     ops = [stored(0)] * 128 + [probe(0, 0)] * (1 + 5 * 8)
 
@@ -85,14 +85,14 @@ def test_passes_of_few_reads_do_not_wait_for_what_leaves_of_the_batch_before():
         tb.source("i", [packed_operation(config, op) for op in ops])
         sink = tb.sink("o")
         await tb.run(lambda: len(sink.items) == 1 + 5 * 8, limit=1000)
-        # The first probe came alone: its star is the first one, and then each batch's last star is the eighth.
+        # The first probe is a batch alone: its star is the first one, and then each batch's last star is the eighth.
         assert [b - a for a, b in pairwise(sink.cycles[8::8])] == [32] * 4
 
     simulate(Region(config, "s"), body)
 
 
 def test_a_probe_has_the_stated_latency():
-    """From the cycle in which the probe is taken: 256 slots, two cycles of memory, three of comparison, list, steps."""
+    """Cycles after the probe is accepted: 256 slots, two for the memory, three for the comparison, list, steps."""
     ops = [stored(0) for _ in range(DEPTH)] + [probe(0, 0)]
     (cycle,) = star_cycles(Window(rows=DEPTH), ops, 0)
     assert cycle - 2 * DEPTH == DEPTH + 22
@@ -135,14 +135,14 @@ HELD = [(0, 1), (0, 32), (15, 5), (100, 20), (300, 1), (300, 5), (300, 20), (100
     at_length(held, stores) for held in (0, 15, 100, 300, 1000) for stores in (1, 5, 20, 32)
     if (held, stores) not in HELD)])
 def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(window, held, stores):
-    """The ring is full; nobody takes results for ``held`` cycles. The list has room for those of two scans: with 300
-    the third one stands in the middle while stores wait behind it.
+    """The ring is full, and results are stalled for ``held`` cycles. The list has space for those of two scans: with
+    300 cycles the third scan stalls halfway while stores wait behind it.
     """
     config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=32, time_bits=16)
     ops = []
     for n in range(32, 160, stores):
         ops += [Operation(Op.TUPLE, 1, t, (t,), ((0, 0),)) for t in range(n - stores if ops else 0, n)]
-        # Matches the keys of just those tuples that are live now: not those that the stores behind it bring.
+        # Matches the keys of just those tuples that are live now, but none of the stores that follow.
         ops.append(Operation(Op.TUPLE, 0, n - 1, (0,), ((n - 32, n - 1),)))
 
     class Held(Stalls):

@@ -11,12 +11,12 @@ from splitjoin.sim.testbench.on_amaranth import simulate
 from ...support.stimuli import pauses
 
 CAPACITY = 32
-#: The ring has room for those tuples and 16 more, and is a power of two.
+#: The ring holds those tuples and 16 more; its size is a power of two.
 SLOTS = 64
 
 
 def configuration(lanes, probes, wide=None):
-    """``wide``: of the test, which is looked up; None if probes bring both ends."""
+    """A circuit with one test. ``wide``: the width of its interval, for look-up; None if probes have both ends."""
     tables = wide is not None
     return Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, cores=3, capacity=CAPACITY, lanes=lanes,
                          probes=probes, widths=(wide,) if tables else (), tables=tables)
@@ -76,7 +76,7 @@ def prepare(tb, config, contents, tasks, idle=None):
 
 @st.composite
 def windows(draw):
-    """Windows as they come: neither start nor end ever falls, and no union of them exceeds the ring."""
+    """Windows in order: starts and ends never decrease, and no union of windows exceeds the ring."""
     start = draw(st.integers(0, 40))
     end = start + draw(st.integers(0, 8))
     out = []
@@ -144,11 +144,11 @@ def test_a_read_a_cycle_with_no_cycle_between_passes(lanes, probes, start):
             await tb.step()
             total += compared()
         assert total == CAPACITY * probes * passes
-        # The first probe finds nobody scanning and starts alone; so the last batch is one short.
+        # The first probe finds the scanner idle and starts alone, so the last batch lacks one probe.
         sizes = [len(reads) for reads in outcomes.passes[:-1]]
         assert set(sizes) == {CAPACITY // lanes}
         assert {b - a for a, b in pairwise(outcomes.cycles)} == {1}
-        # A pass must be long enough for all of the next batch to come meanwhile.
+        # A pass must be long enough for the whole next batch to arrive meanwhile.
         assert (outcomes.passes[1][0] == (1 << probes * lanes) - 1) == (2 * probes < CAPACITY // lanes)
 
     simulate(Scanner(config, "r"), body)

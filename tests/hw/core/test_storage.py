@@ -55,7 +55,7 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
         source = prepare(tb, config, window, [], index)
         sink = tb.sink("task", stalls.sink())
         overflow = tb.watch("overflow")
-        await tb.steps(4)  # the settings stand before the first record
+        await tb.steps(4)  # settings must be stable before the first record
         source.queue.extend(packed_operation(config, op) for op in ops)
         source.pauses = stalls.source()
         await tb.run(lambda: not source.queue or (tb.cycle and overflow()), limit=60 * (len(ops) + 4) + 500)
@@ -74,7 +74,7 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
 def test_keys_belong_to_the_rows_of_two_cycles_ago(lanes):
-    """Position p lies in lane p mod lanes, row p div lanes, and the ring begins anew."""
+    """Position p lies in lane p mod lanes, row p div lanes, and the ring wraps around."""
     config = replace(PLAIN, lanes=lanes, capacity=8)
 
     async def body(tb):
@@ -138,7 +138,7 @@ def test_any_arrival_expires_a_tuple_in_four_cycles(last):
         source = prepare(tb, TIMED, Window(length=5), [r(n, ts=n) for n in range(4)] + [last, s(ts=1000)])
         sink = tb.sink("task")
         await tb.run(lambda: not source.queue, limit=60)
-        assert source.cycles[4] - source.cycles[3] == 2 + 4 * 3 + 2  # the last one leaves nothing to be looked at
+        assert source.cycles[4] - source.cycles[3] == 2 + 4 * 3 + 2  # the last one leaves no tuple to be checked
         task = task_layout(TIMED, "r").from_bits(sink.items[-1])
         assert task.count == (last.stream == 0 and last.op == Op.TUPLE)
 

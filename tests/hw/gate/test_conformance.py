@@ -15,7 +15,7 @@ from splitjoin.sim.testbench.pauses import MATRIX
 
 from ...support.scenarios import SCENARIOS, arrivals_of
 
-#: Times of 64 bits: sources may be as far apart as they like.
+#: Times of 64 bits: sources may be arbitrarily far apart.
 CONFIG = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, time_bits=64)
 TIMED = [scenario for scenario in SCENARIOS if scenario.query().time is not None]
 SCHEMA = pa.schema([("ts", pa.int64()), ("row", pa.int64())])

@@ -44,12 +44,12 @@ def test_exactly_the_ready_records_leave_in_arrival_order(count, seed, start, st
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])
 def test_a_record_a_cycle(count):
-    """Sources in turns, which is the worst for a tree: no node may lose a cycle."""
+    """Records of all sources alternate, the worst case for a tree: no node may lose a cycle."""
     sources = [[*tuples(0, range(n, 30 * count, count)), Operation(Op.FLUSH)] for n in range(count)]
 
     async def body(tb):
         sink = await gate(tb, circuit.config, sources, FLOWING)
-        left = sink.cycles[:28 * count]  # at the very end it takes cycles to know that nothing more comes
+        left = sink.cycles[:28 * count]  # the last records wait some cycles until the sources are known to be closed
         assert left == list(range(circuit.latency, circuit.latency + 28 * count))
 
     circuit = ScaleGate(Configuration(keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0, time_bits=16), count)
@@ -65,7 +65,7 @@ def test_a_burst_of_one_source_flows_while_the_other_shows_something_later():
 
 
 @pytest.mark.parametrize(("other", "left"), [
-    ([], 0),                                  # silent: anything can still come
+    ([], 0),                                  # silent: any record can still arrive
     (tuples(1, [5], 100), 3),                 # a tie goes to the source with the lower index
     (tuples(0, [5], 100), 2),                 # R before S, whatever the source
     (tuples(0, [4], 100), 1),
@@ -96,9 +96,10 @@ def test_sources_at_the_same_time_leave_by_stream_then_index():
 @given(st.data(), st.integers(2, 6), st.integers(0, 2**32), cells())
 @settings(max_examples=15)
 def test_sources_come_and_go(data, count, seed, stalls):
-    """In each phase other sources take part; those that are added begin behind everything that was delivered.
+    """In each phase other sources take part; those that are added begin after all records delivered before.
 
-    A node that has handed on a record trusts in that. How many have is a matter of timing, so there are two bounds.
+    A node that has passed on a record relies on that. The number of such nodes depends on timing, so there are two
+    bounds.
     """
     rng = random.Random(seed)
     phases = data.draw(st.lists(st.integers(0, 2**count - 1), min_size=1, max_size=4))
@@ -124,7 +125,7 @@ def test_sources_come_and_go(data, count, seed, stalls):
             sources = random_sources(rng, count, 6, start=now + 1)
             now = max([now, *(op.ts for source in sources for op in source)])
             for n, source in enumerate(sources):
-                # Only as much as is certain to fit: what is still at the port when a source is removed is not taken.
+                # Only as many records as surely fit: one still at the port when its source is removed is not accepted.
                 ops = [op for op in source if op.op != Op.FLUSH] if active >> n & 1 else []
                 for op in ops[:2 - least.waiting(n)]:
                     must += len(least.deliver(n, op))
@@ -182,7 +183,7 @@ def test_an_inactive_source_is_not_taken_from_and_holds_nothing_back():
 
 
 def test_what_comes_too_late_is_refused_and_counted():
-    """A source out of its own order, and one that was added too late. A heartbeat too late is nothing to count."""
+    """A source out of its own order, and one that was added too late. A late heartbeat is not counted."""
     async def body(tb):
         first = tb.source("i__0", packed([*tuples(0, [10, 20]), *tuples(0, [15], 50), *tuples(0, [20, 30], 2)]))
         late = tb.source("i__1")
@@ -212,7 +213,7 @@ def test_a_flush_ends_a_round_and_the_next_begins():
             offer(n, times, 10 * n)
         offer(0, [200], 90)
         await tb.steps(60)
-        tb.set("active", 0b011)  # the second round lacks source 2; source 1 comes with nothing
+        tb.set("active", 0b011)  # the second round lacks source 2; source 1 delivers no tuple
         offer(1, [], 0)
         await tb.steps(60)
         ops = [record_of(GATE, p)["op"] for p in sink.items]
@@ -225,7 +226,7 @@ def test_a_flush_ends_a_round_and_the_next_begins():
 
 
 def test_a_round_of_a_single_cycle_in_a_deep_tree_keeps_its_record():
-    """The FLUSH is in before the root has heard that a source is open."""
+    """The FLUSH is accepted before the root's ``o_open`` shows that a source is open."""
     async def body(tb):
         sources = [[*tuples(0, [5]), Operation(Op.FLUSH)], *[[Operation(Op.FLUSH)]] * 15]
         sink = await gate(tb, GATE, sources, FLOWING)

@@ -15,7 +15,7 @@ ITEMS = st.lists(st.builds(Item, st.sampled_from(list(ItemKind)), st.integers(0,
 
 
 class WithOffer(wiring.Component):
-    """A `LookaheadFifo`, and what makes its ``i_offer`` from ``i``."""
+    """A `LookaheadFifo` whose ``i_offer`` is derived from ``i``."""
 
     def __init__(self, bits):
         self.queue = LookaheadFifo(bits)
@@ -35,7 +35,7 @@ class WithOffer(wiring.Component):
 @given(ITEMS, pauses(), pauses(), st.sampled_from([1, 5, 32]), st.booleans())
 @settings(max_examples=40)
 def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, wait_if_empty):
-    """``stays``: in which cycles the first one does not go."""
+    """``stays``: the cycles in which the first result is not popped."""
     async def body(tb):
         tb.set("wait_if_empty", wait_if_empty)
         await tb.step()

@@ -29,7 +29,7 @@ def test_groups_stay_together(data, inputs, total, stalls):
 @pytest.mark.parametrize("total", [False, True])
 @pytest.mark.parametrize("inputs", [2, 3, 4])
 def test_an_item_a_cycle_with_a_latency_of_one(inputs, total):
-    """And one more where row ids must be compared. The first items are offered in cycle 2."""
+    """Latency is one cycle more where row ids must be compared. The first items are offered in cycle 2."""
     streams = [[Item(ItemKind.PAIR, 0, row) for row in range(n, 40, inputs)] + [Item(ItemKind.STAR, 0)]
                for n in range(inputs)]
 

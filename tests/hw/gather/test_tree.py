@@ -26,7 +26,7 @@ def test_groups_stay_together(data, leaves, fanin, total, stalls):
 @pytest.mark.parametrize("fanin", [2, 3, 4])
 @pytest.mark.parametrize("leaves", [1, 2, 3, 5, 8, 9])
 def test_latency_is_a_cycle_a_level_and_rate_an_item_a_cycle(leaves, fanin):
-    """A group of pairs on all inputs leaves without a gap, its first pair a cycle a level after it came."""
+    """A group of pairs on all inputs leaves without a gap; the latency of its first pair is one cycle per level."""
     streams = [[Item(ItemKind.PAIR, 0, row) for row in range(n, 10 * leaves, leaves)] + [Item(ItemKind.STAR, 0)]
                for n in range(leaves)]
 

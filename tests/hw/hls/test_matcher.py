@@ -34,7 +34,7 @@ def predicates(draw):
     return replace(config, widths=tuple(widths), tables=tables)
 
 
-#: PipelineRegisters in every place that they can be in, or in none.
+#: Optional pipeline registers: all of them, or none.
 registers = st.one_of(st.just(PipelineRegisters()), st.builds(
     PipelineRegisters, chain=st.sampled_from([1, 3, 4, 7, 16, 40, 64]), levels=st.integers(0, 2), sums=st.booleans(),
     digits=st.booleans()))
@@ -54,7 +54,7 @@ def sums(draw):
             axes.append(Axis(kind, slot, slot, bits, draw(st.sampled_from([0, 0, 1, 3]))))
             most += {"square": 4**bits, "absolute": 2**bits, "differing": bits}[kind]
         rest = (draw(st.sampled_from([None, 0])), draw(st.sampled_from([None, 1])))
-        # No more than a squarer takes.
+        # At most the bits that a squarer takes.
         limit = draw(st.one_of(st.integers(0, 9), st.integers(0, 2**draw(st.integers(0, 60)))))
         found.append(Sum(tuple(axes), limit, draw(st.booleans()), rest))
     tests = draw(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=2))
@@ -64,7 +64,7 @@ def sums(draw):
 
 
 def interval_holds(config, side, j, key, named):
-    """An interval test by the definition of what a probe brings."""
+    """An interval test by the definition of a probe's bounds."""
     value, low, wide = key[config.tests[j]["rs".index(side)]], named[f"lo{j}"], config.test_widths[j]
     if wide is None:
         return low <= value <= named[f"hi{j}"]
@@ -104,7 +104,7 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
     limits = {f"limit{j}": sum_.limit + 1 for j, sum_ in enumerate(config.sums)}
 
     def records(record, count):
-        # A limit that a probe brings is the sum's own plus 1 at most.
+        # A probe's limit is at most the sum's own plus 1.
         fields = [st.one_of(st.integers(0, most), st.just(most)) if (most := limits.get(name)) is not None
                   else values(w) for name, w in record.fields]
         return st.lists(st.tuples(*fields), min_size=count, max_size=count)
@@ -128,11 +128,11 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
 
     async def body(tb):
         match = tb.watch("match")
-        seen, at = [], []  # what is found, in every cycle; the cycles in which it is of a read
+        seen, at = [], []  # the matches in every cycle; the cycles in which they belong to a read
         places = [0]
 
         async def cycle(load, swap, read=None, *, fill=0):
-            # The bounds of the last cycle go where they belong in this one.
+            # The bounds registered in the last cycle are loaded to their place in this one.
             tb.set("load", places.pop())
             places.append(0 if load is None else 1 << load[0])
             tb.set("swap", swap)

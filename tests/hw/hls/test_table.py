@@ -16,7 +16,7 @@ LATENCY = 3
 
 
 class LookUp(wiring.Component):
-    """The test of one key, with what its tables would say for the low end."""
+    """The test of one key, with its tables' outputs for the low end computed directly."""
 
     def __init__(self, above, *, apart):
         self._test = TableTest("generic", WIDTH, above, apart=apart)
@@ -37,7 +37,7 @@ class LookUp(wiring.Component):
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("above", [0, 1, 2, 3, 4, 8, 15, 20, 31, 32, 100])
 def test_within_is_the_interval(above, apart):
-    """Low ends from below all keys, which come round, to one beyond them."""
+    """Low ends from below all keys, which wrap around, to one beyond them."""
     rng = random.Random(above)
     cases = [(low, key) for low in (-above, -1, 0, 2**WIDTH - 1, 2**WIDTH, *rng.sample(range(2**WIDTH), 8))
              for key in {*(low + edge for edge in (-1, 0, 1, above // 2, above - 1, above, above + 1)),

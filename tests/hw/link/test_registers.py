@@ -98,7 +98,7 @@ def test_a_counter_is_read_in_one_piece():
         await tb.step()
         low = data()
         await tb.steps(3)
-        for _ in range(4):  # however long it is looked at
+        for _ in range(4):  # for any number of cycles
             assert (data(), low) == (1, 0xFFFFFFFF)
             await tb.step()
 

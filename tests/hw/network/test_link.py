@@ -35,7 +35,7 @@ def test_arguments_can_be_read_back():
 
 @pytest.mark.parametrize("leaves", [2, 3, 8])
 def test_a_leaf_that_waits_stalls_the_others_only_when_its_fifo_is_full(leaves):
-    """The last leaf takes nothing for long: the others get as many items as its FIFO has places for."""
+    """The last leaf is stalled for long: the others get as many items as its FIFO holds."""
     async def body(tb):
         class Late(Stalls):
             def sink(self, port=0):
@@ -51,7 +51,7 @@ def test_a_leaf_that_waits_stalls_the_others_only_when_its_fifo_is_full(leaves):
 
 @pytest.mark.parametrize("leaves", [8, 32, 100])
 def test_a_core_that_takes_an_item_in_two_cycles_never_lacks_one(leaves):
-    """In trees of any depth, once their FIFOs are full. With a hundred leaves, 16 places are too few."""
+    """In trees of any depth, FIFOs once full are never empty. With a hundred leaves, a depth of 16 is too low."""
     async def body(tb):
         class Slow(Stalls):
             def sink(self, port=0):

@@ -32,7 +32,7 @@ def test_an_item_a_cycle_with_a_latency_of_one():
 
 @pytest.mark.parametrize("wait", [1, 2, 3, 10])
 def test_ready_is_a_register(wait):
-    """A hand-over at the output reaches the input a cycle later, never in the same cycle."""
+    """A transfer at the output affects ``i.ready`` a cycle later, never in the same cycle."""
     async def body(tb):
         source = tb.source("i", range(9), flowing())
         tb.sink("o", scripted([True] * (1 + wait)))
@@ -41,7 +41,7 @@ def test_ready_is_a_register(wait):
         for _ in range(wait + 4):
             await tb.step()
             seen.append(ready())
-        # Two items fit; the output takes one in cycle wait + 1, and there is room in the one after it.
+        # The buffer holds two items; one leaves in cycle wait + 1, and ``i.ready`` is high in the cycle after it.
         assert seen == [1] * min(2, wait + 1) + [0] * max(0, wait) + [1] * (4 - min(2, wait + 1))
         assert source.cycles[:2] == [0, 1]
 

@@ -89,7 +89,7 @@ def test_block_ram_with_its_output_register_does_the_same(tmp_path):
 
 
 def test_both_halves_need_their_output_enable(tmp_path):
-    """The cell's model is not blind to the pins that matter: with port A's off, half of every word stands still."""
+    """The cell's model depends on these pins: with port A's low, half of every word does not change."""
     wrong = CELLS.read_text().replace("else if (OCEA)", "else if (0)")
     assert "differs" in on_verilator(tmp_path, {512: 36}, wrong, 17, 1)
 
