@@ -1,4 +1,4 @@
-"""The benches' own parts: what checks the circuits must itself be able to fail."""
+"""The benches' own parts: every check of a circuit must be able to fail."""
 
 import random
 from itertools import islice
@@ -45,7 +45,7 @@ def test_contract_names_port_and_cycle_of_a_changed_payload():
 
 
 class Fickle(wiring.Component):
-    """Breaks the contract: offers in every other cycle, whether the offer was taken or not."""
+    """A source that breaks the contract: offers in every other cycle, even if the offer was not accepted."""
 
     o: Out(stream.Signature(8))
 
@@ -58,7 +58,7 @@ class Fickle(wiring.Component):
 
 
 class Deaf(wiring.Component):
-    """Never takes anything."""
+    """A sink that accepts nothing."""
 
     i: In(stream.Signature(8))
 

@@ -19,7 +19,7 @@ def test_the_bench_of_each_design_passes(design, tmp_path):
 
 
 def test_a_failing_bench_fails(tmp_path, monkeypatch):
-    """The runner itself: a bench that does not hold raises with the log's end, and so does one without tests."""
+    """The runner itself: a failing bench raises with the end of its log, and so does one without tests."""
     (tmp_path / "bench_wrong.py").write_text(
         "import cocotb\n\n\n@cocotb.test()\nasync def never_holds(dut):\n    assert dut is None, 'it does not hold'\n")
     (tmp_path / "bench_empty.py").write_text("import cocotb\n")

@@ -1,4 +1,4 @@
-"""Building models: the cache it leaves behind."""
+"""Building models, and their cache."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_failed_build_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_the_key_of_a_model_covers_every_module_that_its_verilog_depends_on() -> None:
-    """A model made before one of them changed would be used otherwise."""
+    """Otherwise a model made before one of them changed would still be used."""
     covered = {path.resolve() for path in build._sources()}
     circuits = sorted(Path(hw.__path__[0]).rglob("*.py"))
     assert {path.resolve() for path in circuits} <= covered
@@ -62,7 +62,7 @@ def test_the_key_of_a_model_covers_every_module_that_its_verilog_depends_on() ->
 
 
 def test_parts_are_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """However many cores there are, no function of theirs stands in the model twice, and none of nodes often."""
+    """For any number of cores, the model has each function of a core once, and each function of a node few times."""
     found: Counter[str] = Counter()
     real = build._run
 

@@ -1,4 +1,4 @@
-"""PipelineRegisters for a clock change when results come, not which: against the golden model, on both simulators."""
+"""Pipeline registers for a clock change the latency, not the results: against the golden model, on both simulators."""
 
 import random
 

@@ -79,7 +79,7 @@ SHAPES = [(1, 2), (2, 1), (2, 8), (4, 1), (4, 2)]
                                                           for probes in (1, 2, 4, 8)
                                                           if (lanes, probes) not in SHAPES)])
 def test_lanes_and_probes_do_not_change_the_answer(lanes: int, probes: int) -> None:
-    """The same items, whatever the number of lanes and probes; in windows that fill the ring and in others."""
+    """The same items for any number of lanes and probes, in windows that fill the ring and in others."""
     n = lanes.bit_length() + probes.bit_length()  # each with one kind of window: a circuit takes long to compile
     device = SimDevice(cores=n % 2 + 1, capacity=64, lanes=lanes, probes=probes, stall_out=0.4 * (n % 2))
     for order in ("total", "inner(2)", "outer(3)"):

@@ -93,7 +93,9 @@ def compared(scenario: Scenario, core: str) -> tuple[int, int]:
 @pytest.mark.parametrize(("core", "name", "share"),
                          [("hash", "string-equal", 0.5), ("bucket", "band-rows-17", 0.6)])
 def test_candidates_are_compared_only(core: str, name: str, share: float) -> None:
-    """One of six words with a hash; of 21 by 21 values, one or two cells of 4 by one or two of 10 with buckets."""
+    """The share of tuples compared: one of six words with a hash; of 21 by 21 values, one or two cells of 4 by one or
+    two of 10 with buckets.
+    """
     all_, _ = compared(NAMED[name], "scan")
     some, spills = compared(NAMED[name], core)
     assert some < share * all_

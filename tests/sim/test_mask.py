@@ -25,7 +25,7 @@ RANGE = next(s for s in SCENARIOS if s.name == "band-range")
 
 
 def masked_run(device: Device, scenario: Scenario, order: str, steps: Sequence[tuple[int, Collection[int]]]) -> Items:
-    """The items, with masks set after so many arrivals each."""
+    """The items of a run; ``steps``: masks, each with the number of arrivals after which it is set."""
     query = scenario.query(order)
     with device.open(query) as session:
         found = []
@@ -41,7 +41,7 @@ def masked_run(device: Device, scenario: Scenario, order: str, steps: Sequence[t
 
 WAYS = [(BAND, "total"), (BAND, "inner(2)"), (BAND, "outer(3)"), (BAND, "none"), (RANGE, "total"), (RANGE, "inner(2)"),
         (RANGE, "outer(3)"), (RANGE, "none")]
-#: Those that the slow simulator goes too.
+#: Those that also run on the slow simulator.
 SLOWLY = [(BAND, "inner(2)"), (RANGE, "none")]
 
 

@@ -34,7 +34,7 @@ SCHEMAS = {side: pa.schema([pa.field("ts", pa.int64(), nullable=False), pa.field
 
 @dataclass(frozen=True)
 class Join:
-    """A join to run: tables, windows as numbers, order, and where the input is cut into stretches."""
+    """A join to run: tables, windows as numbers, order, and the positions at which the input is cut into slices."""
 
     r: pa.Table
     s: pa.Table
@@ -93,7 +93,7 @@ def joins(draw, circuit, *, timed, max_rows):
 
 
 def check(circuit, make, join, *, core="auto", tables=False):
-    """The golden model's answer, or the overflow that it must come to."""
+    """Fail unless the circuit gives the golden model's answer, or overflows where it must."""
     cores, capacity, fanout, fanin, lanes, probes = circuit
     stall_in, stall_out, seed = join.stalls
     engine = make(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes,
@@ -134,7 +134,7 @@ def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, pro
 @pytest.mark.parametrize(("r", "s", "first"), [([0, 0, 0, 0, 2], [0, 0, 0, 0, 1], ("s", 4)),
                                                ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1], ("r", 4))])
 def test_the_first_tuple_without_room_is_named_although_the_other_stream_has_one_too(make, r, s, first):
-    """One stream outgrows its window, and the other does an arrival later, before the circuit has come to a stand."""
+    """One stream overflows its ring, and the other does an arrival later, before the circuit has stopped."""
     tables = [pa.table([times, [0] * 5], schema=SCHEMAS[side]) for side, times in (("r", r), ("s", s))]
     for order in ("none", "outer(1)", "total"):
         join = Join(*tables, {side: Window(length=5) for side in "rs"}, True, order, (), (0.0, 0.0, 1))

@@ -1,4 +1,4 @@
-"""Random conditions of every kind on circuits: what Amaranth's simulator answers is what the golden model does."""
+"""Random conditions of every kind on circuits: Amaranth's simulator gives the golden model's answer."""
 
 from __future__ import annotations
 

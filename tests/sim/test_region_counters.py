@@ -1,4 +1,4 @@
-"""Counters of every region of every core, against the golden model and against what stalls must cause."""
+"""Counters of every region of every core, against the golden model and the effects of stalls."""
 
 from __future__ import annotations
 

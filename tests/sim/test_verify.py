@@ -1,4 +1,4 @@
-"""Conditions that a circuit decides in part: the host verifies what it finds, on both simulators and in every order."""
+"""Conditions that a circuit decides in part: the host verifies its results, on both simulators and in every order."""
 
 import pyarrow as pa
 import pytest
@@ -32,5 +32,5 @@ def test_candidates_and_matches_are_counted():
     result = splitjoin.execute(R, S, on=ON, window="ROWS 8", device=SimDevice(cores=2, capacity=4))
     assert result.counters["matches"] == result.table.num_rows > 0
     band = splitjoin.execute(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 8", device="golden")
-    # The second comparison narrows what the device lets through, outwards: here to what matches.
+    # The second comparison narrows the device's candidates, with bounds rounded outwards: here to the matches.
     assert band.table.num_rows > result.counters["candidates"] >= result.table.num_rows
