@@ -1,4 +1,4 @@
-"""What every engine's answer is held to, item by item where the order promises it (semantics, section 4)."""
+"""The check of every engine's answer, item by item where the order promises it (semantics, section 4)."""
 
 from __future__ import annotations
 

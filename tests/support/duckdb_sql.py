@@ -1,8 +1,7 @@
-"""Back end: a condition as text for DuckDB, over tables r and s, that says the same there: an oracle, and a way to have
-a join done elsewhere.
+"""Back end: translates a condition into equivalent DuckDB SQL over tables r and s, as an oracle.
 
-Every type is spelled out. An exact value, and a time, is a HUGEINT: how many times it has the part that its
-`denominator` says. What does not fit 128 bits is refused, as is the little that DuckDB's types cannot hold.
+Every type is spelled out. An exact value, and a time, is a HUGEINT, its value times its `denominator`. Values that do
+not fit 128 bits are refused, and so are the few that DuckDB's types cannot hold.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _BEYOND = "CAST('3.4028235677973366e38' AS DOUBLE)"
 
 
 def duckdb_sql(e: ir.Expr) -> str:
-    """``e``, a condition as users write it, as a condition of DuckDB's over tables ``r`` and ``s`` of the same columns.
+    """The DuckDB condition, over tables ``r`` and ``s`` of the same columns, for ``e`` as users write it.
 
     Raises `UnsupportedError` with the part that DuckDB cannot compute exactly.
     """
@@ -74,7 +73,7 @@ def _text(e: ir.Expr) -> str:
 
 
 def _choice(e: ir.Expr, unit: int) -> str:
-    """What is of numbers of every kind; ``unit``: the denominator that whole numbers come to."""
+    """The text of an operation on numbers of any kind; ``unit``: the denominator of exact numbers."""
     def part(x: ir.Expr) -> str:
         return _in(x, unit) if _is_whole(e.type) else _text(x)
 
@@ -133,7 +132,7 @@ def _made(e: ir.Expr) -> str:
         case ir.Cast() if isinstance(e.a.type, Bool):
             return f"CAST({_text(e.a)} AS HUGEINT)"
         case ir.Cast():
-            # Of an exact number the same number; of a time so many finer units.
+            # An exact number stays the same; a time becomes a number of finer units.
             per = 1
             if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
                 per = units_per(e.a.type.unit, e.type.unit)
@@ -171,7 +170,7 @@ def _floor(a: str, b: str) -> str:
 
 
 def _cast(e: ir.Cast) -> str:
-    """A number in a type of floats, or as a truth value."""
+    """A number cast to a float type or to a truth value."""
     if isinstance(e.type, Bool) and _is_whole(e.a.type):
         return f"({_whole(e.a)} <> 0)"
     if not isinstance(e.type, Float) or isinstance(e.a.type, (Float, Bool)):

@@ -21,9 +21,9 @@ __all__ = ["Feed", "answer", "feed", "feeds", "stream_query", "whole"]
 
 @dataclass
 class Feed:
-    """What to do with a session, besides delivering all tuples of both streams in the order of ``turns``.
+    """A sequence of calls of a session that delivers all tuples of both streams, in the order of ``turns``.
 
-    Each turn delivers some rows of a source, then does something: ``poll``, ``heartbeat``, ``snapshot``, ``restart``.
+    Each turn delivers some rows of a source, then calls ``poll``, ``heartbeat``, ``snapshot``, ``restart`` or nothing.
     Sources are given by stream and index; rows of a stream go to its sources by ``deal``.
     """
 
@@ -76,7 +76,7 @@ def whole(query: Query, how: Feed, r: pa.Table, s: pa.Table) -> Arrivals:
 
 
 def deliveries(how: Feed, n_r: int, n_s: int) -> list[tuple[int, int, int]]:
-    """(stream, source, rows at most) in the order in which they are delivered; at the end, what is left."""
+    """(stream, source, largest number of rows) in the order of delivery; at the end, all remaining rows."""
     out = [(*_which(how, source), count) for source, count, _ in how.turns]
     return out + [(side, index, n) for side, n in ((0, n_r), (1, n_s)) for index in range(how.sources[side])]
 
@@ -86,9 +86,9 @@ def _which(how: Feed, source: int) -> tuple[int, int]:
 
 
 def feed(how: Feed, open_: Sequence[Any], r: pa.Table, s: pa.Table, time: str | None) -> StreamJoin:
-    """Feed a session as told, and keep what it gives in ``how``; returns it flushed.
+    """Feed a session as ``how`` says, and keep its results in ``how``; returns the flushed session.
 
-    ``open_`` makes sessions; snapshots go from each to the next, round and round.
+    ``open_``: functions that make sessions; each snapshot is restored by the next one, cyclically.
     """
     makers = list(open_)
     session = makers[0]()

@@ -20,7 +20,7 @@ class ModelSource:
     delivered: int = 0
 
     def least(self, lateness: int) -> float:
-        """What can still come is not below this."""
+        """The least event time that the source can still deliver."""
         return max(self.promise, self.top - lateness)
 
 
@@ -62,7 +62,7 @@ class Model:
         return [t[-1] for t in found]
 
     def _follows(self, t: Tuple, s: ModelSource) -> bool:
-        """Whether all that ``s`` can still deliver follows ``t``."""
+        """True if every tuple that ``s`` can still deliver follows ``t``."""
         return t[:3] <= (s.least(self.lateness), s.number, s.index)
 
     def _note(self) -> None:

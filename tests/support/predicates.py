@@ -94,7 +94,7 @@ def _operands(draw: st.DrawFn, pool: Sequence[Term]) -> tuple[Term, Term, Term]:
 
 @st.composite
 def _across(draw: st.DrawFn, pool: Sequence[Term]) -> Condition | None:
-    """What joins are mostly made of: a comparison of an R column with an S column, or a band; None if none meet."""
+    """The usual condition of a join: a comparison of an R column with an S column, or a band; None if no types meet."""
     pairs = [(a, b) for a in pool for b in pool if a.sql[0] == "r" and b.sql[0] == "s"
              and (a.kind == b.kind or {a.kind, b.kind} <= set(NUMBERS))]
     if not pairs:

@@ -1,4 +1,4 @@
-"""How much the tests sample: `make test` in a quarter of an hour, `make test-long` at length."""
+"""Numbers of random examples and cases: `make test` takes a quarter of an hour, `make test-long` samples at length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMES = int(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "1"))
 
 
 def examples(n: int) -> int:
-    """Random examples of a test: ``n``, or so many times ``n`` as $SPLITJOIN_TEST_EXAMPLES says."""
+    """Number of random examples of a test: ``n`` times $SPLITJOIN_TEST_EXAMPLES, by default 1."""
     return n * _TIMES
 
 

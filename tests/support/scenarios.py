@@ -1,4 +1,4 @@
-"""Fixed joins that every engine must answer alike: named, small, and chosen for where engines go wrong.
+"""Fixed joins that every engine must answer alike: named, small, and chosen for cases that engines tend to get wrong.
 
 At most 150 tuples a side, and at most 64 tuples in any window, so that small circuits can run them.
 """
@@ -22,7 +22,7 @@ __all__ = ["SCENARIOS", "Scenario", "arrivals_of"]
 
 @dataclass(frozen=True)
 class Scenario:
-    """One join. ``pairs`` is how many result pairs there are, worked out by an independent engine."""
+    """One join. ``pairs``: the number of result pairs, computed by an independent engine."""
 
     name: str
     r: pa.Table

@@ -12,7 +12,7 @@ from splitjoin import Query, StreamJoin
 __all__ = ["FINISHED", "R", "S", "blocked", "in_thread", "joined", "query", "r", "s"]
 
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
-#: What a push says after the end of its stream.
+#: The message of a push after the end of its stream.
 FINISHED = "stream r is finished and takes no more tuples or sources; push before it is closed, or open a new session"
 
 
@@ -29,7 +29,7 @@ def s(*times: int) -> pa.Table:
 
 
 def in_thread(call: Any) -> tuple[Thread, Event, list[Any]]:
-    """``call`` in a thread; an event that is set when it begins, and what it returned or raised."""
+    """Run ``call`` in a thread. Returns the thread, an event set when it begins, and its result or exception."""
     begun, result = Event(), []
 
     def run() -> None:
@@ -48,7 +48,7 @@ def in_thread(call: Any) -> tuple[Thread, Event, list[Any]]:
 def blocked(session: StreamJoin) -> None:
     """Wait until a push of another thread waits for room."""
     for _ in range(60_000):
-        with session._lock:  # who wants room holds it, but for the time it waits
+        with session._lock:  # a push that needs room holds the lock, except while it waits
             if session._blocked:
                 return
         Event().wait(0.001)

@@ -48,7 +48,7 @@ def _key(value: Any) -> tuple[int, Any]:
 
 
 def answer(r: pa.Table, s: pa.Table, **query: Any) -> pa.Table:
-    """What `splitjoin.join` gives on the golden model, in total order."""
+    """The answer of `splitjoin.join` on the golden model, in total order."""
     return splitjoin.join(r, s, **query, order="total", device="golden")
 
 

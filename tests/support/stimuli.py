@@ -75,7 +75,7 @@ def operations(draw: st.DrawFn, config: Configuration, *, max_size: int = 60) ->
     size = draw(st.one_of(st.integers(0, 8), *[st.integers(max_size // 2, max_size)] * 2))
     for kind, gap in draw(st.lists(steps, min_size=size, max_size=size)):
         # Rarely a long gap, which expires everything; half the counter's range is what modular ages allow.
-        if kind in "rst":  # what else there is has no time
+        if kind in "rst":  # other operations have no time
             now += gap if gap < 3 or not config.time_bits else draw(st.integers(1, 2 ** (config.time_bits - 1) - 13))
         if kind == "!":
             out.append(Operation(Op.FLUSH))
@@ -97,7 +97,7 @@ def _tuples(config: Configuration, stream: int, now: int) -> st.SearchStrategy[O
 
 
 def _bounds(top: int, wide: int | None, *, narrow: bool) -> st.SearchStrategy[tuple[int, int]]:
-    """An interval of keys up to ``top``, of that width if it is constant; ``narrow``: also what an index looks up."""
+    """An interval of keys up to ``top``, of width ``wide`` unless None; ``narrow``: also those of an index."""
     if wide is not None:
         return st.integers(-wide, top + 1).map(lambda low: (low, low + wide))
     limit = st.integers(0, top)
@@ -106,7 +106,7 @@ def _bounds(top: int, wide: int | None, *, narrow: bool) -> st.SearchStrategy[tu
 
 @st.composite
 def merger_inputs(draw: st.DrawFn, inputs: int) -> list[list[Item]]:
-    """What ``inputs`` cores send to a merger: groups, many of them empty on some inputs or all, each with its star."""
+    """Results that ``inputs`` cores send to a merger: groups, many empty on some or all inputs, each with its star."""
     streams: list[list[Item]] = [[] for _ in range(inputs)]
     for probe in range(draw(st.integers(0, 6))):
         first = draw(st.sampled_from([0, 7, 2**31 - 2, 2**32 - 3]))  # row ids wrap around
