@@ -1,4 +1,4 @@
-"""Which core a condition gets, and why; how wide its buckets are."""
+"""The choice of the core kind for a condition, its reason, and the width of buckets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def query_of(on: str, r: pa.Table | None = None, s: pa.Table | None = None) -> Q
 
 
 def chosen(on: str, **options: object) -> tuple[str, int]:
-    """The kind of core, and how many tests its index goes by."""
+    """The core kind, and the number of tests that its index uses."""
     query = query_of(on)
     parameters = CircuitParameters(**options)  # type: ignore[arg-type]  # of any type
     config = configure(query, unlowered(make_plan(query.predicate), sized(query, parameters)), parameters)

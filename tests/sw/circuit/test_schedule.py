@@ -1,4 +1,4 @@
-"""Where registers go: parts of comparisons, and trees of gates."""
+"""The placement of pipeline registers: parts of comparisons, and trees of gates."""
 
 from hypothesis import given, strategies as st
 from splitjoin.circuit.schedule import Gate, PipelineRegisters, Schedule, additions, arranged, parts

@@ -34,7 +34,7 @@ def no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def filtered(verifier: Verifier, items: Items, size: int) -> list[Items]:
-    """What is left of ``items``, which come in pieces."""
+    """The items that the verifier keeps of ``items``, given in slices of ``size``."""
     return [verifier.filter(items[at:at + size]) for at in range(0, max(1, len(items)), size)]
 
 
@@ -42,7 +42,7 @@ def filtered(verifier: Verifier, items: Items, size: int) -> list[Items]:
 @settings(max_examples=100)
 @given(scenario(), st.lists(st.integers(0, 20), max_size=6), st.integers(1, 9))
 def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int], size: int) -> None:
-    """``size``: items that come at once, so that a probe's come in pieces, with its inner stars between them."""
+    """``size``: items per call, so that a probe's items are split over calls, with its inner stars between them."""
     if case.order == "none":  # a device puts stars among its items even then
         case = replace(case, order="outer(2)")
     query = query_of(case)

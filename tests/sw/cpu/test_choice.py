@@ -1,4 +1,4 @@
-"""Which engine runs: by measured selectivity, by what is forced, and what options are refused."""
+"""The choice of the engine: by measured selectivity, by options that force one, and options that are refused."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_silent_stream(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("step", [1, -3, 40_000])
 def test_keys_that_grow_stay_in_the_index(step: int) -> None:
-    """Levels come round: what was learnt fits what comes next."""
+    """Levels recur: those learnt before fit the next batches."""
     query = splitjoin.query(R, S, on=f"abs(r.x - s.a) <= {3 * abs(step)}", window="ROWS 4096")
     keys = np.arange(30_000, dtype=np.int64) * step + (1 << 31) // 3 * (-1 if step > 0 else 1)
     keys = (keys + (1 << 31)) % (1 << 32) - (1 << 31)
@@ -66,7 +66,7 @@ def test_keys_that_grow_stay_in_the_index(step: int) -> None:
 
 
 def test_keys_that_jump_leave_the_index() -> None:
-    """What was learnt never fits what comes next: after two attempts nested loops take over."""
+    """Learnt levels never fit the next batch: after two attempts nested loops take over."""
     query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 16384")
     plans = []
     with CpuDevice(threads=1).open(query) as session:

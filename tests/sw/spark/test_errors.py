@@ -1,4 +1,4 @@
-"""What is wrong is said in one paragraph, and before any Spark job runs where that is possible."""
+"""Errors are reported in one paragraph, and before any Spark job runs where that is possible."""
 
 import datetime as dt
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Texts that are almost statements: each is taken or refused by an error of ours, whatever is wrong with it."""
+"""Texts that are almost statements: each is accepted, or refused by an error of ours."""
 
 from __future__ import annotations
 

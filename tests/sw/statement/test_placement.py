@@ -1,4 +1,4 @@
-"""Where terms and columns of a statement go, and how `explain` says so."""
+"""The placement of a statement's terms and columns, and its description by `explain`."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def stream(case: Case, cuts: list[int], want: list[tuple[Any, ...]]) -> None:
 
 @contextlib.contextmanager
 def refused() -> Iterator[None]:
-    """What has no 64 bits or 38 digits may be refused, and nothing else."""
+    """Allow the refusal of values that do not fit 64 bits or 38 digits, and of nothing else."""
     try:
         yield
     except (InputError, PredicateError) as error:

@@ -1,4 +1,4 @@
-"""What a statement must not hold: each by its whole text, with the place marked under the user's line."""
+"""Refusals of statements: each by its whole text, with the place marked under the user's line."""
 
 from __future__ import annotations
 

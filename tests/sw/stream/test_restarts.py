@@ -1,4 +1,4 @@
-"""Restarts of the device, after failures and by themselves: no result is lost, and none comes twice."""
+"""Restarts of the device, after failures and by themselves: no result is lost or repeated."""
 
 from __future__ import annotations
 

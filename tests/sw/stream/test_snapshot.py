@@ -1,4 +1,4 @@
-"""What a snapshot refuses, by its text; what travels through one; and the memory of a long run."""
+"""Snapshots: the texts of refusals, the state that is restored, and the memory of a long run."""
 
 import hashlib
 import struct

@@ -1,4 +1,4 @@
-"""What docs/tuning.md and docs/cost.md show is what the commands and the code give.
+"""The output shown in docs/tuning.md and docs/cost.md is that of the commands and the code.
 
 After a change that is meant: python -m tests.sw.tuner.test_docs
 """

@@ -48,12 +48,12 @@ class Pairs:
         return evaluate_columns(e, found, len(self.rows["r"]))
 
     def true(self, e: Expr) -> Mask:
-        """Whether condition ``e`` is true."""
+        """True for each pair for which condition ``e`` is true."""
         v = self.values(e)
         return v.valid & v.values.astype(np.bool_)
 
     def holds(self, form: Form) -> Mask:
-        """Whether ``form`` is true."""
+        """True for each pair for which ``form`` is true."""
         match form:
             case OneSided():
                 v = self.values(form.condition)
