@@ -1,4 +1,4 @@
-"""What docs/language.md says is true: its examples are run."""
+"""Statements of docs/language.md are true: its examples are run."""
 
 import re
 from pathlib import Path
