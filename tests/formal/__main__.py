@@ -12,7 +12,7 @@ from .table import ALL, table
 
 
 def main(names: list[str]) -> int:
-    """Returns how many proofs or faults were not as they should be. With ``--table``: prints the table of the docs."""
+    """Returns the number of proofs and faults with a wrong outcome. With ``--table``: prints the table of the docs."""
     if names == ["--table"]:
         print(table(), end="")
         return 0

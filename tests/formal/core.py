@@ -1,7 +1,6 @@
-"""Proofs of the join core: what the storage side knows of its window, and what a read of the ring finds.
+"""Proofs of the join core: the storage side's state of its window, and the results of reads of the ring.
 
-Rings are small and event times narrow; nothing in the circuits depends on how large they are, but for the width of
-counters.
+Rings are small and event times narrow; their size changes nothing in the circuits but the widths of counters.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
 
 
 def storage(cores: int, time_bits: int) -> Harness:
-    """Counters follow what happens a cycle later: ``live_now`` and ``row_now`` are what they come to."""
+    """Counters are updated a cycle late: ``live_now`` and ``row_now`` are their values without this delay."""
     config = _config(cores=cores, capacity=4, time_bits=time_bits)
     dut = Storage(config, "s")
     h = Harness(dut)
@@ -228,7 +227,7 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
     limit = h.inner("scanner.batch_limit")
     task = h.inner("scanner.task")
     start, end = task[:bits], task[bits:2 * bits]
-    # What is written in a cycle was at the tail in the one before.
+    # The position written in a cycle was the tail in the previous one.
     write, written = h.past(seen & kept & space, "write"), h.past(tail, "written")
     spent = h.inner("storage.window_full")
     moved = h.past(was_stored | advanced, "moved")

@@ -102,9 +102,9 @@ def lookahead(bits: int) -> Harness:
 
 
 def _queues(h: Harness, inputs: int) -> list[_Queue]:
-    """Those of a merger, and what is known of them."""
+    """The FIFOs of a merger, with their invariants."""
     out, bits = h.dut.o, h.dut.bits
-    # An empty queue is waited for from the second cycle on; in the first it says nothing.
+    # ``lets_pass`` of an empty FIFO is a register: 0 in the first cycle, then 1 if ``total`` was 0 a cycle ago.
     queues = [_Queue(h, f"queue{n}", bits, h.started() & ~h.past(h.dut.total, f"waits{n}"))
               for n in range(inputs)]
     slices = Cat(q.kind == ItemKind.SLICE for q in queues)
@@ -174,8 +174,8 @@ def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
 
 @_narrow()
 def sorted_merger(inputs: int) -> Harness:
-    """In total order each group leaves sorted, if each input's is. What is behind its queue is what came to an input,
-    in its order: that is proved of the queue. Row ids do not wrap here.
+    """In total order each group leaves sorted, if each input's group is sorted. The proof of the FIFO shows that an
+    input's results keep their order. Row ids do not wrap here.
     """
     dut = Merger(inputs, _BITS + 1)
     h = Harness(dut)
@@ -284,7 +284,7 @@ def combiner() -> Harness:
         item.r.eq(Mux(side, right.first.stored, left.first.probe)),
         item.s.eq(Mux(side, right.first.probe, left.first.stored)),
     ]
-    # What an END carries besides its kind means nothing.
+    # The other fields of an END are undefined.
     end = out.payload.kind == ItemKind.END
     h.prove("an END is on offer when both sides have come to theirs, and leaves both",
             ~out.valid | ((end == (ends[0] & ends[1])) & (~end | ~out.ready | (left.leaves & right.leaves))))
@@ -309,7 +309,7 @@ def combiner() -> Harness:
 
 
 def _waiting(queues: Sequence[_Queue], ends: Sequence[Value]) -> Value:
-    """True if a side has come to something other than END, or both sides to END."""
+    """True if a side offers something other than END, or both sides offer END."""
     return Cat(q.some & ~end for q, end in zip(queues, ends, strict=True)).any() | (ends[0] & ends[1])
 
 

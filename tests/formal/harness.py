@@ -34,7 +34,7 @@ class Harness:
         self._domain = ClockDomain("sync", reset_less=True)
         self.m.domains += self._domain
         self.dut = dut
-        #: The stream at which something must be able to leave, where it is no port of the component.
+        #: The stream at which items must be able to leave, if it is no port of the component.
         self.output: Any = None
         self._fragment = Fragment.get(dut, None)
         self.m.submodules.dut = _Elaborated(self._fragment)
@@ -44,7 +44,7 @@ class Harness:
 
     @property
     def properties(self) -> list[str]:
-        """Names of all that is to be proved."""
+        """Names of all properties to be proved."""
         return list(self._asserts)
 
     def prove(self, name: str, holds: Any) -> None:
@@ -53,7 +53,7 @@ class Harness:
         self._asserts[name] = Value.cast(holds)
 
     def assume(self, name: str, holds: Any) -> None:
-        """Let the surroundings be such that ``holds`` is true in every cycle."""
+        """Assume that the environment keeps ``holds`` true in every cycle."""
         assert name not in self._assumes, f"two assumptions are named {name!r}"
         self._assumes[name] = Value.cast(holds)
 
@@ -64,7 +64,7 @@ class Harness:
         return signal
 
     def constant(self, name: str, shape: Any) -> Any:
-        """A signal that has one value for ever, which may be any."""
+        """A signal with any value, the same in all cycles."""
         signal, before = self.free(name, shape), Signal(shape, name=f"{name}_before")
         started = self.started()
         self.m.d.sync += Value.cast(before).eq(Value.cast(signal))
@@ -135,10 +135,10 @@ class Harness:
         assert chosen, f"there is no property {only!r}, but {', '.join(self._asserts)}"
         for kind, cells in (("assert", chosen), ("assume", self._assumes)):
             for name, value in cells.items():
-                # An Assert of Amaranth has no name, and which property broke is what one wants to know.
+                # An Assert of Amaranth has no name, which is needed to report the property that broke.
                 cell = Instance(f"formal_{kind}", i_A=value.bool(), i_EN=Const(1))
                 self.m.submodules[f"{kind}:{name.replace(' ', '.')}"] = cell
-        # The clock must be a port: it would stand still otherwise, and everything be proved.
+        # The clock must be a port: otherwise it would never tick, and every property would be proved.
         ports = [self._domain.clk, *(Value.cast(port) for _, _, port in self.dut.signature.flatten(self.dut))]
         text: str = rtlil.convert(self.m, name="proof", ports=[*ports, *self._inputs], emit_src=False)
         for kind in ("assert", "assume"):

@@ -29,13 +29,13 @@ _HEAD, _LINK = 5, 6
 
 @contextmanager
 def few_stores() -> Iterator[None]:
-    """While it lasts, a core is made for `STORES`."""
+    """Context in which cores are made for `STORES`."""
     with patch("splitjoin.circuit.geometry.STORES", STORES):
         yield
 
 
 class LookedUp(wiring.Component):
-    """An index, and a stream of what look-ups find."""
+    """An index, and a stream of the results of look-ups."""
 
     def __init__(self, config: Configuration):
         self._index = Index(config, "s", CellBuckets())
@@ -60,7 +60,7 @@ class LookedUp(wiring.Component):
 
 @few_stores()
 def chains() -> Harness:
-    """Positions begin anew after 16 stores. One bucket is followed, whichever, and one of its tuples."""
+    """Positions wrap around after 16 stores. One bucket, which may be any, is followed, and one of its tuples."""
     config = _CONFIG
     dut = LookedUp(config)
     h = Harness(dut)

@@ -40,12 +40,12 @@ def assume_offers_stand(h: Harness, name: str, *ports: Any) -> None:
 class Follower:
     """Follows items through a circuit that passes on the items it accepts, one at a time and in order.
 
-    The solver picks an item as it enters (``mark``), any one at any time. From then on ``ahead`` is how many others
-    must leave first, and ``token`` what it must look like. ``inside``: how many items there are. What is proved of the
-    item picked holds for all: none is lost, doubled, changed or overtaken.
+    The solver picks an item as it enters (``mark``), any one at any time. From then on ``ahead`` is the number of
+    others that must leave first, and ``token`` the expected value. ``inside``: the number of items in the circuit.
+    Properties proved of the picked item hold for all: none is lost, doubled, changed or overtaken.
 
-    To be proved: ``honest``, an item is offered only if one is inside; ``ordered``, the item picked is what is offered
-    when it is its turn; ``present``, it is inside until then.
+    To be proved: ``honest``, an item is offered only if one is inside; ``ordered``, the picked item is offered when no
+    other is ahead; ``present``, it is inside until then.
     """
 
     def __init__(self, h: Harness, name: str, *, entered: Any, entering: Any, port: Any, capacity: int,
@@ -70,7 +70,7 @@ class Follower:
 
 
 def follow(h: Harness, *followers: Follower) -> None:
-    """State what is to be proved of each of ``followers``."""
+    """State the properties to be proved of each of ``followers``."""
     h.prove("nothing leaves that did not enter", Cat(f.honest for f in followers).all())
     h.prove("items leave whole and in order", Cat(f.ordered for f in followers).all())
     h.prove("what is picked is inside", Cat(f.present for f in followers).all())

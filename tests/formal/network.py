@@ -80,7 +80,7 @@ def distributor(children: int) -> Harness:
     h = Harness(dut)
     level, holds, sound = buffered(h, "buffer")
     pending = h.inner("pending")
-    # While there is a head somebody waits for it, and nobody else.
+    # Children wait for an item exactly while there is a head item.
     h.prove("who has the head is known, and the buffer is sound", sound & (pending.any() == (level != 0)))
     followers, counted, placed = [], [], []
     for n, child in enumerate(dut.o):

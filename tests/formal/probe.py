@@ -88,7 +88,7 @@ def scanner(*, tables: bool = False) -> Harness:
 
 
 def _written(h: Harness, probes: int) -> None:
-    """The matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` wants it."""
+    """The matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` requires."""
     fill, swap, load = (h.inner(name) for name in ("fill", "swap", "load"))
     loaded = Cat(load[first:first + _GROUP].any() for first in range(0, probes, _GROUP))
     # Since the last swap, of which groups tables were written; and bounds loaded that are not.

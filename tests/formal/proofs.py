@@ -38,7 +38,7 @@ class Proof:
             power-up the properties are proved.
         faults: At least one per property.
         search: Cycles within which each fault shows.
-        first: Cycles within which something can leave the circuit.
+        first: Cycles within which an item can leave the circuit.
         quick: True if it takes only seconds, and so runs with all other tests; the rest runs by ``make formal``.
     """
 
@@ -66,9 +66,9 @@ def find(proof: Proof, fault: Fault, folder: Path) -> Verdict:
 
 
 def alive(proof: Proof, folder: Path) -> bool:
-    """True if its assumptions let something leave the circuit.
+    """True if the assumptions of ``proof`` let an item leave the circuit.
 
-    If they contradicted each other they would prove anything, and so would a clock that stands still.
+    Contradictory assumptions, or a clock that never ticks, would prove any property.
     """
     h = proof.make()
     output = h.output or (h.dut.o if hasattr(h.dut, "o") else h.dut.task)
@@ -81,7 +81,7 @@ def alive(proof: Proof, folder: Path) -> bool:
 
 @contextmanager
 def planted(fault: Fault) -> Iterator[None]:
-    """While it lasts, ``fault.part`` elaborates with the fault."""
+    """Context in which ``fault.part`` elaborates with the fault."""
     part, name = fault.part, fault.method
     sound = getattr(part, name)
     source = textwrap.dedent(inspect.getsource(sound))

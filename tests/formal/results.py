@@ -62,7 +62,7 @@ def _sound_items(h: Harness) -> Value:
 
 
 def _list(h: Harness, begin: Signal) -> tuple[Value, Value, Signal, int]:
-    """The end of the list, its entries, its level as is known, and how many it takes."""
+    """The end of the list, its entries, its registered level, and its depth."""
     bits = len(begin)
     level, end = h.inner("level", bits=bits, domain="sync"), Signal(bits, name="list_end")
     h.m.d.sync += end.eq(end + h.inner("list.w_en"))
@@ -79,7 +79,7 @@ def _within(first: Value, *rest: Value) -> Value:
 
 @_narrow()
 def emitter() -> Harness:
-    """Two probes, two lanes; what is found, when, and in what batch is left open."""
+    """Two probes, two lanes; outcomes, their cycles and their batches may be any."""
     dut = Emitter(_config(lanes=2, probes=2), latency=_LATENCY)
     h = Harness(dut)
     room = _outcomes(h)

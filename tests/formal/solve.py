@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["Verdict", "bounded", "induction", "to_smt"]
 
-#: The failed properties; none: all hold as far as was asked.
+#: The failed properties; none if all hold within the bound.
 Verdict = list[str]
 
 _SCRIPT = ("read_rtlil proof.il; prep -top proof -flatten; memory_nordff; async2sync; dffunmap; "

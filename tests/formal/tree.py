@@ -39,7 +39,7 @@ def tree(leaves: int, fanout: int) -> Harness:
                      capacity=size)
         followers.append(f)
         counted.append((f.inside == level + sum(arriving)) & (leaf.valid == (level != 0)))
-        # Whoever may still send has a place in the queue, and so has whatever is on its way.
+        # The FIFO has space for all items that may still be sent, and for those under way.
         granted = [credit, *(h.inner(f"{register}.credit", bits=1, domain="sync") for register in registers),
                  h.inner(f"{end}.credit", bits=1, domain="sync")]
         kept.append(level + sum(arriving) + sum(granted) <= size)
