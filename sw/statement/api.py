@@ -29,7 +29,7 @@ __all__ = ["sql"]
 
 def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: str | Order = "total",
         device: str | Device | None = None, tables: Mapping[str, Any] | None = None, **streams: Any) -> Any:
-    """Run a SELECT over two streams, or make it ready to be opened as a streaming session.
+    """Run a SELECT over two streams, or prepare it for a streaming session.
 
     ``SELECT … FROM trades t JOIN quotes q ON … WHERE …``, over windows. The first table is R, the second S; docs/sql.md
     says what a statement may hold.
@@ -72,7 +72,7 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
 
 
 def _opened(data: Any, name: str) -> Any:
-    """``data`` as a table, but Parquet files, of which some columns can be read, as their path."""
+    """``data`` as a table; for Parquet files, whose columns can be read separately, the path."""
     if not isinstance(data, (str, Path)):
         return as_table(data, name)
     return data if Path(data).suffix.lower() == ".parquet" else read_table(data)
@@ -82,7 +82,7 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: str | Device,
     schemas: dict[Side, Schema] = {side: schema_of(side, data) for side, data in tables.items()}
     needed = Select.make(statement, schemas["r"], schemas["s"], **how).needed
     rows: dict[Side, pa.Table] = {side: read_columns(data, needed(side)) for side, data in tables.items()}
-    # Now that there are rows, it is known where there is NULL.
+    # The rows show which columns contain NULL.
     measured = {side: _measured(schemas[side], rows[side]) for side in rows}
     for side, schema in measured.items():
         schema.check(rows[side])

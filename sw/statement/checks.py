@@ -35,7 +35,7 @@ _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
     "hint": ((T.HINT,), "a hint", "leave it out; the device is given by device=…"),
     "laterals": ((T.LATERAL,), "LATERAL", "write one SELECT over the two tables themselves"),
 }
-#: Words next to which nothing can stand that a comma separates.
+#: Words that cannot be next to a comma.
 _BETWEEN = {T.SELECT, T.ALL, T.FROM, T.WHERE, T.ON, T.JOIN, T.INNER, T.CROSS, T.COMMA, T.ALIAS}
 _READ = {"expressions", "from_", "joins", "where"}
 _SETS: dict[type[exp.Expr], tuple[tuple[TokenType, ...], str]] = {
@@ -99,7 +99,7 @@ class StatementText:
             raise self.at("one statement is needed, not several; leave out all behind the ';'", (T.SEMICOLON,))
 
     def check_commas(self) -> None:
-        """Raise `StatementError` where a comma or an AS has nothing to separate or to name, which sqlglot lets pass."""
+        """Raise `StatementError` for a superfluous comma or AS, which sqlglot accepts."""
         inside = [None, *self._outer, None]
         for before, token, after in zip(inside, inside[1:], inside[2:], strict=False):
             assert token is not None
@@ -175,7 +175,7 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
 
 
 def check_table(tree: Any, source: StatementText) -> None:
-    """Raise `StatementError` unless ``tree`` is a table's name, with or without another one for the text."""
+    """Raise `StatementError` unless ``tree`` is a table's name, with or without an alias."""
     if not isinstance(tree, exp.Table):
         raise source.around(_subquery(), tree)
     if not isinstance(tree.this, exp.Identifier):

@@ -66,5 +66,5 @@ def schema_of(side: Side, data: Any) -> Schema:
 
 
 def read_columns(data: pa.Table | str | Path, columns: list[str]) -> pa.Table:
-    """The ``columns`` of ``data``; of a file, only they are read."""
+    """The ``columns`` of ``data``; from a file, only these are read."""
     return read_table(data, columns) if isinstance(data, (str, Path)) else data.select(columns)

@@ -151,6 +151,6 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
 
 
 def _written(words: list[Token], text: str) -> str:
-    """The words as they stand in the text, without comments and line breaks."""
+    """The words of the text, without comments and line breaks."""
     gaps = ["" if a.end + 1 == b.start else " " for a, b in pairwise(words)]
     return "".join(text[w.start:w.end + 1] + gap for w, gap in zip(words, [*gaps, ""], strict=True))

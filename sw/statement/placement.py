@@ -4,8 +4,8 @@ ON and WHERE mean the same in an inner join, so their terms go where they are ch
 *pre-selection*: the host decides it once per tuple before the join, and a tuple that fails keeps its place in its
 window but meets nothing. A term over both is a *join predicate*, decided by the device that compares; one of those that
 must hold for every match is the *main predicate*, by which an index finds candidates, and the others are *secondary*
-(an engine that measures how selective they are may take one of those instead).
-What comparisons of keys do not decide is a *post-selection*, verified on the candidates.
+(an engine that measures how selective they are may take one of those instead). A term that comparisons of keys do not
+decide is a *post-selection*, verified on the candidates.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Stage = Literal["always", "never", "pre", "join", "join+post", "post"]
 class PlacedTerm:
     """One of the conditions that must all be true.
 
-    ``side``: the stream of a pre-selection. ``index``: how an index could find candidates by it, if it is a join
-    predicate that must hold for every match. ``reasons``: why comparisons do not decide it.
+    ``side``: the stream of a pre-selection. ``index``: the kind of index that could find candidates by it, if it is a
+    join predicate that must hold for every match. ``reasons``: the reasons why comparisons do not decide it.
     """
 
     condition: Expr
@@ -114,7 +114,7 @@ def _main(terms: Sequence[PlacedTerm]) -> PlacedTerm | None:
 
 
 def _key_columns(plan: Plan, test: Test) -> set[tuple[Side, str]]:
-    """The columns that the keys of ``test`` are made of."""
+    """The columns that the keys of ``test`` read."""
     found: set[tuple[Side, str]] = set()
     for key in (plan.slots_r[test.r].key, plan.slots_s[test.s].key):
         match key:

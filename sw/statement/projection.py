@@ -42,7 +42,7 @@ class Projection:
     """The SELECT list.
 
     Attributes:
-        gathered: The columns that it needs of the pairs, one at least, as a table without columns has no rows; their
+        gathered: The columns of the pairs that it needs, at least one, as a table without columns has no rows; their
             names are ``"r.x"`` and ``"s.a"``.
         outputs: The columns of the result.
     """

@@ -43,7 +43,7 @@ class Select:
     @classmethod
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, time: TimeSpec | None = None,
              order: str | Order = "total") -> Select:
-        """Check everything. Raises a `SplitJoinError` that names the part that is wrong, and its place in the text."""
+        """Check the whole statement. Raises a `SplitJoinError` that names the wrong part, and its place in the text."""
         tables = tuple(zip(statement.tables, (r, s), strict=True))
         on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
                      for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
@@ -67,8 +67,8 @@ class Select:
         return [name for name in names if name in uses] or names[:1]
 
     def explain(self, **options: Any) -> str:
-        """A text of the stages: what is done before the join, in it and after it. ``options`` are those of circuits,
-        such as ``cores=8``.
+        """Explain, as text, the stages before, in and after the join. ``options`` are those of circuits, such as
+        ``cores=8``.
         """
         lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
         return "\n".join([*lines, explain(self.query, **options)])

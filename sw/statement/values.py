@@ -29,7 +29,7 @@ def result_type(e: Expr, text: str) -> pa.DataType:
       Bit operations have the type that the language gives them.
     * Other exact numbers, and all that are computed from decimal columns: a decimal with all digits behind the point
       that they need, and as many before it as they can have, up to 38 in all.
-    * All else as the language says (`docs/language.md`).
+    * All other types follow the language (`docs/language.md`).
 
     Raises `PredicateError` where no such type holds the values.
     """
