@@ -57,7 +57,7 @@ def _ids(frames: Mapping[Side, DataFrame]) -> dict[int, tuple[Side, str]]:
         for a in _sequence(frame._jdf.queryExecution().analyzed().output()):
             number = a.exprId().id()
             if found.get(number, (side,))[0] != side:
-                found[number] = (side, "")  # both streams have it: which is meant cannot be told
+                found[number] = (side, "")  # ambiguous: both streams have it
             else:
                 found[number] = side, a.name()
     return found
@@ -80,7 +80,7 @@ class _Reader:
             place = None if self._placed else _place(node)
             if place is None:
                 raise
-            self._placed = True  # by the innermost part that has a place, which is where it went wrong
+            self._placed = True  # the innermost part with a place is the wrong one
             raise type(error)(f"{error}\n  {place}") from None
         finally:
             self._depth -= 1

@@ -1,4 +1,4 @@
-"""splitjoin's errors on their way through Spark: out of a task, back to the driver."""
+"""Recovery of splitjoin's errors from Spark's: out of a task, back to the driver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RAISED = re.compile(r"^[ \t]*splitjoin\.errors\.(\w+): (.*(?:\n(?!\s|Driver sta
 
 
 def task_error(error: BaseException) -> SplitJoinError | None:
-    """The `SplitJoinError` that made a Spark action fail, or None when something else did.
+    """The `SplitJoinError` that made a Spark action fail, or None if there is none.
 
     An action such as ``collect()`` fails with Spark's own exception, which quotes the traceback of the task. This finds
     splitjoin's message in it::

@@ -30,9 +30,9 @@ from .progress import progress
 
 __all__ = ["compare", "main", "nested_loop", "run", "work"]
 
-#: How many days the job takes by default: about two minutes with the simulated circuit on two cores.
+#: Days of data by default: about two minutes with the simulated circuit on two cores.
 DAYS = 150
-#: And with ``--quick``.
+#: Days of data with ``--quick``.
 QUICK_DAYS = 2
 
 #: Columns of the result, each once of the carrier (``_r``) and once of the others (``_s``).
@@ -123,7 +123,7 @@ def _miles() -> Column:
 def compare(ours: DataFrame, theirs: DataFrame) -> tuple[int, int, int]:
     """Compare two DataFrames with the same columns as multisets of rows, in one Spark job.
 
-    Returns how many rows each has, and how many rows of either have no equal in the other.
+    Returns the number of rows of each, and the number of rows of either that have no equal in the other.
     """
     rows = ours.withColumn("n", F.lit(1)).union(theirs.withColumn("n", F.lit(-1)))
     in_ours, in_theirs = F.count_if(F.col("n") > 0), F.count_if(F.col("n") < 0)

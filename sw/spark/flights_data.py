@@ -30,7 +30,7 @@ __all__ = [
 
 #: Mean radius of the earth, statute miles.
 EARTH = 3958.7613
-#: How far apart two destinations may be, statute miles, and two departures, minutes.
+#: Largest distance of two destinations in statute miles, and of two departures in minutes.
 MILES, MINUTES = 25, 15
 
 _CIRCLE = 100 * MILES  # in hundredths of a mile, as the columns east and north

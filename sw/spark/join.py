@@ -36,7 +36,7 @@ __all__ = [
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
 Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
-#: How many time partitions, or the times at which the second, third, … begin.
+#: Number of time partitions, or the times at which the second, third, … begin.
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 
@@ -66,7 +66,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         select: Names of result columns to keep, in order; all by default.
         device: The name of a device, as for `splitjoin.join`, or a `Device` that can be pickled.
         device_options: Parameters of a device given by name, such as ``{"cores": 8}``.
-        partitions: How many time partitions, or the times at which the second, third, … begin: ints in the unit of an
+        partitions: Number of time partitions, or the times at which the second, third, … begin: ints in the unit of an
             integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is
             zoned). By default one for 250,000 rows, at least one a core and at most 256, of about equal size.
         metrics: Collects the devices' counters when the result is computed.
@@ -94,7 +94,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
             device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None) -> str:
-    """A text of how `stream_join` would run with these arguments: condition, order, partitions, rows read twice.
+    """Explain, as text, the run of `stream_join` with these arguments: condition, order, partitions, rows read twice.
 
     Runs the jobs that `stream_join` runs and one more, which counts rows. Raises what `stream_join` raises.
     """
@@ -277,7 +277,7 @@ def _tick(query: Query, value: object) -> int:
 def _try_device(query: Query, device: str | Device, options: Mapping[str, Any]) -> None:
     """Open the device once on the driver.
 
-    What it refuses is refused before anything runs, and what it has to build is built once, not in every task.
+    So it refuses a query before any task runs, and builds its circuit once, not in every task.
     """
     if isinstance(device, Device) and options:
         raise DeviceError("device_options are for a device given by name; give a Device its parameters when making it")

@@ -78,7 +78,7 @@ class JoinMetrics:
         self._tally = context.accumulator({}, _TallyParam())
 
     def reset(self) -> None:
-        """Forget everything counted so far. Call it on the driver, between actions."""
+        """Reset all counters. Call it on the driver, between actions."""
         self._tally.value = {}
 
     def add(self, counters: Mapping[str, int], latencies: npt.NDArray[np.int64] | None, **rows: int) -> None:

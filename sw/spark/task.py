@@ -61,7 +61,7 @@ class Task:
         warm_r, warm_s = (int(np.count_nonzero(warm & (stream == side))) for side in (R, S))
         self._check_counts(partition, (len(r) - warm_r, len(s) - warm_s), (warm_r, warm_s))
         if warm.all():
-            return  # nothing is at home here, so nothing can be found
+            return  # no home rows, so no results
         with find_device(self.device, **self.options).open(self.query) as session:
             try:
                 session.push(Arrivals(stream, rows.column(TS).to_numpy(), r, s))
@@ -91,7 +91,7 @@ class Task:
             raise null_time(self.query, "r" if rows.column(STREAM)[first].as_py() == R else "s")
 
     def _check_counts(self, partition: int, home: tuple[int, int], warm: tuple[int, int]) -> None:
-        """Warm rows were chosen by counting, in a Spark job of its own: the counts must still be true."""
+        """Check that the counts by which a separate Spark job chose the warm rows still hold."""
         if self.expected is None:
             return
         was, now = list(self.expected[partition]), list(home)
