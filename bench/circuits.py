@@ -94,7 +94,7 @@ def _input(full: int, count: int, order: str, pattern: str) -> tuple[splitjoin.Q
 
 
 def _tables(looked_up: bool) -> dict[str, bool]:
-    """What a row says of them."""
+    """The field of a row for circuits with tables; empty without tables."""
     return {"tables": True} if looked_up else {}
 
 
@@ -114,7 +114,7 @@ def measured_latency(cores: int, window: int, lanes: int, probes: int, *, looked
 
 def latency(out: Recorder, cores: int, window: int, lanes: int = 1, probes: int = 1, *,
             looked_up: bool = False) -> None:
-    """That latency less the trees' levels and the scan."""
+    """Record the constant part of the latency: the measured one less the trees' levels and the scan."""
     measured = measured_latency(cores, window, lanes, probes, looked_up=looked_up)
     depth = levels(cores, 2)
     out.add("latency_constant_cycles", measured - window // lanes - 2 * depth, "cycles",

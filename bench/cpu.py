@@ -133,7 +133,7 @@ def index(out: Recorder, bits: int, tuples: int, batches: int) -> None:
 
 
 def expected_pairs(q: Query, r: Any, s: Any, batches: int) -> int:
-    """How many pairs the last batches have."""
+    """The number of pairs of the last batches."""
     n = len(r) - batches * BATCH // 2
     with CpuDevice(threads=1).open(q) as session:
         push(session, arrivals(q, r[:n], s[:n]), 1 << 16)
@@ -143,7 +143,7 @@ def expected_pairs(q: Query, r: Any, s: Any, batches: int) -> int:
 
 
 def scaling(out: Recorder, bits: int, engine: Any, tuples: int) -> None:
-    """How much faster two workers are than one."""
+    """The speed-up of two workers over one."""
     q = query(f"ROWS {2**bits}")
     config = {"engine": f"cpu, {engine}", "window": 2**bits, "batch": LARGE, "threads": 2}
     seconds = [min(behind(q, CpuDevice(engine=engine, threads=n), 2**bits, tuples, time.perf_counter, LARGE)[0]

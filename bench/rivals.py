@@ -1,4 +1,4 @@
-"""What a user would write instead: the band benchmark over ROWS windows with DuckDB, Polars and NumPy.
+"""The band benchmark over ROWS windows as users would write it with DuckDB, Polars and NumPy.
 
 Each is ordered and exact in the same sense: every arrival of a micro-batch meets the tuples of the other stream that
 precede it and are in its window, and the pairs come out by the probe's, then the stored tuple's arrival.

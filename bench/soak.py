@@ -58,7 +58,7 @@ class Load:
             self._sums[name].update(column.to_numpy(zero_copy_only=False).tobytes())
 
     def differs(self) -> str | None:
-        """What differs between the sessions, which all have had the same input."""
+        """The differences between the sessions, which all had the same input."""
         sums = {name: (self._rows[name], one.hexdigest()) for name, one in self._sums.items()}
         return None if len(set(sums.values())) == 1 else str(sums)
 
