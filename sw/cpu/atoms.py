@@ -1,4 +1,5 @@
-"""The parts of a predicate that read one stream only, as lanes: computed once a tuple, so that pairs meet numbers.
+"""The parts of a predicate that read one stream only, as lanes: they are computed once per tuple, so that pairs only
+compare numbers.
 
 `atoms` names those parts. `AtomLanes` computes them and keeps the range of their values, by slices of rows:
 the compiled predicate needs that to know that none of its integers can wrap.
@@ -110,7 +111,7 @@ class AtomLanes:
         self._null = False
 
     def count(self, side: str) -> int:
-        """The number of arrays that `encode` gives for stream ``side``."""
+        """The number of arrays that `encode` returns for stream ``side``."""
         return 2 * len(self._of[side])
 
     def encode(self, side: str, table: pa.Table) -> list[Array]:
@@ -166,5 +167,5 @@ def _lane(atom: Atom, v: Vector) -> tuple[Array, ValueRange]:
 
 
 def _own(array: Array) -> Array:
-    """``array`` as compiled code wants it: one that may only be read would be another type to it."""
+    """``array`` if it is writable and contiguous, else a copy: other arrays have another type in compiled code."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

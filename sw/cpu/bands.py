@@ -17,7 +17,7 @@ __all__ = ["band_source"]
 #: Values that are searched again if real arithmetic cannot place one of them.
 _BLOCK = 256
 
-#: Every step says its type: numba makes 64 bits of narrow integers, and vectors of these are slow.
+#: Every step has an explicit type: numba widens narrow integers to 64 bits, whose vectors are slow.
 _TEMPLATE = '''
 @numba.njit(nogil=True)
 def holds_{name}(v, code):
@@ -113,8 +113,8 @@ def band_source(name: str, band: FloatBand, side: str, key: FloatKey) -> str:
 
 
 def _threshold(band: FloatBand) -> float:
-    """The real number at which the condition changes: where narrow floats are rounded to the last that meets it, or to
-    the next one.
+    """The real number at which the condition changes: the boundary between rounding to the last narrow float that meets
+    it and to the next one.
     """
     inner = band.expr
     while isinstance(inner, Cast):

@@ -22,7 +22,7 @@ from .jit import compiled
 
 __all__ = ["build_grid", "find_candidates", "insert", "prefetch", "probe_places", "stored_places"]
 
-#: Tuples between a prefetch and the use of what it brings.
+#: Tuples between a prefetch and the use of its data.
 _AHEAD = 8
 
 _BYTE, _INT = ir.IntType(8), ir.IntType(32)
@@ -133,7 +133,7 @@ def insert(own: Any, n: Any, until: Any, first: Any, dead: Any, head: Any, rows:
         c = _I(own[_I(n), 0])
         at, room = np.int64(head[c, 0]), np.int64(head[c, 1])
         following, held = np.int64(head[c, 2]), np.int64(head[c, 3])
-        if held & 7 == 7:  # now and then, so that expired tuples are not compared for long
+        if held & 7 == 7:  # occasionally, so that expired tuples are not compared for long
             while held > 0 and rows[_I(at + ((following - held) & (room - 1)))] < dead:
                 held -= 1
         if held == room:
@@ -203,7 +203,7 @@ def find_candidates(probe_cells: Any, p: Any, until: Any, shift: Any, stride: An
                 if room == BLOCK:
                     bits = _rotated_right(_block_mask(pool, at * 2, low, width, other_low, other_width), oldest)
                     bits &= ~np.uint64(0) >> np.uint64(64 - held)
-                    # Most have one or none, which takes no branch.
+                    # Most blocks have one candidate or none, which takes no branch.
                     found[_I(m)] = at + ((oldest + lowest_bit(bits)) & 63)
                     probe_of[_I(m)] = p
                     m += bits != 0
@@ -228,7 +228,7 @@ def find_candidates(probe_cells: Any, p: Any, until: Any, shift: Any, stride: An
                     oldest = (oldest + part) & (room - 1)
                     held -= part
         p += 1
-    for k in range(m):  # only now, so that none waited for the memory of the one before
+    for k in range(m):  # only now, so that no probe waits for the memory of the previous one
         if k + _AHEAD < m:
             prefetch(rows, np.int64(found[_I(k + _AHEAD)]))
         found[_I(k)] = rows[_I(found[_I(k)])]

@@ -21,9 +21,9 @@ _PROBES, _STORED = 256, 4096
 #: Nanoseconds: a pair in the nested loop (exact, with narrow keys), a cell looked up, a tuple in it, and one of these
 #: that has to be verified.
 _EXACT, _NARROW, _CELL, _CANDIDATE, _VERIFIED = 0.07, 0.03, 12.0, 0.2, 6.0
-#: Stored tuples a cell should hold.
+#: Target number of stored tuples per cell.
 _FILL = 32
-#: The part of chunks in which narrow keys may find candidates, at most.
+#: Largest share of chunks in which narrow keys may find candidates.
 _SUSPECTED = 0.3
 
 
@@ -51,7 +51,7 @@ class Choice:
     lookups: float = 0.0
 
     def is_similar_to(self, other: Choice) -> bool:
-        """True if it is not worth changing from ``other`` to this one."""
+        """True if a change from ``other`` to this choice is not worthwhile."""
         return (self.engine, self.tests) == (other.engine, other.tests) and all(
             a == b if self.engine == "nested" else 2 * b <= 3 * a <= 4 * b
             for a, b in zip(self.levels, other.levels, strict=True))

@@ -158,11 +158,11 @@ def _band(relations: tuple[Relation, ...], side: str, v: Vector, own: Key, key: 
 
 
 def _fits(relation: ExactRelation, side: str, v: Vector, own: Key, key: ExactKey) -> bool:
-    """True if everything stays within 64 bits."""
+    """True if all intermediate results fit 64 bits."""
     mine, theirs = relation.factors(side)
     if key.low < -(2**63) or key.high >= 2**63 or abs(theirs) >= 2**62:
         return False
-    # What the values can be tells most often, without looking at them.
+    # The range of the values usually suffices, without a look at the values.
     if isinstance(own, ExactKey) and max(-own.low, own.high) * abs(mine) + abs(relation.c) < 2**62:
         return True
     return magnitude(v.values) * abs(mine) + abs(relation.c) < 2**62

@@ -30,7 +30,7 @@ def float_keys32(values: Any, raw: Any, valid: Any, nan: Any, keys: Any) -> None
 
 @compiled
 def float_keys64(values: Any, raw: Any, valid: Any, nan: Any, keys: Any) -> None:
-    """Order-preserving codes of float64 ``values``, as `float_keys32`."""
+    """Order-preserving codes of float64 ``values``; see `float_keys32`."""
     top = np.uint64(0x8000000000000000)
     for i in range(len(values)):
         bits = raw[i] if values[i] != 0 else np.uint64(0)
@@ -45,7 +45,7 @@ def exact_bounds(values: Any, valid: Any, mine: Any, theirs: Any, c: Any, op: An
     """Narrow ``lows`` and ``highs`` to the codes of keys K with ``mine · value + theirs · K + c op 0``.
 
     ``op``: −1 for ≤, 0 for =, 1 for ≥. K lies between ``low`` and ``high``, its code is K + ``offset`` modulo 2**64.
-    The caller makes sure that nothing overflows int64. Where not valid, the interval becomes empty.
+    The caller ensures that no step overflows int64. Where not valid, the interval becomes empty.
     """
     if theirs < 0:
         mine, theirs, c, op = -mine, -theirs, -c, -op

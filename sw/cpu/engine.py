@@ -25,9 +25,9 @@ __all__ = ["CpuDevice", "CpuSession"]
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Arrivals of a batch: its results are in memory together.
+#: Arrivals of a batch, whose results are in memory at the same time.
 _BATCH = 1 << 16
-#: Nanoseconds of work for which threads are woken: handing over takes about a third of it.
+#: Least nanoseconds of work for which threads are woken: the hand-over takes about a third of it.
 _MIN_PARALLEL = 400_000.0
 
 
@@ -37,7 +37,7 @@ class CpuDevice(Device):
 
     Attributes:
         engine: ``"index"`` looks stored tuples up by the keys of one or two conditions; ``"nested"`` compares every
-            pair of a window, in vector code; ``"auto"`` takes what is cheaper for the selectivity it measures.
+            pair of a window, in vector code; ``"auto"`` takes the cheaper one for the measured selectivity.
         threads: 1 to 256; all processors of this process by default. Two of them are a worker, which has a region for
             each stream's probes as a join core has; the workers share the windows by SplitJoin's scheme.
         prefilter: True if nested loops may compare narrow copies of the keys first, and verify what passes.
@@ -59,7 +59,7 @@ class CpuDevice(Device):
             raise DeviceError(f"prefilter must be True or False, not {self.prefilter!r}")
 
     def open(self, query: Query) -> Session:
-        """Make what ``query`` needs, and start. Raises `UnsupportedError` where an index is asked for in vain."""
+        """Start a session of ``query``. Raises `UnsupportedError` if an index is required and no test suits one."""
         threads = self.threads or _processors()
         # A worker has two regions, one for each stream's probes, which are threads of their own.
         return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-threads // 2)), threads)
@@ -103,7 +103,7 @@ class CpuSession(Session):
         self._broken = False
 
     def poll(self) -> Items:
-        """The items made since the last call. Raises `CapacityError` where they do not fit into memory."""
+        """The result items since the last call. Raises `CapacityError` if they do not fit into memory."""
         self._check_usable()
         try:
             items = self._items[0] if len(self._items) == 1 else np.concatenate([np.empty(0, ITEM), *self._items])
@@ -113,7 +113,7 @@ class CpuSession(Session):
         return items
 
     def flush(self) -> Items:
-        """Close open groups with a last star each, R's before S's, and return what was not polled yet."""
+        """Close each open group with a last star, R's before S's, and return the items that were not polled yet."""
         if not self._flushed:
             self._flushed = True
             ends = self._timeline.ends
@@ -171,9 +171,9 @@ class CpuSession(Session):
             check_memory(self._matches, sum(items.nbytes for items in self._items))
 
     def _batch(self, part: Arrivals) -> Items:
-        """Every worker stores its share of the batch and probes it; what they find is gathered in order."""
+        """Every worker stores its share of the batch and probes its windows; their matches are gathered in order."""
         first = dict(self._timeline.ends)
-        # In sequence: this is done in less time than the interpreter's lock takes to change hands.
+        # In sequence: this takes less time than a hand-over of the interpreter's lock.
         encoded = in_sequence(lambda side: self._search.encode(side, part.table(side)))
         windows = self._timeline.windows(part)
         pairs = sum(int((end - start).sum()) for start, end in windows.values())

@@ -1,6 +1,6 @@
 """Source of arithmetic on exact values, as whole numbers in one width.
 
-Every step is checked here, by the least and the greatest values that can come, so nothing can wrap.
+Every step is checked at compile time by the least and the greatest possible values, so that no step can wrap.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ExactWriter:
 
     Attributes:
         int_type: Code of the type that whole numbers have.
-        lines: What was written, in order.
+        lines: The written lines, in order.
     """
 
     def __init__(self, width: int):

@@ -27,7 +27,7 @@ Rows = npt.NDArray[np.int64]
 
 #: Pairs that NumPy evaluates at once.
 _PAIRS = 1 << 18
-#: Pairs that NumPy takes about as long for as compiling does.
+#: Number of pairs for which NumPy takes about as long as compilation.
 _PATIENCE = 1 << 23
 #: Room for matches beside those of one probe.
 _ROOM = 1 << 16
@@ -44,7 +44,7 @@ def column_arrays(predicate: Expr, side: str, table: pa.Table) -> list[Array]:
 
 
 class Compiler:
-    """The kernel of ``condition`` for each batch; a new one when the values that are there ask for it.
+    """Supplies the kernel of ``condition`` for each batch, and compiles a new one when the values require it.
 
     ``verify``: for candidates, else for nested loops.
     """
@@ -127,7 +127,7 @@ class ExpressionWorker(Worker):
         counts, found = np.zeros(len(start), np.int64), [np.empty(0, np.int64)]
         first = 0
         while first < len(start):
-            # As many probes as fill a block, or one.
+            # The probes that fill a block, at least one.
             last = first + max(1, int(np.searchsorted(np.cumsum(lengths[first:]), _PAIRS, side="right")))
             sizes = lengths[first:last]
             probe = np.repeat(np.arange(first, first + len(sizes)), sizes)

@@ -35,7 +35,7 @@ def gather(batch: Batch, found: Sequence[dict[str, Found]], every: int, inner: i
                              opened, items)
     else:
         n = _assemble(*lists, *merged["r"], *merged["s"], every, opened, items)
-    # What stars did not need is given back, as the items may be kept for long.
+    # Unused room for stars is released, as the items may be kept for long.
     return (items if n == room else items[:n].copy()), matches
 
 

@@ -39,7 +39,7 @@ _SPARE = 1 << 12
 #: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond. So are the tuples since it was
 #: built.
 _MOST_SLOTS = _MOST_TUPLES = 1 << 30
-#: Arrivals that are stored before any of them looks: an eighth of the window, within these limits.
+#: Arrivals that are stored before any of them probes: an eighth of the window, within these limits.
 _LEAST, _MOST = 128, 8192
 
 
@@ -88,13 +88,13 @@ class IndexWorker(Worker):
     def _region(self, batch: Batch, side: str, stored: str, parts: Rows) -> Found:
         """The matches of the probes of stream ``side`` among the tuples of ``stored``, which go into their grid."""
         state, (start, end) = np.zeros(STATE, np.int64), batch.windows[side]
-        # Expired for the first probe of a part, and so for all to come; those before may see more.
+        # Tuples expired for the first probe of a part are expired for all later ones; earlier probes may see more.
         dead = np.full(len(parts), batch.starts[stored], np.int64)
         if len(start):
             dead[0], dead[1:] = start[0], start[np.minimum(parts[:-1, 1], len(start) - 1)]
         dead = self.local(dead)
         store, lanes, tests = self.stores[stored], batch.probes[side], len(self._plan.tests)
-        if store.end == store.base:  # what a grid still has is expired
+        if store.end == store.base:  # the grid's remaining tuples are expired
             return np.zeros(len(start), np.int64), np.empty(0, np.int64)
         if stored not in self._grids or store.end - self._grids[stored].first > _MOST_TUPLES:
             self._build(stored, int(dead[0]), self._ends[stored])
@@ -146,7 +146,7 @@ class IndexWorker(Worker):
         store = self.stores[side]
         first = max(min(dead, end), store.base)
         keys = [store.arrays[self._slot(side, j)] for j in self._tests]
-        # What has not arrived yet, but is in this batch, tells as much as what is stored.
+        # The batch's later arrivals are as good a sample as the stored tuples.
         sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
         counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))
         levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j)

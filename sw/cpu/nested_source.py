@@ -1,9 +1,9 @@
-"""Source of the nested-loop engine: every probe against its whole window, in llvm_intrinsic code.
+"""Source of the nested-loop engine: every probe against its whole window, in vector code.
 
 A window chunk that fits the first-level cache is compared with every probe of a block before the next one is read. A
 first pass only asks whether anything is in the chunk: straight compares, masks and adds, no branches. It reads narrow
-copies of the keys where they tell enough, which doubles or quadruples the keys in a register; what they suspect is
-verified. A second pass visits the few chunks in which something was found.
+copies of the keys where these are selective enough, which doubles or quadruples the keys in a register; their
+candidates are verified. A second pass visits the few chunks in which something was found.
 """
 
 from __future__ import annotations

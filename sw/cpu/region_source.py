@@ -14,7 +14,7 @@ __all__ = ["DONE", "FULL", "GROW", "STATE", "region_source"]
 DONE, FULL, GROW = 0, 1, 2
 #: Entries of a region's state.
 STATE = 5
-#: Candidates between a prefetch and the use of what it brings.
+#: Candidates between a prefetch and the use of its data.
 _AHEAD = 16
 
 _TEMPLATE = '''import numba

@@ -1,4 +1,4 @@
-"""Searches: each encodes tuples, and has the workers of the engine that suits those that came so far."""
+"""Searches: each encodes tuples, and supplies the workers of the engine that suits the tuples so far."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ class Search(ABC):
 
 
 def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int) -> Search:
-    """Interval tests, with verification of what these do not decide; the expression itself where they test nothing."""
+    """Choose the search: interval tests with verification of the residual, or the expression itself if no test compares
+    the streams.
+    """
     plan = make_plan(query.predicate)
     if engine == "index" and not leading_tests(plan):
         raise UnsupportedError(f"an index needs a comparison of both streams that must hold for every match, but "
@@ -149,7 +151,7 @@ class ExpressionSearch(Search):
 
 
 class PlanSearch(Search):
-    """Interval tests on keys, by nested loops or an index, as chosen for what came so far."""
+    """Interval tests on keys, by nested loops or an index, as chosen for the tuples so far."""
 
     def __init__(self, plan: Plan, forced: str | None, prefilter: bool, threads: int):
         super().__init__(threads)
@@ -192,7 +194,7 @@ class PlanSearch(Search):
         return self._workers
 
     def _stale(self, live: int) -> bool:
-        """True if the index finds much more in its cells than it should: the values are no longer those it learnt."""
+        """True if the index finds far more tuples in its cells than expected: the values have changed."""
         looked, probes = self.candidates - self._looked, self._last
         if self._choice is None or self._choice.engine != "index" or self._since < max(live // 4, _FEW):
             return False
@@ -230,15 +232,15 @@ class PlanSearch(Search):
         self._workers = made
 
     def renew(self) -> None:
-        """Make new workers for the next batch, out of what the present ones have stored."""
+        """Make new workers for the next batch, from the tuples that the present ones have stored."""
         self._choice = None
 
 
 class VerifiedSearch(Search):
     """Interval tests find candidates, and ``residual`` says which of them match.
 
-    Where the tests let much through, the whole ``predicate`` is evaluated for every pair instead, if ``may_leave`` and
-    if it can be compiled.
+    If the tests let too many pairs through, the whole ``predicate`` is evaluated for every pair instead, provided that
+    ``may_leave`` is set and it can be compiled.
     """
 
     def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_leave: bool, threads: int):

@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 #: Bytes of the widest vector: a load that straddles two cache lines costs two.
 ALIGNMENT = 64
-#: Tuples that may be kept beyond the window before memory is given back.
+#: Tuples that may be kept beyond the window before memory is released.
 _SLACK = 1 << 16
 
 
@@ -48,7 +48,7 @@ class Store:
         self._arrays = [_grown(a, used, used + _SLACK) for a in arrays]
 
     def trim(self, keep: int) -> None:
-        """Drop what is before position ``keep``, now or when enough can be freed."""
+        """Drop the tuples before position ``keep``, now or when enough memory can be freed."""
         drop = keep - self.base
         if drop < max(_SLACK, self.end - keep):
             return

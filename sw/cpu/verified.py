@@ -1,4 +1,4 @@
-"""A worker whose interval tests find candidates only: it verifies them by the rest of the condition."""
+"""A worker that verifies the candidates of its interval tests by the rest of the condition."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class VerifiedWorker(ExpressionWorker):
             part = own if whole else slice_of(own, at, stop)
             self.tested += sum(int((end - start).sum()) for start, end in part.windows.values()) // self.workers
             yield part, found
-            # Towards what is wanted, but not by leaps: the next tuples may be of another kind.
+            # Approach the target gradually: the next tuples may be distributed differently.
             self._size = max(1, min(2 * self._size, self._size * _WANTED // max(passed, 1), _MOST))
             at = max(stop, 1)
 

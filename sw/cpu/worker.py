@@ -33,7 +33,7 @@ def in_sequence(function: Callable[[str], A]) -> dict[str, A]:
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive arrivals, as all workers get them.
+    """A batch of consecutive arrivals, the same for all workers.
 
     ``stream``: 0 = R, 1 = S, by arrival. Per stream: the row id of its first tuple, the arrays its tuples are stored
     as, the arrays they probe with, and their windows. ``starts``: the first row that probes to come may see.
@@ -75,7 +75,7 @@ class Worker(ABC):
             store.append(self.extend(side, mine), max(0, -(-(len(batch.windows[side][0]) - skip) // self.workers)))
 
     def expire(self, batch: Batch) -> None:
-        """Drop what no probe after the batch sees."""
+        """Drop the tuples that no probe after the batch sees."""
         for side, store in self.stores.items():
             store.trim(min(self.local(batch.starts[side]), store.end))
 
