@@ -185,13 +185,13 @@ def find_candidates(probe_cells: Any, p: Any, until: Any, shift: Any, stride: An
         more, other_more = np.int64(probe_cells[line, 2]), np.int64(probe_cells[line, 3])
         edges = np.int64(probe_cells[line, 4])
         for i in range(more + 1):
-            # Within a cell at the edge of the interval only some of the 256 places count.
+            # In a cell at the edge of the interval only some of the 256 places match.
             low = edges & 255 if i == 0 else 0
             width = ((edges >> 8) & 255 if i == more else 255) - low
             for j in range(other_more + 1):
                 other_low = (edges >> 16) & 255 if j == 0 else 0
                 other_width = ((edges >> 24) & 255 if j == other_more else 255) - other_low
-                # After the last one comes the first, for cyclic levels.
+                # Cyclic levels wrap around from the last to the first.
                 beside = column + j - (stride if column + j >= stride else 0)
                 at_line = cell + i * stride
                 c = _I((at_line - len(head) if at_line >= len(head) else at_line) + beside)

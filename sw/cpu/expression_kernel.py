@@ -1,8 +1,8 @@
 """Kernels of a whole condition: nested loops over a worker's share, and the check of candidates.
 
-Like `nested_source`, a chunk of the window meets a block of probes while it is near; a first pass, vector code without
-branches, asks whether anything in the chunk matches. A second pass visits the chunks in which something was found. When
-most chunks have a match, the first pass is left out.
+Like in `nested_source`, a chunk of the window is compared with a block of probes while it is cached. A first pass,
+vector code without branches, tests whether the chunk contains any match; a second pass visits the chunks with matches.
+When most chunks have a match, the first pass is left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 PROBES = 64
 #: Stored tuples per chunk.
 CHUNK = 1024
-#: Stored tuples that are marked at once where there are matches.
+#: Stored tuples that are marked at once in chunks with matches.
 STEP = 256
 
 _HEAD = '''import numba
@@ -121,7 +121,7 @@ def verify(workers, worker, base, counts, rows, {arrays}):
 
 @dataclass(frozen=True)
 class Kernel:
-    """Compiled code for one condition, as long as the values are spread as they were.
+    """Compiled code for one condition, valid for values within the ranges at compile time.
 
     Per probing stream: ``modules``, with ``find`` or ``verify``; ``lanes``, the atoms whose values and then those
     whose validity it reads, each the other stream's first.

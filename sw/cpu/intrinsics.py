@@ -18,7 +18,7 @@ _INT = ir.IntType(32)
 
 
 def llvm_intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Numba's decorator; the function it makes is called with one argument less."""
+    """Numba's decorator; callers of the decorated function omit its first argument."""
     return cast(Callable[..., Any], intrinsic(function))
 
 

@@ -1,4 +1,4 @@
-"""Levels: a monotone map from codes to small numbers, learnt so that the stored tuples spread evenly over them."""
+"""Levels: a map from codes to small numbers, learnt so that the stored tuples spread evenly over them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 _ENTRIES = 1 << 10
 #: Codes of a sample.
 _SAMPLE = 1 << 14
-#: The part of the sample at either end that the table does not resolve, so that a stray value does not stretch it.
+#: Share of the sample at either end that the table does not resolve, so that outliers do not stretch it.
 _STRAY = 0.002
 #: A map is uneven if so many times the pairs of an even one fall on one level, of so many.
 _UNEVEN, _BINS = 1.25, 1 << 10
@@ -80,7 +80,7 @@ def learn(sample: Array, count: int) -> Levels:
     mass = np.bincount((inside >> sample.dtype.type(shift)).astype(np.int64), minlength=size).astype(np.float64)
     mass += mass.sum() / (64 * size)  # parts without a sample get some levels, too
     knots = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum() * (count - 1)
-    # The last once more, as it is looked up as well.
+    # The last knot twice, as its successor is looked up as well.
     return _table(low, min(size << shift, 2**64 - 1), shift, np.minimum([*knots, count - 1], count - 1), count)
 
 
@@ -104,7 +104,7 @@ def cyclic(sample: Array, count: int) -> Levels:
     """At least ``count`` cyclic levels, which span about what ``sample`` (n,), not empty, spans."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
-    # NULL has a code far from all others, and so have stray values: they must not stretch the levels.
+    # The codes of NULL and of outliers are far from all others and must not stretch the levels.
     ends = np.sort(sample)[[int(len(sample) * part) for part in (_CROSSING, 1 - _CROSSING)]]
     bits = (max(count, 256) - 1).bit_length()
     shift = (int((int(ends[1]) - int(ends[0])) / (1 - 2 * _CROSSING))).bit_length() - bits
@@ -136,7 +136,7 @@ def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
 
 
 def _is_even(levels: Levels, sample: Array) -> bool:
-    """True if tuples meet about as many others on their level as if all levels had the same number."""
+    """True if a tuple shares its level with about as many others as if the tuples were spread evenly."""
     bins = min(levels.count, _BINS)
     found = np.bincount(levels.of(sample).astype(np.int64) * bins // levels.count, minlength=bins) / len(sample)
     return bool(bins * (found ** 2).sum() <= _UNEVEN + bins / len(sample))

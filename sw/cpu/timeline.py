@@ -22,7 +22,7 @@ _UNLIMITED = 2**62
 
 
 class Timeline:
-    """Counts the tuples of both streams and keeps the event times that RANGE windows need."""
+    """Counter of both streams' tuples, and the event times that RANGE windows need."""
 
     def __init__(self, query: Query):
         self._extents = {side: query.window(side) for side in ("r", "s")}
@@ -32,7 +32,7 @@ class Timeline:
 
     @property
     def starts(self) -> dict[str, int]:
-        """Per stream the first row that a probe to come may still see."""
+        """Per stream the first row that a future probe may still see."""
         found = {}
         for n, side in enumerate(("r", "s")):
             rows = self._extents[side].rows
@@ -61,7 +61,7 @@ class Timeline:
         return out
 
     def trim(self) -> None:
-        """Drop the times that no probe to come needs."""
+        """Drop the event times that no future probe needs."""
         starts = self.starts
         for side, times in self._times.items():
             if times.end:
@@ -107,7 +107,7 @@ def _windows(stream: Any, ts: Any, starts: Any, row_r: Any, row_s: Any, limit_r:
             first_s[p_s], last_s[p_s] = start_r, row_r
             p_s += 1
             row_s += 1
-    # Tuples expire on any arrival. Those beyond ROWS may be forgotten already.
+    # Tuples expire on any arrival; those beyond the ROWS window may have been dropped already.
     start_r, start_s = max(start_r, row_r - limit_r), max(start_s, row_s - limit_s)
     if ranged_r:
         while start_r < row_r and now - np.uint64(ts_r[start_r - base_r]) > length_r:
