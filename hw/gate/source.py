@@ -36,7 +36,7 @@ class SourceInput(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # A record once offered must leave even if the source is removed meanwhile, hence a skid buffer, not mere gates.
+        # A record once accepted must leave even if the source is removed meanwhile, hence the skid buffer.
         m.submodules.buffer = buffer = SkidBuffer(self._layout)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         closed = Signal()

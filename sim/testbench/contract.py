@@ -10,7 +10,7 @@ class Contract:
 
     def __init__(self, port: str):
         self._port = port
-        self._offer: int | None = None  # the payload on offer that was not taken yet
+        self._offer: int | None = None  # payload of an offer that was not accepted yet
         self._since = 0
 
     def check(self, cycle: int, valid: bool, ready: bool, payload: int) -> None:
