@@ -43,7 +43,7 @@ CPU = "{}, one run: CPU seconds, as other work on the machine does not count the
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of those that it waited for."""
+    """CPU seconds of this process and of the child processes that it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

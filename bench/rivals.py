@@ -60,7 +60,7 @@ def duckdb_seconds(r: pa.Table, s: pa.Table, window: int, batches: int, *, grid:
 
 
 def polars_seconds(r: pa.Table, s: pa.Table, window: int, batches: int) -> tuple[float, int]:
-    """The same by ``join_where``."""
+    """The same benchmark by ``join_where``."""
     tables: list[Any] = [pl.from_arrow(t.append_column("k", pa.array(np.arange(len(t))))) for t in (r, s)]
     left, right = tables
     right = right.rename({"k": "j"})

@@ -30,7 +30,7 @@ GROWTH = 1.05
 
 
 class Load:
-    """The same random streams pushed into several sessions, whose results are compared as they come."""
+    """Pushes the same random streams into several sessions, and compares their results as they arrive."""
 
     def __init__(self, window: int, rate: int, band: int, devices: dict[str, Any]):
         r, s = streams(1)
