@@ -40,7 +40,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
     if request.param == "tiny":
         monkeypatch.setattr(engine, "_BATCH", 7)
-        monkeypatch.setattr(engine, "_WORTH", 0.0)
+        monkeypatch.setattr(engine, "_MIN_PARALLEL", 0.0)
         monkeypatch.setattr(search, "_RETHINK", 5)
         monkeypatch.setattr(store, "_SLACK", 4)
         monkeypatch.setattr(nested, "_ROOM", 1)
