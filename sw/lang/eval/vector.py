@@ -37,6 +37,8 @@ def evaluate_columns(e: ir.Expr, table: Mapping[ir.Col, Vector], n: int) -> Vect
 
     A part that occurs more than once is evaluated once; intermediate values are dropped after their last use.
     """
+    if not e.children:  # keys are most often columns, which streams evaluate for every batch
+        return _value(e, [], table, n)
     nodes = distinct(e)
     last_use = {operand: at for at, (_, operands) in enumerate(nodes) for operand in operands}
     values: dict[int, Vector] = {}
