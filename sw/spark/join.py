@@ -21,17 +21,19 @@ from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import Schema, Side
 from ..lang.types import TIME_UNITS, Date, Int, Timestamp
 from ..lang.windows import WindowSpec
-from ..output import output_columns
+from ..output import OutputColumn, output_columns
+from ..statement import Projection
 from .columns import condition as column_condition
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
+from .streaming.plan import Lateness, StreamOptions, make_streaming_join
 from .task import HOME, PARTITION, Task
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
 
 __all__ = [
-    "PartitionedJoin", "Partitions", "Ties", "checked_order", "checked_schemas", "explain", "stream_join",
-    "task_options",
+    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_order", "checked_schemas", "explain",
+    "stream_join", "streaming_join", "task_options",
 ]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
@@ -43,15 +45,18 @@ Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
                 ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
-                partitions: Partitions | None = None, metrics: JoinMetrics | None = None) -> DataFrame:
-    """Join two batch DataFrames as streams, R and S, within sliding windows.
+                partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
+                late_to: str | None = None, groups: int | None = None, state: str | None = None,
+                name: str | None = None) -> DataFrame:
+    """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
 
     The answer is that of `splitjoin.join` for the same rows in arrival order: by event time, R before S, then ``ties``.
-    The rows are cut into time partitions that overlap by the windows; each Spark task runs one through the device. The
-    plan holds no state, so tasks can be repeated.
+    The rows of batch DataFrames are cut into time partitions that overlap by the windows; each Spark task runs one
+    through the device. The plan holds no state, so tasks can be repeated. Streaming DataFrames are joined micro-batch
+    by micro-batch, with state files between them: each pair comes out exactly once, whatever fails meanwhile.
 
     Args:
-        left: The stream R, a batch DataFrame. Columns of any type that Arrow can carry travel to the result.
+        left: The stream R. Columns of any type that Arrow can carry travel to the result.
         right: The stream S, likewise.
         on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
             `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``.
@@ -70,6 +75,17 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
             integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is
             zoned). By default one for 250,000 rows, at least one a core and at most 256, of about equal size.
         metrics: Collects the devices' counters when the result is computed.
+        late: Streaming only. How late rows may come: a row is late if its event time is below the watermark, which is
+            the lesser of both streams' greatest event times so far, less this. Late rows are left out and counted.
+            ``"10 SECONDS"``, a whole number for integer times, or a pair (left's, right's); by default the delays of
+            both DataFrames' ``withWatermark``.
+        late_to: Streaming only. A folder in which late rows are written as Parquet, ``left/`` and ``right/``.
+        groups: Streaming only. The number of tasks that a micro-batch is joined by, at most 32,768; as many as Spark
+            has cores by default. It may change when a query starts again.
+        state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
+            default below ``spark.sql.streaming.checkpointLocation``, or a temporary folder in local mode.
+        name: Streaming only. A name for the state and the observed metrics, by default ``"splitjoin"``; two joins in
+            one streaming query need different ones.
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right; names that occur in both get ``_r`` and ``_s``.
@@ -83,11 +99,71 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     """
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
+    options = StreamOptions(late, late_to, groups, state, name)
+    if check_kinds(left, right, options, partitions):
+        return _streaming(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                          device=device, device_options=device_options, metrics=metrics, options=options)
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                   device=device, device_options=device_options or {}, partitions=partitions)
     task = Task(joined.query, device, task_options(device, device_options), None if select is None else list(select),
                 joined.cuts.counts, metrics)
     return joined.task_rows().mapInArrow(task, joined.result)
+
+
+def _streaming(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
+               ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
+               device_options: Mapping[str, Any] | None, metrics: JoinMetrics | None,
+               options: StreamOptions) -> DataFrame:
+    query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
+    return streaming_join(query, left, right, result, chosen, None, ties=ties, device=device,
+                          device_options=device_options, metrics=metrics, options=options)
+
+
+def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: StructType,
+                   gathered: Sequence[OutputColumn], projection: Projection | None, *, ties: Ties, device: str | Device,
+                   device_options: Mapping[str, Any] | None, metrics: JoinMetrics | None,
+                   options: StreamOptions) -> DataFrame:
+    """The join of two streaming DataFrames by ``query``, whose rows have the schema ``result``."""
+    order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties),
+                                          "s": _ties(query, "s", right.schema, ties)}
+    _try_device(query, device, device_options or {})
+    return make_streaming_join(query, {"r": left, "s": right}, result, gathered, projection, order, device,
+                               task_options(device, device_options), metrics, options, _cores(left))
+
+
+def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Partitions | None) -> bool:
+    """True if both are streaming DataFrames, False if both are batch ones.
+
+    Raises a `SplitJoinError` for one of each, for what is no DataFrame, and for an argument of the other kind.
+    """
+    for name, data in (("left", left), ("right", right)):
+        if not isinstance(data, DataFrame):
+            raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
+                             f"Arrow tables")
+    if left.isStreaming != right.isStreaming:
+        streams, batch = ("left", "right") if left.isStreaming else ("right", "left")
+        raise UnsupportedError(f"{streams} is a streaming DataFrame and {batch} is a batch one, but stream_join needs "
+                               f"two of one kind; read {batch} with spark.readStream too")
+    if left.isStreaming and partitions is not None:
+        raise InputError("partitions cuts batch DataFrames by time; for streaming DataFrames give groups=… instead")
+    if not left.isStreaming and options.given():
+        raise InputError(f"{', '.join(options.given())} belong to streaming DataFrames, but left and right are batch "
+                         f"ones")
+    return bool(left.isStreaming)
+
+
+def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
+               order: str | Order, select: Sequence[str] | None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
+    """The query of a ``stream_join``, Spark's schema of its result, and the columns that are gathered for it."""
+    schema_r, schema_s = checked_schemas(left, right, time)
+    if isinstance(on, Column):
+        on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
+    query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=checked_order(order))
+    chosen = output_columns(schema_r.arrow, schema_s.arrow, select)
+    types = {"r": left.schema, "s": right.schema}
+    result = StructType([StructField(c.name, types[c.side][c.source].dataType, types[c.side][c.source].nullable)
+                         for c in chosen])
+    return query, result, chosen
 
 
 def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
@@ -98,6 +174,8 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
 
     Runs the jobs that `stream_join` runs and one more, which counts rows. Raises what `stream_join` raises.
     """
+    if check_kinds(left, right, StreamOptions(), partitions):
+        raise UnsupportedError("explain describes joins of batch DataFrames only")
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                   device=device, device_options=device_options or {}, partitions=partitions)
     query, cuts = joined.query, joined.cuts
@@ -144,14 +222,7 @@ class PartitionedJoin:
     def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
              ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
              device_options: Mapping[str, Any], partitions: Partitions | None) -> PartitionedJoin:
-        schema_r, schema_s = checked_schemas(left, right, time)
-        if isinstance(on, Column):
-            on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
-        query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=checked_order(order))
-        chosen = output_columns(schema_r.arrow, schema_s.arrow, select)
-        types = {"r": left.schema, "s": right.schema}
-        result = StructType([StructField(c.name, types[c.side][c.source].dataType, types[c.side][c.source].nullable)
-                             for c in chosen])
+        query, result, _ = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
         return cls.of(query, left, right, result, ties=ties, device=device, device_options=device_options,
                       partitions=partitions)
 
@@ -174,15 +245,8 @@ class PartitionedJoin:
         return partitioned(self.query, self.streams, self.cuts)
 
 
-def checked_schemas(left: Any, right: Any, time: object) -> tuple[Schema, Schema]:
-    """The schemas of R and S. Raises a `SplitJoinError` for what is no batch DataFrame, and without a time column."""
-    for name, data in (("left", left), ("right", right)):
-        if not isinstance(data, DataFrame):
-            raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
-                             f"Arrow tables")
-        if data.isStreaming:
-            raise UnsupportedError(f"{name} is a streaming DataFrame, and streaming is not there yet: stream_join "
-                                   f"takes batch DataFrames")
+def checked_schemas(left: DataFrame, right: DataFrame, time: object) -> tuple[Schema, Schema]:
+    """The schemas of R and S. Raises a `SplitJoinError` for types that cannot travel, and without a time column."""
     if time is None:
         raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
                           "of their own, so without it there is no arrival order; a column of row numbers will do")

@@ -19,8 +19,18 @@ from ..statement import Select
 from ..statement.inputs import bind_tables, merge_tables
 from ..statement.parts import parse
 from ..statement.projection import Output
-from .join import PartitionedJoin, Partitions, Ties, checked_order, checked_schemas, task_options
+from .join import (
+    PartitionedJoin,
+    Partitions,
+    Ties,
+    check_kinds,
+    checked_order,
+    checked_schemas,
+    streaming_join,
+    task_options,
+)
 from .partitions import quoted
+from .streaming.plan import Lateness, StreamOptions
 from .task import Task
 
 if TYPE_CHECKING:
@@ -33,8 +43,9 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
                order: str | Order = "none", device: str | Device = "cpu",
                device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
-               **streams: DataFrame) -> DataFrame:
-    """Run a SELECT over two batch DataFrames as streams.
+               late: Lateness | None = None, late_to: str | None = None, groups: int | None = None,
+               state: str | None = None, name: str | None = None, **streams: DataFrame) -> DataFrame:
+    """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
 
     ``text``, ``window``, ``time``, ``tables`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for tables;
     the other arguments are those of `stream_join`, and so is the way that it runs. ``ties`` by a mapping are those of
@@ -50,10 +61,15 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     """
     statement = parse(text)
     left, right = bind_tables(statement, merge_tables(tables, streams))
+    options = StreamOptions(late, late_to, groups, state, name)
+    streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, time)
     select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     query = select.query
+    if streaming:
+        return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
+                              device=device, device_options=device_options, metrics=metrics, options=options)
     if query.order.kind == "none" and query.window_r.rows is None and query.window_s.rows is None and not ties:
         left, right = (data.select([data[quoted(name)] for name in select.needed(schema.side)])
                        for data, schema in ((left, r), (right, s)))

@@ -1,0 +1,10 @@
+"""Joins of streaming DataFrames: what runs in every micro-batch, and the state between them.
+
+A micro-batch goes through two stages, with one shuffle between them:
+
+1. `Spread` (spread.py) packs the rows of each stream as Arrow, for the groups that get them (`Slots`, slots.py).
+2. `GroupTask` (task.py) loads the group's state (state.py, from the files of store.py), joins the new tuples with the
+   stored ones (group.py), gives the result rows, and writes the next version of the state.
+
+`make_streaming_join` (plan.py) checks the arguments on the driver and puts both stages together.
+"""

@@ -1,0 +1,335 @@
+"""The step of a group: a function of the group's state and of the rows of one micro-batch.
+
+A group is one of SplitJoin's join cores, one level up: it compares every tuple that it gets with the tuples that it
+stores, and stores those whose slot is its own. A pair is found by the group that stores the earlier tuple; if both
+tuples are of one micro-batch, by the group that stores the tuple of R.
+
+With order "none" and RANGE windows, a pair depends on its two tuples alone, so a tuple is joined in the micro-batch in
+which it comes. ROWS windows and order "total" depend on arrival order, so there a tuple waits until the watermark has
+passed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...arrival import Arrivals, interleave
+from ...device.api import Device, pairs
+from ...device.registry import device as find_device
+from ...lang.order import Order
+from ...lang.query import Query
+from ...lang.schema import SIDES, Side
+from ...output import OutputColumn, gather
+from ...statement import Projection
+from .rows import Rows, arrival_order
+from .slots import Slots
+
+__all__ = ["Counts", "GroupJoin", "GroupState", "Step"]
+
+Numbers = npt.NDArray[np.int64]
+
+#: Arrivals that are given to the device at once, so that their results are in memory at the same time.
+_SLICE = 1 << 17
+#: Result rows of a batch that is handed to Spark; `take` from strings of one batch stays below Arrow's 2 GiB.
+_RESULT_ROWS = 10_000
+#: Tuples of a micro-batch from which on it is looked at for skew.
+_SKEWED = 1024
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """The state of a group between two micro-batches.
+
+    Attributes:
+        stored: The tuples of each stream that the group stores and later tuples may meet, by event time.
+        waiting: The tuples that the watermark has not passed, where tuples wait.
+        greatest: The greatest event time of each stream so far, in all groups; None before its first tuple.
+        tuples: The number of tuples of each stream that the group has joined.
+        hot: Slots whose tuples are stored by all groups in turn, since one group would have too much with them.
+    """
+
+    stored: Mapping[Side, Rows]
+    waiting: Mapping[Side, Rows]
+    greatest: Mapping[Side, int | None]
+    tuples: Mapping[Side, int]
+    hot: frozenset[int] = frozenset()
+
+    @classmethod
+    def initial(cls, schemas: Mapping[Side, pa.Schema]) -> GroupState:
+        """The state before the first micro-batch."""
+        none = {side: Rows.empty(schemas[side]) for side in SIDES}
+        return cls(none, none, dict.fromkeys(SIDES), dict.fromkeys(SIDES, 0))
+
+
+@dataclass
+class Counts:
+    """Counts of a step: pairs found, comparisons that the windows asked for, seconds on the device."""
+
+    pairs: int = 0
+    comparisons: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A micro-batch of a group, before its pairs are searched.
+
+    Attributes:
+        state: The state after it.
+        own: New tuples of each stream that the group stores, by event time; they follow those stored before.
+        late: The tuples that came behind the watermark, of those that the group would have stored.
+        fresh: All tuples of each stream that are joined in this micro-batch, in arrival order.
+        before: The stored tuples of each stream before it.
+        opposite: For each tuple of ``fresh``, the number of tuples of the other stream before it; only with ROWS.
+    """
+
+    state: GroupState
+    own: Mapping[Side, Rows]
+    late: Mapping[Side, Rows]
+    fresh: Mapping[Side, Rows]
+    before: Mapping[Side, Rows]
+    opposite: Mapping[Side, Numbers]
+
+
+@dataclass(frozen=True)
+class GroupJoin:
+    """What all groups of a join have in common; it travels to the tasks.
+
+    Attributes:
+        query: The query, with its order.
+        schemas: The Arrow schemas of the columns that travel, of each stream.
+        columns: The result columns that are gathered.
+        projection: The SELECT list of a statement, None for `stream_join`.
+        delays: How far behind its stream's greatest event time a tuple may come, in ticks, of each stream.
+        ties: The columns that order tuples with equal times, where that matters.
+        groups: The number of groups.
+        device: The device, and its options.
+    """
+
+    query: Query
+    schemas: Mapping[Side, pa.Schema]
+    columns: Sequence[OutputColumn]
+    projection: Projection | None
+    delays: Mapping[Side, int]
+    ties: Mapping[Side, Sequence[str]]
+    groups: int
+    device: str | Device
+    options: Mapping[str, object]
+    slots: Slots
+
+    @property
+    def waits(self) -> bool:
+        """True if tuples wait for the watermark before they are joined."""
+        return self.query.order.kind != "none" or self.counts_rows
+
+    @property
+    def counts_rows(self) -> bool:
+        """True if a window counts rows."""
+        return self.query.window_r.rows is not None or self.query.window_s.rows is not None
+
+    def watermark(self, state: GroupState) -> int | None:
+        """The time below which tuples are late: the lesser of both streams' greatest times less their delays."""
+        if any(state.greatest[side] is None for side in SIDES):
+            return None
+        return min((state.greatest[side] or 0) - self.delays[side] for side in SIDES)
+
+    def step(self, state: GroupState, group: int, rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]],
+             greatest: Mapping[Side, int | None], total: int) -> Step:
+        """The step of group number ``group`` from ``state``.
+
+        ``rows``: the new tuples of each stream, in any order, and their slots, uint16 (n,). ``greatest``: the greatest
+        event time of each stream in the micro-batch, in all groups; None for a stream without tuples. ``total``: the
+        number of tuples of the micro-batch, in all groups.
+        """
+        limit = self.watermark(state)
+        after = replace(state, greatest={
+            side: max((t for t in (state.greatest[side], greatest[side]) if t is not None), default=None)
+            for side in SIDES})
+        passed = self.watermark(after)
+        late, fresh, waiting, own = {}, {}, {}, {}
+        tuples = dict(state.tuples)
+        for side in SIDES:
+            new, slots = rows[side]
+            mine = slots % self.groups == group
+            behind = np.zeros(len(new), np.bool_) if limit is None else new.ts < limit
+            late[side] = new.where(behind & mine)
+            new, mine = new.where(~behind), mine[~behind]
+            if self.waits:
+                # Between the micro-batches, ids hold the slot: it must be the same in every group.
+                marked = Rows(new.table, new.ts, slots[~behind].astype(np.int64))
+                pool = Rows.concat([state.waiting[side], marked])
+                ready = np.zeros(len(pool), np.bool_) if passed is None else pool.ts < passed
+                waiting[side] = pool.where(~ready)
+                pool = pool.where(ready)
+                taken = arrival_order(pool, self.ties[side], pool.ids)
+                mine = taken.ids % self.groups == group
+                fresh[side] = taken.numbered(tuples[side])
+                own[side] = fresh[side].where(mine)
+            else:
+                waiting[side] = state.waiting[side]
+                fresh[side] = new.sorted()
+                own[side] = new.where(mine).sorted()
+            tuples[side] += len(fresh[side])
+        after = replace(after, waiting=waiting, tuples=tuples, hot=state.hot | self._hot(rows, group, total))
+        stored = {side: self._kept(side, Rows.concat([state.stored[side], own[side]]).sorted(), passed, tuples[side])
+                  for side in SIDES}
+        return Step(replace(after, stored=stored), own, late, fresh, state.stored,
+                    self._opposite(fresh, state.tuples) if self.counts_rows else {})
+
+    def _hot(self, rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]], group: int, total: int) -> set[int]:
+        """The slots of the group that have more than half of a group's fair share of a micro-batch of some size."""
+        if not self.slots.hashed or self.groups == 1 or total < _SKEWED:
+            return set()
+        slots = np.concatenate([rows[side][1] for side in SIDES])
+        counts = np.bincount(slots[slots % self.groups == group])
+        return set(np.flatnonzero(counts > total / (2 * self.groups)).tolist())
+
+    def restored(self, state: GroupState, stored: Mapping[Side, Rows]) -> GroupState:
+        """``state`` with those of the tuples ``stored``, as versions hold them, that are live in it."""
+        passed = self.watermark(state)
+        return replace(state, stored={side: self._kept(side, stored[side].sorted(), passed, state.tuples[side])
+                                      for side in SIDES})
+
+    def regrouped(self, states: Sequence[GroupState], group: int) -> GroupState:
+        """The state of ``group`` by the states of all groups, which were of another number."""
+        hot = frozenset[int]().union(*(state.hot for state in states))
+        stored = {}
+        for side in SIDES:
+            rows = Rows.concat([state.stored[side] for state in states])
+            rows = rows.take(np.argsort(rows.ids if self.waits else rows.ts, kind="stable"))
+            stored[side] = rows.where(self.slots.of(side, rows.table, hot) % self.groups == group)
+        return replace(states[0], stored=stored, hot=hot)
+
+    def _kept(self, side: Side, rows: Rows, passed: int | None, tuples: int) -> Rows:
+        """The stored tuples that a tuple from the watermark on may still meet."""
+        window = self.query.window(side)
+        if window.rows is not None and len(rows):
+            rows = rows.slice(int(np.searchsorted(rows.ids, tuples - window.rows)), len(rows))
+        if window.length is not None and passed is not None:
+            rows = rows.slice(_below(rows.ts, passed - window.length), len(rows))
+        return rows
+
+    def _opposite(self, fresh: Mapping[Side, Rows], tuples: Mapping[Side, int]) -> dict[Side, Numbers]:
+        r, s = fresh["r"], fresh["s"]
+        return {"r": np.searchsorted(s.ts, r.ts, side="left") + tuples["s"],
+                "s": np.searchsorted(r.ts, s.ts, side="right") + tuples["r"]}
+
+    def results(self, step: Step, counts: Counts) -> Iterator[pa.Table]:
+        """The result rows of a step, a table of some thousand at a time, counted in ``counts``."""
+        found = self._found(step, counts)
+        if self.query.order.kind == "total":
+            found = iter([_in_total_order(list(found))])
+        for r, s, r_at, s_at in found:
+            counts.pairs += len(r_at)
+            for start in range(0, len(r_at), _RESULT_ROWS):
+                chunk = slice(start, start + _RESULT_ROWS)
+                rows = gather(self.columns, r.table, s.table, r_at[chunk], s_at[chunk])
+                yield rows if self.projection is None else self.projection.rows(rows)
+
+    def _found(self, step: Step, counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
+        """The pairs of the step: tuples of R, of S, and positions in both."""
+        fresh, before = step.fresh, step.before
+        # New tuples of S with R's stored ones, old and new; and new tuples of R with S's stored ones that are old.
+        r_stored = Rows.concat([self._reached("r", before["r"], fresh["s"]), step.own["r"]]).sorted()
+        yield from self._joined(r_stored, fresh["s"], step, counts)
+        probes = fresh["r"]
+        if self.query.window_s.rows is not None:  # beyond as many new tuples of S, no old one is in the window
+            last = step.opposite["r"] - self.query.window_s.rows
+            probes = probes.slice(0, int(np.searchsorted(last, step.before["s"].ids[-1], side="right"))
+                                  if len(step.before["s"]) else 0)
+        yield from self._joined(probes, self._reached("s", before["s"], probes), step, counts)
+
+    def _reached(self, side: Side, stored: Rows, probes: Rows) -> Rows:
+        """The tuples of ``stored``, of stream ``side``, that the windows of ``probes`` may reach."""
+        if not len(probes) or not len(stored):
+            return stored.slice(0, 0)
+        first, last = 0, len(stored)
+        own, other = self.query.window(side).length, self.query.window("s" if side == "r" else "r").length
+        if own is not None:
+            first = _below(stored.ts, int(probes.ts[0]) - own)
+        if other is not None:
+            last = _below(stored.ts, int(probes.ts[-1]) + other + 1)
+        return stored.slice(first, last)
+
+    def _joined(self, r: Rows, s: Rows, step: Step, counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
+        """The pairs of ``r`` and ``s``, both by event time."""
+        if not len(r) or not len(s):
+            return
+        query = replace(self.query, order=Order("none"))
+        one = {"r": _one_chunk(r), "s": _one_chunk(s)}
+        arrivals: Arrivals | None = interleave(one["r"].table, one["s"].table, (r.ts, s.ts),
+                                               np.searchsorted(s.ts, r.ts, side="left"))
+        with find_device(self.device, **self.options).open(query) as session:
+            while arrivals is not None:
+                began = perf_counter()
+                part, arrivals = arrivals.split(_SLICE)
+                session.push(part)
+                r_at, s_at = pairs(session.poll() if arrivals is not None else session.flush())
+                counts.seconds += perf_counter() - began
+                if self.counts_rows:
+                    inside = self._in_rows(r, s, r_at, s_at, step)
+                    r_at, s_at = r_at[inside], s_at[inside]
+                if len(r_at):
+                    yield one["r"], one["s"], r_at, s_at
+            counts.comparisons += session.counters().get("comparisons", 0)
+
+    def _in_rows(self, r: Rows, s: Rows, r_at: Numbers, s_at: Numbers, step: Step) -> npt.NDArray[np.bool_]:
+        """True for the pairs whose earlier tuple is among the last rows that its window counts.
+
+        The device sees some of the tuples, so a window of n of them reaches at least as far back as it should.
+        """
+        inside = np.ones(len(r_at), np.bool_)
+        r_first = r.ts[r_at] <= s.ts[s_at]
+        for side, stored, probe, mine in (("r", r.ids[r_at], s.ids[s_at], r_first),
+                                          ("s", s.ids[s_at], r.ids[r_at], ~r_first)):
+            rows = self.query.window(side).rows
+            if rows is not None and mine.any():
+                other: Side = "s" if side == "r" else "r"
+                ends = step.opposite[other]
+                seen = ends[probe[mine] - int(step.fresh[other].ids[0])]
+                inside[mine] = stored[mine] >= seen - rows
+        return inside
+
+
+def _below(ts: Numbers, time: int) -> int:
+    """The number of the ascending ``ts`` that are less than ``time``."""
+    return 0 if time <= _LEAST else len(ts) if time > _GREATEST else int(np.searchsorted(ts, time, side="left"))
+
+
+def _one_chunk(rows: Rows) -> Rows:
+    # `take` looks for the chunk of every row otherwise.
+    return Rows(rows.table.combine_chunks(), rows.ts, rows.ids)
+
+
+def _in_total_order(found: Sequence[tuple[Rows, Rows, Numbers, Numbers]]) -> tuple[Rows, Rows, Numbers, Numbers]:
+    """All pairs in one sequence, by the arrival of the later tuple, then of the earlier one (semantics, section 4)."""
+    r, r_at = _as_one([(part[0], part[2]) for part in found])
+    s, s_at = _as_one([(part[1], part[3]) for part in found])
+    if not len(r_at):
+        return r, s, r_at, s_at
+    r_ts, s_ts, r_id, s_id = r.ts[r_at], s.ts[s_at], r.ids[r_at], s.ids[s_at]
+    s_later = r_ts <= s_ts
+    # At equal times a tuple of R comes before one of S.
+    order = np.lexsort((np.where(s_later, r_id, s_id), np.where(s_later, s_id, r_id), s_later,
+                        np.where(s_later, s_ts, r_ts)))
+    return r, s, r_at[order], s_at[order]
+
+
+def _as_one(found: Sequence[tuple[Rows, Numbers]]) -> tuple[Rows, Numbers]:
+    """Positions in several `Rows`, each perhaps there more than once, as positions in one."""
+    starts: dict[int, int] = {}
+    parts: list[Rows] = []
+    at = [np.empty(0, np.int64)]
+    for rows, positions in found:
+        if id(rows) not in starts:
+            starts[id(rows)] = sum(map(len, parts))
+            parts.append(rows)
+        at.append(positions + starts[id(rows)])
+    return _one_chunk(Rows.concat(parts or [Rows.empty(pa.schema([]))])), np.concatenate(at)

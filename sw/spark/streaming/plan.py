@@ -1,0 +1,191 @@
+"""The plan of a join of streaming DataFrames, made on the driver: checks, and the two stages of a micro-batch."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql.types import LongType, StructField, StructType
+
+from ...device.api import Device
+from ...errors import InputError, SchemaError, WindowError
+from ...gate.times import parse_lateness
+from ...lang.ir import columns
+from ...lang.query import Query
+from ...lang.schema import SIDES, Side
+from ...lang.types import TIME_UNITS
+from ...output import OutputColumn, output_schema
+from ...statement import Projection
+from ..partitions import quoted
+from .group import GroupJoin
+from .slots import SLOTS, Slots
+from .spread import PACKED, Spread
+from .store import check_root
+from .task import COUNTS, METRICS, GroupTask
+
+if TYPE_CHECKING:
+    from ..metrics import JoinMetrics
+
+__all__ = ["Lateness", "StreamOptions", "make_streaming_join"]
+
+#: How late rows may come: of both streams, or of each.
+Lateness = Union[int, str, Sequence[Union[int, str]], Mapping[str, Union[int, str]]]
+
+#: Spark's name for the delay of a watermark, in the metadata of its column.
+_DELAY = "spark.watermarkDelayMs"
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The arguments of ``stream_join`` that streaming DataFrames have beside those of batch ones."""
+
+    late: Lateness | None = None
+    late_to: str | None = None
+    groups: int | None = None
+    state: str | None = None
+    name: str | None = None
+
+    def given(self) -> list[str]:
+        """The names of the arguments that were given."""
+        return [name for name in ("late", "late_to", "groups", "state", "name") if getattr(self, name) is not None]
+
+
+def make_streaming_join(query: Query, frames: Mapping[Side, DataFrame], result: StructType,
+                        gathered: Sequence[OutputColumn], projection: Projection | None,
+                        ties: Mapping[Side, Sequence[str]], device: str | Device, device_options: Mapping[str, Any],
+                        metrics: JoinMetrics | None, options: StreamOptions, cores: int) -> DataFrame:
+    """The streaming DataFrame of the results of ``query`` over ``frames``.
+
+    ``result``: Spark's schema of it; ``gathered`` and ``projection``: the columns that are gathered for pairs, and what
+    becomes of them. ``ties``: the columns that order rows with equal times, where that matters.
+    """
+    spark = frames["r"].sparkSession
+    delays = _delays(query, frames, options.late)
+    name = _name(options.name)
+    slots = Slots.make(query)
+    groups = _groups(options.groups, cores, query)
+    root = _root(spark, options.state)
+    if options.late_to is not None:
+        check_root(options.late_to)
+    schemas = {side: _travelling(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
+    join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options, slots)
+    packed = [frames[side].select([frames[side][quoted(n)] for n in schemas[side].names])
+              .mapInArrow(_named(Spread(join, side, root, name), f"splitjoin_spread_{side}"), PACKED) for side in SIDES]
+    arrow = projection.schema if projection is not None else output_schema(gathered)
+    retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
+    task = GroupTask(join, arrow, root, name, retained, options.late_to, metrics)
+    counted = StructType([*(StructField(f.name, f.dataType, True) for f in result),
+                          StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
+    rows = packed[0].union(packed[1]).repartitionById(groups, "group").mapInArrow(
+        _named(task, _title(join)), counted)
+    sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
+    return rows.observe(name, *sums).where(F.col(METRICS).isNull()).drop(METRICS)
+
+
+def _travelling(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str],
+                everything: bool) -> pa.Schema:
+    """The columns of stream ``side`` that the join needs."""
+    schema = query.schema(side).arrow
+    assert schema is not None and query.time is not None
+    needed = {query.time.name(side), *ties, *(c.name for c in columns(query.predicate) if c.side == side),
+              *(c.source for c in gathered if c.side == side)}
+    return pa.schema([f for f in schema if everything or f.name in needed])
+
+
+def _delays(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None) -> dict[Side, int]:
+    """How far behind its greatest event time a row of each stream may come, in ticks."""
+    time = query.time
+    assert time is not None
+    if late is None:
+        return {side: _watermark(query, side, frames[side]) for side in SIDES}
+    if isinstance(late, Mapping):
+        if set(late) != {"r", "s"}:
+            raise WindowError(f"a mapping of late must have the keys 'r' and 's', not {sorted(map(str, late))}")
+        given: dict[Side, Any] = {"r": late["r"], "s": late["s"]}
+    elif isinstance(late, Sequence) and not isinstance(late, str):
+        if len(late) != 2:
+            raise WindowError(f"late must be one lateness, or a pair (left's, right's), not {late!r}")
+        given = {"r": late[0], "s": late[1]}
+    else:
+        given = {"r": late, "s": late}
+    return {side: parse_lateness(given[side], time) for side in SIDES}
+
+
+def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
+    """The delay of the watermark that ``frame`` has."""
+    time = query.time
+    assert time is not None
+    which = "left" if side == "r" else "right"
+    marked = {f.name: int(f.metadata[_DELAY]) for f in frame.schema if _DELAY in f.metadata}
+    name = time.name(side)
+    if name in marked:
+        if time.tick is None:
+            raise WindowError(f"the watermark of {which}.{name} is in milliseconds, but the time column is a "
+                              f"{time.type}; give late=… instead")
+        return marked[name] * 10**6 // TIME_UNITS[time.tick]
+    if marked:
+        raise SchemaError(f"the {which} DataFrame has its watermark on {next(iter(marked))!r}, but the event time of "
+                          f"the join is {name!r}; call withWatermark for that column, or give late=…")
+    raise WindowError(f"a streaming join must know how late rows may come, and the {which} DataFrame has no "
+                      f"watermark; write {which}.withWatermark({name!r}, '10 seconds'), or give late='10 seconds' "
+                      f"('0 seconds' for rows that come in order)")
+
+
+def _groups(groups: int | None, cores: int, query: Query) -> int:
+    if groups is None:
+        return 1 if query.order.kind == "total" else max(1, min(cores, SLOTS))
+    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= SLOTS:
+        raise InputError(f"groups must be a number from 1 to {SLOTS}, not {groups!r}")
+    if groups > 1 and query.order.kind == "total":
+        raise InputError(f"order 'total' is one sequence, which one group makes, so groups must be 1, not {groups}; "
+                         f"with order 'none' there may be more")
+    return groups
+
+
+def _name(name: str | None) -> str:
+    if name is None:
+        return "splitjoin"
+    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "_-" for c in name):
+        raise InputError(f"name must be letters, digits, '_' and '-', since state files are named by it, not {name!r}")
+    return name
+
+
+def _root(spark: SparkSession, state: str | None) -> str:
+    """The folder of the state files: as given, else beside Spark's checkpoints, else a temporary one."""
+    if state is not None:
+        check_root(state)
+        return state
+    checkpoints = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
+    if checkpoints:
+        root = f"{checkpoints.rstrip('/')}/splitjoin"
+        check_root(root)
+        return root
+    master = spark.conf.get("spark.master", None) or ""
+    if not master.startswith("local"):
+        raise InputError("a streaming join keeps its state in files that all executors reach: give state='hdfs://…', "
+                         "'s3://…' or another shared folder, or set spark.sql.streaming.checkpointLocation")
+    folder = tempfile.mkdtemp(prefix="splitjoin-state-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _title(join: GroupJoin) -> str:
+    """A name for the plan's node and the description in Spark's pages."""
+    device = join.device if isinstance(join.device, str) else join.device.name
+    return f"splitjoin[{join.query.predicate}; groups={join.groups}; device={device}]"
+
+
+def _named(function: Any, name: str) -> Any:
+    """``function`` under a name that Spark shows."""
+    def named(batches: Any) -> Any:
+        return function(batches)
+
+    named.__name__ = named.__qualname__ = name
+    return named
+

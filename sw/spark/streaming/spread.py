@@ -1,0 +1,152 @@
+"""`Spread`: the stage before the shuffle. It packs the rows of one stream for the groups that get them.
+
+Packed rows cross the shuffle as a few binary values instead of one row each: Spark converts every row to Arrow once,
+and sorts and copies none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...arrival import R, S, event_ticks
+from ...lang.schema import SIDES, Side
+from ..task import null_time
+from .group import GroupJoin
+from .micro_batch import micro_batch
+from .rows import Rows
+from .slots import among
+from .store import StateFiles
+
+__all__ = ["PACKED", "Spread", "unpacked"]
+
+#: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
+#: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots.
+PACKED = "`group` int, stream int, tuples bigint, greatest bigint, `rows` binary"
+_ARROW = pa.schema([("group", pa.int32()), ("stream", pa.int32()), ("tuples", pa.int64()), ("greatest", pa.int64()),
+                    ("rows", pa.binary())])
+
+#: Rows that are packed together.
+_PACK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Packs the rows of stream ``side``; given to ``mapInArrow``. ``root`` and ``name``: where the state files are."""
+
+    join: GroupJoin
+    side: Side
+    root: str
+    name: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.packed(*micro_batch(), batches)
+
+    def packed(self, batch: int, query: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition of micro-batch ``batch`` as `PACKED` ones, with a last one for every group."""
+        hot = self._hot(batch, query) if self.join.slots.hashed and self.join.groups > 1 else frozenset[int]()
+        tuples, greatest = 0, None
+        for table in _tables(batches, self.join.schemas[self.side]):
+            time = self.join.query.time
+            assert time is not None
+            if table.column(time.name(self.side)).null_count:
+                raise null_time(self.join.query, self.side)
+            ts = event_ticks(time, self.side, table)
+            tuples += len(ts)
+            greatest = max(int(ts.max()), greatest if greatest is not None else int(ts.min()))
+            yield from self._slotted(table, hot)
+        for group in range(self.join.groups):
+            yield self._batch(group, tuples, greatest, b"")
+
+    def _slotted(self, table: pa.Table, hot: frozenset[int]) -> Iterator[pa.RecordBatch]:
+        join = self.join
+        if not join.slots.hashed:
+            data = _encoded(table, join.slots.of_values(table))
+            for group in range(join.groups):
+                yield self._batch(group, 0, None, data)
+            return
+        everywhere = among(join.slots.of_keys(self.side, table), hot)
+        slots = join.slots.of(self.side, table, hot)
+        for group in range(join.groups):
+            mask = everywhere | (slots % join.groups == group)
+            if mask.any():
+                yield self._batch(group, 0, None, _encoded(table.filter(pa.array(mask)), slots[mask]))
+
+    def _hot(self, batch: int, query: str) -> frozenset[int]:
+        """The hot slots of all groups after the micro-batch before: the same for every task of this one."""
+        files = StateFiles(self.root, query, self.name)
+        found = files.last(batch, self.join.groups)
+        if found is None:
+            return frozenset()
+        heads = (files.header(found[0], group, found[1]) for group in range(found[1]))
+        return frozenset[int]().union(*(head.state.hot for head in heads))
+
+    def _batch(self, group: int, tuples: int, greatest: int | None, data: bytes) -> pa.RecordBatch:
+        stream = R if self.side == "r" else S
+        return pa.RecordBatch.from_pylist([{"group": group, "stream": stream, "tuples": tuples, "greatest": greatest,
+                                            "rows": data}], schema=_ARROW)
+
+
+def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> tuple[
+        dict[Side, tuple[Rows, npt.NDArray[np.uint16]]], dict[Side, int | None], dict[Side, int]]:
+    """The tuples of each stream with their slots, the greatest event times, and the number of tuples in all groups."""
+    tables: dict[Side, list[pa.Table]] = {side: [join.schemas[side].empty_table()] for side in SIDES}
+    slots: dict[Side, list[npt.NDArray[np.uint16]]] = {side: [np.empty(0, np.uint16)] for side in SIDES}
+    greatest: dict[Side, int | None] = dict.fromkeys(SIDES)
+    tuples = dict.fromkeys(SIDES, 0)
+    for batch in batches:
+        for stream, n, last, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
+                                           ("stream", "tuples", "greatest", "rows")), strict=True):
+            side = SIDES[stream.as_py()]
+            tuples[side] += n.as_py()
+            if last.is_valid:
+                most = greatest[side]
+                greatest[side] = last.as_py() if most is None else max(most, last.as_py())
+            buffer = data.as_buffer()
+            if buffer.size:
+                packed = pa.ipc.open_stream(buffer).read_all()
+                schema = join.schemas[side]
+                slots[side].append(packed.column("slot").to_numpy())
+                tables[side].append(pa.table(packed.columns[:len(schema)], schema=schema))
+    assert join.query.time is not None
+    rows = {}
+    for side in SIDES:
+        table = pa.concat_tables(tables[side])
+        ts = event_ticks(join.query.time, side, table)
+        rows[side] = Rows(table, ts, np.full(len(ts), -1, np.int64)), np.concatenate(slots[side])
+    return rows, greatest, tuples
+
+
+def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows as tables of ``schema`` of about `_PACK` rows each; Spark's own batches are smaller."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= _PACK:
+            yield _typed(held, schema)
+            held, rows = [], 0
+    if held:
+        yield _typed(held, schema)
+
+
+def _typed(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    # Spark names the session's time zone in the type of timestamps; the values are the same.
+    return pa.table([c if c.type == f.type else c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)],
+                    schema=schema)
+
+
+def _encoded(table: pa.Table, slots: npt.NDArray[np.uint16]) -> bytes:
+    names = [*(str(n) for n in range(table.num_columns)), "slot"]
+    packed = pa.table([*table.columns, pa.array(slots)], names=names).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, packed.schema) as writer:
+        writer.write_table(packed)
+    return bytes(sink.getvalue())

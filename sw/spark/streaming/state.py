@@ -1,0 +1,173 @@
+"""Versions of a group's state as bytes.
+
+Version n is the state after micro-batch n. It holds the tuples that micro-batch n added, and names the earlier versions
+whose tuples are still live (its *chain*); from time to time a version holds all live tuples, and its chain is itself.
+
+Layout: 8 bytes magic, format (uint32, little endian), CRC-32 of all that follows, length of the header (uint64), the
+header (JSON), and the blobs whose lengths it lists: Arrow IPC streams. Nothing in it is code.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import SnapshotError
+from ...lang.schema import SIDES, Side
+from .group import GroupJoin, GroupState
+from .rows import Rows
+
+__all__ = ["Version", "check_identity", "header_bytes", "identity"]
+
+MAGIC = b"SPLJGRUP"
+#: Format of the layout and its contents; a reader accepts its own only.
+FORMAT = 1
+_HEAD = struct.Struct("<8sIIQ")
+#: The most versions in a chain: as many files are read when a state is loaded.
+_LONGEST_CHAIN = 64
+#: Tuples in a chain for each live one, and tuples beside, before a version holds all live ones again.
+_MOST_DEAD, _FREE = 1.4, 4096
+#: Columns beside the stream's own ones, which are numbered: names may be anything.
+_TS, _ID = "ts", "id"
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of the state of one group.
+
+    Attributes:
+        batch: The number of the micro-batch, from 0.
+        group: The number of the group, and of how many.
+        groups: The number of groups.
+        identity: What must be the same in all versions of a join, by name.
+        state: The state; in a version that was read, without the tuples of the rest of its chain.
+        chain: The versions that hold its stored tuples, with the number of tuples and bytes in each; the last is this.
+        token: A text that differs for every version that was ever written.
+    """
+
+    batch: int
+    group: int
+    groups: int
+    identity: Mapping[str, str]
+    state: GroupState
+    chain: Sequence[tuple[int, int, int]]
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @classmethod
+    def after(cls, before: Version | None, batch: int, group: int, join: GroupJoin, names: Mapping[str, str],
+              state: GroupState, own: Mapping[Side, Rows]) -> tuple[Version, bytes]:
+        """The version after ``before`` (None: there is none, or it is of other groups), and its bytes.
+
+        ``own``: the tuples that the micro-batch has added.
+        """
+        added = sum(len(own[side]) for side in SIDES)
+        live = sum(len(state.stored[side]) for side in SIDES)
+        chain = [] if before is None else list(before.chain)
+        whole = (not chain or len(chain) >= _LONGEST_CHAIN
+                 or sum(n for _, n, _ in chain) + added > _MOST_DEAD * live + _FREE)
+        held = state.stored if whole else own
+        blobs = [_encoded(rows, join.waits) for rows in (*(held[side] for side in SIDES),
+                                                         *(state.waiting[side] for side in SIDES))]
+        link = batch, live if whole else added, sum(map(len, blobs))
+        version = cls(batch, group, join.groups, names, state, [link] if whole else [*chain, link])
+        return version, version._bytes(blobs, join.waits)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all tuples in its chain."""
+        return sum(n for _, _, n in self.chain)
+
+    def _bytes(self, blobs: Sequence[bytes], numbered: bool) -> bytes:
+        header = json.dumps({
+            "batch": self.batch, "group": self.group, "groups": self.groups, "identity": dict(self.identity),
+            "chain": list(self.chain), "token": self.token, "numbered": numbered,
+            "greatest": dict(self.state.greatest), "tuples": dict(self.state.tuples),
+            "hot": sorted(self.state.hot), "blobs": [len(b) for b in blobs],
+        }).encode()
+        body = b"".join([struct.pack("<Q", len(header)), header, *blobs])
+        return MAGIC + struct.pack("<II", FORMAT, zlib.crc32(body)) + body
+
+    @classmethod
+    def decode(cls, data: bytes | memoryview, where: str, schemas: Mapping[Side, pa.Schema] | None) -> Version:
+        """The version whose bytes are ``data``. ``schemas`` None reads its header only, and leaves the state empty.
+
+        Raises `SnapshotError`, naming ``where``, for bytes that are no version of this format, or are damaged.
+        """
+        if len(data) < _HEAD.size or bytes(data[:8]) != MAGIC:
+            raise SnapshotError(f"{where} is not a state of splitjoin; the folder of the state must hold nothing else")
+        _, form, check, length = _HEAD.unpack(data[:_HEAD.size])
+        if form != FORMAT:
+            raise SnapshotError(f"{where} has the format {form}, and this version of splitjoin reads format {FORMAT}; "
+                                f"go on with the version that wrote it, or start with a new checkpoint")
+        if schemas is not None and zlib.crc32(data[16:]) != check:
+            raise SnapshotError(f"{where} is damaged: its checksum does not fit; restore the file, or start with a new "
+                                f"checkpoint")
+        header = json.loads(bytes(data[_HEAD.size:_HEAD.size + length]))
+        stored: dict[Side, Rows] = {}
+        waiting: dict[Side, Rows] = {}
+        at = _HEAD.size + length
+        for n, size in enumerate(header["blobs"] if schemas is not None else []):
+            assert schemas is not None
+            side = SIDES[n % 2]
+            rows = _decoded(data[at:at + size], schemas[side], header["numbered"])
+            (stored if n < 2 else waiting)[side] = rows
+            at += size
+        state = GroupState(stored, waiting, header["greatest"], header["tuples"], frozenset(header["hot"]))
+        return cls(header["batch"], header["group"], header["groups"], header["identity"], state,
+                   [(batch, rows, size) for batch, rows, size in header["chain"]], header["token"])
+
+
+def header_bytes(head: bytes) -> int:
+    """The number of bytes from the beginning that `Version.decode` needs for a header, by the first 24 of them."""
+    return int(_HEAD.size + _HEAD.unpack(head[:_HEAD.size])[3]) if len(head) >= _HEAD.size else len(head)
+
+
+def identity(join: GroupJoin) -> dict[str, str]:
+    """What must stay the same from version to version, by name: all that the meaning of the state depends on."""
+    query = join.query
+    assert query.time is not None
+    made = {
+        "condition": str(query.predicate),
+        "window of R": str(query.window_r), "window of S": str(query.window_s),
+        "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",
+        "order": str(query.order),
+        "lateness": ", ".join(str(join.delays[side]) for side in SIDES),
+        "ties": "; ".join(", ".join(join.ties[side]) for side in SIDES),
+    }
+    return made | {f"columns of {'left' if side == 'r' else 'right'}":
+                   ", ".join(f"{f.name} {f.type}" for f in join.schemas[side]) for side in SIDES}
+
+
+def check_identity(version: Version, now: Mapping[str, str], where: str) -> None:
+    """Raise `SnapshotError` unless ``version`` is of a join with the identity ``now``, naming what differs."""
+    wrong = [f"its {name} is {version.identity.get(name)!r}, now it is {value!r}" for name, value in now.items()
+             if version.identity.get(name) != value]
+    if wrong:
+        raise SnapshotError(f"the state in {where} belongs to another join: {'; '.join(wrong)}; run the query as it "
+                            f"was, or start it with a new checkpoint (device, threads and groups may change)")
+
+
+def _encoded(rows: Rows, numbered: bool) -> bytes:
+    columns: list[Any] = [*rows.table.columns, pa.array(rows.ts), *([pa.array(rows.ids)] if numbered else [])]
+    names = [*(str(n) for n in range(rows.table.num_columns)), _TS, *([_ID] if numbered else [])]
+    table = pa.table(columns, names=names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _decoded(data: bytes | memoryview, schema: pa.Schema, numbered: bool) -> Rows:
+    table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    ts = table.column(_TS).to_numpy()
+    ids = table.column(_ID).to_numpy() if numbered else np.full(len(ts), -1, np.int64)
+    columns = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=False)]
+    return Rows(pa.table(columns, schema=schema) if columns else pa.table({}), ts, ids)

@@ -1,0 +1,178 @@
+"""State files: a version of each group's state in a file of its own, on any file system that Arrow reaches.
+
+``<root>/<query id>/<name of the join>/<micro-batch>/<group>-of-<groups>.state``. A file appears whole or not at all,
+and writing it again writes the same state, so a task may run twice, or in two places at once.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ...errors import InputError, SnapshotError, first_line
+from .state import Version, header_bytes
+
+__all__ = ["StateFiles", "check_root", "write_file"]
+
+#: File systems whose files appear when they are closed; on the others they are written beside and renamed.
+_ATOMIC = {"s3", "gcs", "abfs", "mock"}
+#: Bytes read for a header at first: most headers are shorter.
+_HEAD = 4096
+
+
+@dataclass(frozen=True)
+class StateFiles:
+    """The state files of one join in one streaming query.
+
+    ``root``: a path or a URI that Arrow knows; ``query``: Spark's id of the query, which outlives restarts from its
+    checkpoint; ``name``: the name of the join in the query.
+    """
+
+    root: str
+    query: str
+    name: str
+
+    def path(self, batch: int, group: int, groups: int) -> str:
+        """The path of a version below the root."""
+        return f"{self.query}/{self.name}/{batch:09d}/{group}-of-{groups}.state"
+
+    def where(self, batch: int, group: int, groups: int) -> str:
+        """The place of a version, for messages."""
+        return f"{self.root.rstrip('/')}/{self.path(batch, group, groups)}"
+
+    def write(self, batch: int, group: int, groups: int, data: bytes) -> None:
+        """Write a version."""
+        write_file(self.root, self.path(batch, group, groups), data)
+
+    def read(self, batch: int, group: int, groups: int) -> pa.Buffer:
+        """The bytes of a version. Raises `SnapshotError` if it is not there."""
+        files, base = _opened(self.root)
+        try:
+            with files.open_input_file(f"{base}/{self.path(batch, group, groups)}") as file:
+                return file.read_buffer()
+        except FileNotFoundError as error:
+            raise self._missing(batch, group, groups) from error
+
+    def header(self, batch: int, group: int, groups: int) -> Version:
+        """A version without its tuples. Raises `SnapshotError` if it is not there."""
+        files, base = _opened(self.root)
+        try:
+            with files.open_input_file(f"{base}/{self.path(batch, group, groups)}") as file:
+                data = file.read(_HEAD)
+                needed = header_bytes(data)
+                if needed > len(data):
+                    data += file.read(needed - len(data))
+        except FileNotFoundError as error:
+            raise self._missing(batch, group, groups) from error
+        return Version.decode(data, self.where(batch, group, groups), None)
+
+    def last(self, before: int, groups: int) -> tuple[int, int] | None:
+        """The last micro-batch below ``before`` with a whole state, and its number of groups: ``groups`` if it has one
+        of so many. None if there is no state.
+
+        Raises `SnapshotError` if the state of that micro-batch is not whole.
+        """
+        found = self._versions()
+        earlier = [batch for batch in found if batch < before]
+        if not earlier:
+            return None
+        batch = max(earlier)
+        whole = {n for n in {of for _, of in found[batch]} if all((g, n) in found[batch] for g in range(n))}
+        if not whole:
+            raise SnapshotError(f"the state of micro-batch {batch} is not whole: {self.root.rstrip('/')}/{self.query}/"
+                                f"{self.name}/{batch:09d} holds {len(found[batch])} of "
+                                f"{max(n for _, n in found[batch])} files; restore the folder, or start with a new "
+                                f"checkpoint")
+        return batch, groups if groups in whole else max(whole)
+
+    def clean(self, keep: int, groups: int) -> None:
+        """Delete the files that no version from micro-batch ``keep`` on needs."""
+        found = self._versions()
+        if keep not in found or any((g, groups) not in found[keep] for g in range(groups)):
+            return  # the first micro-batches with this number of groups
+        needed = min(self.header(keep, g, groups).chain[0][0] for g in range(groups))
+        files, base = _opened(self.root)
+        for batch in found:
+            if batch < needed:
+                files.delete_dir(f"{base}/{self.query}/{self.name}/{batch:09d}")
+
+    def _versions(self) -> dict[int, set[tuple[int, int]]]:
+        """The micro-batches that have files, and these: group, and of how many."""
+        files, base = _opened(self.root)
+        folder = f"{base}/{self.query}/{self.name}"
+        found: dict[int, set[tuple[int, int]]] = {}
+        for info in files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True)):
+            name, _, kind = info.base_name.rpartition(".")
+            if kind == "state" and info.type == fs.FileType.File:
+                group, _, of = name.partition("-of-")
+                found.setdefault(int(info.path.split("/")[-2]), set()).add((int(group), int(of)))
+        return found
+
+    def _missing(self, batch: int, group: int, groups: int) -> SnapshotError:
+        return SnapshotError(f"the state of micro-batch {batch} is not at {self.where(batch, group, groups)}; the "
+                             f"folder given with state=… must be the one that the query had so far, and all executors "
+                             f"must reach it")
+
+
+def check_root(root: str) -> None:
+    """Raise `InputError` unless ``root`` is a place where files can be written."""
+    if not isinstance(root, str) or not root:
+        raise InputError(f"state must be a path or a URI for the state files, such as 'file:///data/state' or "
+                         f"'s3://bucket/state', not {root!r}")
+    files, base = _opened(root)
+    probe = f"{base}/.splitjoin-{uuid.uuid4().hex}"
+    try:
+        files.create_dir(base, recursive=True)
+        with files.open_output_stream(probe) as out:
+            out.write(b"")
+        files.delete_file(probe)
+    except OSError as error:
+        raise InputError(f"the state files cannot be written to {root!r}: {first_line(error)}; state=… must name a "
+                         f"folder that the driver and all executors may write to") from error
+
+
+def _opened(root: str) -> tuple[fs.FileSystem, str]:
+    """The file system of ``root``, and its path there."""
+    if "://" not in root and not root.startswith("file:"):
+        return fs.LocalFileSystem(), os.path.abspath(root)  # a path of the driver or an executor
+    try:
+        files, base = fs.FileSystem.from_uri(root)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise InputError(f"state must be a path or a URI of a file system that Arrow reaches (file, hdfs, s3, gs, "
+                         f"abfs), but {root!r} is not: {first_line(error)}") from error
+    return files, base.rstrip("/")
+
+
+def write_file(root: str, path: str, data: bytes) -> None:
+    """Write ``data`` to ``path`` below ``root``, whole or not at all, in place of what is there."""
+    files, base = _opened(root)
+    full = f"{base}/{path}"
+    if files.type_name == "local":
+        _write_local(Path(full), data)
+        return
+    files.create_dir(full.rpartition("/")[0], recursive=True)
+    if files.type_name in _ATOMIC:
+        with files.open_output_stream(full) as out:
+            out.write(data)
+        return
+    part = f"{full}.{uuid.uuid4().hex}"
+    with files.open_output_stream(part) as out:
+        out.write(data)
+    if files.get_file_info(full).type != fs.FileType.NotFound:
+        files.delete_file(full)  # some file systems refuse to replace a file by a rename
+    files.move(part, full)
+
+
+def _write_local(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with part.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+    part.replace(path)

@@ -1,0 +1,181 @@
+"""`GroupTask`: runs a group's step inside a Spark task, from version n − 1 of its state to version n.
+
+The state files are the truth. What a Python worker keeps in memory is a cache: it is used if its token is that of the
+version in the file, and read anew otherwise. So a task may be repeated, run twice, or move to another worker or
+machine.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+
+from ...errors import SnapshotError
+from ...lang.schema import SIDES
+from ..metrics import JoinMetrics
+from .group import Counts, GroupJoin, GroupState, Step
+from .micro_batch import micro_batch
+from .rows import Rows
+from .spread import unpacked
+from .state import Version, check_identity, identity
+from .store import StateFiles, write_file
+
+__all__ = ["COUNTS", "METRICS", "GroupTask"]
+
+#: The column beside the result's own ones: NULL in result rows, and in one row of each task what the task counted.
+METRICS = "__splitjoin"
+#: The fields of `METRICS`, all int64.
+COUNTS = ("pairs", "comparisons", "tuples_r", "tuples_s", "late_r", "late_s", "stored_rows", "waiting_rows",
+          "state_bytes", "reloads", "device_us")
+_COUNTS_TYPE = pa.struct([(name, pa.int64()) for name in COUNTS])
+
+#: States that a Python worker keeps: (root, query, join, group, groups) → the version and the state.
+_CACHE: OrderedDict[tuple[Any, ...], tuple[str, GroupState]] = OrderedDict()
+_MOST_CACHED = 8
+#: Micro-batches between two looks for files that are not needed any more.
+_CLEAN_EVERY = 8
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """Joins the packed rows of one group; given to ``mapInArrow``.
+
+    Attributes:
+        join: What all groups have in common.
+        result: The Arrow schema of the result, without `METRICS`.
+        root: Where the state files are.
+        name: The name of the join in the query.
+        retained: The number of micro-batches whose state is kept.
+        late_to: Where late tuples are written, or None.
+        metrics: Counts for the driver's `JoinMetrics`, or None.
+    """
+
+    join: GroupJoin
+    result: pa.Schema
+    root: str
+    name: str
+    retained: int
+    late_to: str | None
+    metrics: JoinMetrics | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        batch, query = micro_batch()
+        return self.run(batch, query, context.partitionId(), batches)
+
+    def run(self, batch: int, query: str, group: int,
+            batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The result rows of micro-batch ``batch`` in ``group``, and a last row with counts.
+
+        The state is written before the last row. ``query``: the id of the streaming query.
+        """
+        files = StateFiles(self.root, query, self.name)
+        names = identity(self.join)
+        before, state, reloaded = self._load(files, batch, group, names)
+        rows, greatest, tuples = unpacked(self.join, batches)
+        step = self.join.step(state, group, rows, greatest, sum(tuples.values()))
+        counts = Counts()
+        for table in self.join.results(step, counts):
+            for found in table.combine_chunks().to_batches():
+                yield self._with_counts(found, None)
+        self._write_late(step, query, batch, group)
+        version, data = Version.after(before, batch, group, self.join, names, step.state, step.own)
+        files.write(batch, group, self.join.groups, data)
+        _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
+        if group == 0 and batch % _CLEAN_EVERY == 0 and batch > self.retained:
+            files.clean(batch - self.retained, self.join.groups)
+        yield self._with_counts(None, self._counts(step, counts, version, reloaded))
+
+    def _load(self, files: StateFiles, batch: int, group: int,
+              names: Mapping[str, str]) -> tuple[Version | None, GroupState, bool]:
+        """The version before micro-batch ``batch`` (None where a chain begins anew), its state, and if it was read."""
+        groups = self.join.groups
+        try:
+            head: Version | None = files.header(batch - 1, group, groups) if batch else None
+        except SnapshotError:
+            head = None
+        if head is None:
+            found = files.last(batch, groups)
+            if found is None:
+                if batch:
+                    raise SnapshotError(
+                        f"the query goes on with micro-batch {batch}, but there is no state of it at {self.root!r} "
+                        f"(query {files.query}, join {self.name!r}); give the state=… and name=… that it had so far, "
+                        f"or start it with a new checkpoint")
+                return None, GroupState.initial(self.join.schemas), False
+            last, of = found
+            if of != groups:
+                return None, self._regrouped(files, last, of, group, names), True
+            head = files.header(last, group, groups)
+        where = files.where(head.batch, group, groups)
+        check_identity(head, names, where)
+        key = (self.root, files.query, self.name, group, groups)
+        cached = _CACHE.get(key)
+        if cached is not None and cached[0] == head.token:
+            return head, cached[1], False
+        return head, self._read(files, head.batch, group, groups, names), True
+
+    def _read(self, files: StateFiles, batch: int, group: int, groups: int, names: Mapping[str, str]) -> GroupState:
+        """The state of a version, with the tuples of its chain."""
+        version = self._version(files, batch, group, groups)
+        check_identity(version, names, files.where(batch, group, groups))
+        parts = [version if n == batch else self._version(files, n, group, groups) for n, _, _ in version.chain]
+        return self.join.restored(version.state, {
+            side: Rows.concat([part.state.stored[side] for part in parts]) for side in SIDES})
+
+    def _version(self, files: StateFiles, batch: int, group: int, groups: int) -> Version:
+        where = files.where(batch, group, groups)
+        return Version.decode(memoryview(files.read(batch, group, groups)), where, self.join.schemas)
+
+    def _regrouped(self, files: StateFiles, batch: int, of: int, group: int, names: Mapping[str, str]) -> GroupState:
+        """The state of ``group`` from the states of ``of`` groups."""
+        states = [self._read(files, batch, g, of, names) for g in range(of)]
+        return self.join.regrouped(states, group)
+
+    def _write_late(self, step: Step, query: str, batch: int, group: int) -> None:
+        if self.late_to is None:
+            return
+        for side in SIDES:
+            if len(step.late[side]):
+                sink = pa.BufferOutputStream()
+                pq.write_table(step.late[side].table, sink)
+                which = "left" if side == "r" else "right"
+                write_file(self.late_to, f"{which}/{query}-{batch:09d}-{group}-of-{self.join.groups}.parquet",
+                           bytes(sink.getvalue()))
+
+    def _counts(self, step: Step, counts: Counts, version: Version, reloaded: bool) -> dict[str, int]:
+        whole = {f"tuples_{side}": len(step.fresh[side]) for side in SIDES}
+        if not self.join.slots.hashed and version.group:
+            whole = dict.fromkeys(whole, 0)  # every group gets the same tuples; they count once
+        stored = sum(len(step.state.stored[side]) for side in SIDES)
+        made = {
+            "pairs": counts.pairs, "comparisons": counts.comparisons, **whole,
+            **{f"late_{side}": len(step.late[side]) for side in SIDES},
+            "stored_rows": stored, "waiting_rows": sum(len(step.state.waiting[side]) for side in SIDES),
+            "state_bytes": version.nbytes, "reloads": int(reloaded), "device_us": round(counts.seconds * 1e6),
+        }
+        if self.metrics is not None:
+            self.metrics.add({"comparisons": counts.comparisons}, None, partitions=1, pairs=counts.pairs,
+                             tuples=sum(whole.values()), warm=0)
+        return made
+
+    def _with_counts(self, rows: pa.RecordBatch | None, counts: Mapping[str, int] | None) -> pa.RecordBatch:
+        n = 1 if rows is None else rows.num_rows
+        columns = [pa.nulls(n, f.type) for f in self.result] if rows is None else rows.columns
+        last = pa.array([counts] if counts is not None else [None] * n, _COUNTS_TYPE)
+        schema = pa.schema([*(f.with_nullable(True) for f in self.result), pa.field(METRICS, _COUNTS_TYPE)])
+        return pa.RecordBatch.from_arrays([*columns, last], schema=schema)
+
+
+def _remember(key: tuple[Any, ...], token: str, state: GroupState) -> None:
+    _CACHE[key] = token, state
+    _CACHE.move_to_end(key)
+    while len(_CACHE) > _MOST_CACHED:
+        _CACHE.popitem(last=False)

@@ -1,0 +1,96 @@
+"""Streaming joins without Spark: micro-batches through both stages of `splitjoin.spark.streaming`, in one process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from splitjoin.device.api import Device
+from splitjoin.gate.times import parse_lateness
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.output import output_columns, output_schema
+from splitjoin.spark.streaming import task as tasks
+from splitjoin.spark.streaming.group import GroupJoin
+from splitjoin.spark.streaming.slots import Slots
+from splitjoin.spark.streaming.spread import Spread
+from splitjoin.spark.streaming.task import METRICS, GroupTask
+
+__all__ = ["MicroBatches"]
+
+
+@dataclass
+class MicroBatches:
+    """A streaming query with one join.
+
+    ``root``: the folder of the state files. ``late``: the lateness of both streams. ``query``: arguments of
+    `Query.make`.
+    """
+
+    root: str
+    r: pa.Schema
+    s: pa.Schema
+    late: int | str
+    query: Mapping[str, Any]
+    groups: int = 1
+    device: str | Device = "golden"
+    ties: Mapping[Side, Sequence[str]] = field(default_factory=lambda: {"r": (), "s": ()})
+    retained: int = 100
+    late_to: str | None = None
+    batch: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def task(self) -> GroupTask:
+        """What runs in every group."""
+        made = Query.make(Schema.from_arrow("r", self.r), Schema.from_arrow("s", self.s), **self.query)
+        columns = output_columns(self.r, self.s)
+        assert made.time is not None
+        delays: dict[Side, int] = dict.fromkeys(SIDES, parse_lateness(self.late, made.time))
+        join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, delays, self.ties, self.groups, self.device,
+                         {}, Slots.make(made))
+        return GroupTask(join, output_schema(columns), self.root, "join", self.retained, self.late_to, None)
+
+    def run(self, r: Sequence[pa.Table], s: Sequence[pa.Table], *, again: random.Random | None = None) -> pa.Table:
+        """The results of the next micro-batch, whose input partitions are ``r`` and ``s``.
+
+        ``again``: a source of chance by which groups run twice, or stop before their end and run once more, with or
+        without what the Python worker remembers.
+        """
+        task = self.task()
+        found: list[pa.RecordBatch] = []
+        self.counts = {}
+        for group in range(self.groups):
+            if again is not None and again.random() < 0.3:
+                tasks._CACHE.clear()
+            if again is not None and again.random() < 0.4:
+                cut = self._group(task, group, r, s)
+                for _ in range(again.randrange(4)):
+                    next(cut, None)
+                cut.close()  # type: ignore[attr-defined]
+            if again is not None and again.random() < 0.3:
+                list(self._group(task, group, r, s))
+            found += self._group(task, group, r, s)
+        self.batch += 1
+        table = pa.Table.from_batches(found)
+        for row in table.column(METRICS).drop_null().to_pylist():
+            for name, n in row.items():
+                self.counts[name] = self.counts.get(name, 0) + n
+        return table.filter(table.column(METRICS).is_null()).drop_columns([METRICS]).cast(task.result)
+
+    def restarted(self, **changes: Any) -> MicroBatches:
+        """The query after a stop and a start, with other arguments."""
+        tasks._CACHE.clear()
+        return replace(self, **changes)
+
+    def _group(self, task: GroupTask, group: int, r: Sequence[pa.Table],
+               s: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
+        packed: list[pa.RecordBatch] = []
+        for side, parts in zip(SIDES, (r, s), strict=True):
+            spread = Spread(task.join, side, self.root, "join")
+            for part in parts:
+                packed += spread.packed(self.batch, "query", iter(part.to_batches(max_chunksize=7)))
+        mine = [b.filter(pa.compute.equal(b.column("group"), group)) for b in packed]
+        return task.run(self.batch, "query", group, iter(mine))

@@ -1,0 +1,154 @@
+"""The step of a group: micro-batches, groups, restarts and retries give the pairs of the golden model."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import splitjoin
+from hypothesis import given, settings, strategies as st
+
+from ....support.micro_batches import MicroBatches
+from ....support.spark_streams import ON, answer, in_order, rows, stream
+
+R, S = stream(1, 60, 40), stream(2, 50, 40)
+#: Rows that bring the watermark past all others, and meet none.
+END = 10**6
+WINDOWS = ["RANGE 7", {"r": "RANGE 3", "s": "RANGE 12"}, "ROWS 5", {"r": "ROWS 3", "s": "RANGE 9"},
+           "ROWS 6 RANGE 10", {"r": "ROWS 100", "s": "ROWS 1"}, "RANGE 0", "RANGE 1000"]
+TIES = {"r": ("x", "y", "name", "day", "price", "n"), "s": ("x", "y", "name", "day", "price", "n")}
+
+
+def cut(table: pa.Table, at: list[int]) -> list[pa.Table]:
+    """``table`` cut at the times ``at``."""
+    low = [-1, *at]
+    return [table.filter((pc.field("ts") > a) & (pc.field("ts") <= b)) for a, b in zip(low, [*at, 10**9], strict=True)]
+
+
+def ending(table: pa.Table) -> pa.Table:
+    """``table`` with a last row far behind all others."""
+    last = pa.table({f.name: pa.array([END if f.name == "ts" else None], f.type) for f in table.schema})
+    return pa.concat_tables([table, last.cast(table.schema)])
+
+
+def shuffled(table: pa.Table, chance: random.Random) -> list[pa.Table]:
+    """The rows in any order, in one to three partitions."""
+    order = list(range(len(table)))
+    chance.shuffle(order)
+    parts = chance.randint(1, 3)
+    return [table.take(pa.array(order[n::parts], pa.int64())) for n in range(parts)]
+
+
+def run(query: MicroBatches, r: list[pa.Table], s: list[pa.Table], chance: random.Random,
+        again: bool = True) -> pa.Table:
+    """The results of micro-batches with the tables of ``r`` and ``s``."""
+    return pa.concat_tables([query.run(shuffled(a, chance), shuffled(b, chance), again=chance if again else None)
+                             for a, b in zip(r, s, strict=True)])
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), groups=st.integers(1, 4),
+       order=st.sampled_from(["none", "total"]), device=st.sampled_from(["golden", "cpu"]),
+       cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted),
+       on=st.sampled_from([ON, "r.name = s.name", "r.x = s.x + 1 AND r.y <= s.y", "r.y = s.y", "r.price = s.price"]))
+def test_micro_batches_give_the_pairs_of_the_golden_model(
+        tmp_path_factory: pytest.TempPathFactory, seed: int, window: Any, groups: int, order: str, device: str,
+        cuts: list[int], on: str) -> None:
+    chance = random.Random(seed)
+    groups = 1 if order == "total" else groups
+    query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 0,
+                         {"on": on, "window": window, "time": "ts", "order": order}, groups, device, TIES)
+    got = run(query, cut(ending(R), cuts), cut(ending(S), cuts), chance)
+    want = answer(R, S, on=on, window=window, time="ts")
+    assert rows(got) == rows(want)
+    if order == "total":
+        assert list(map(repr, got.to_pylist())) == list(map(repr, want.to_pylist()))
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), order=st.sampled_from(["none", "total"]),
+       lateness=st.integers(0, 15), groups=st.integers(1, 3))
+def test_late_rows_are_left_out_and_the_others_are_joined(tmp_path_factory: pytest.TempPathFactory, seed: int,
+                                                          window: Any, order: str, lateness: int,
+                                                          groups: int) -> None:
+    """Rows in any order: those below the watermark of the micro-batches before are late."""
+    chance = random.Random(seed)
+    late_to = tmp_path_factory.mktemp("late")
+    query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, lateness,
+                         {"on": ON, "window": window, "time": "ts", "order": order},
+                         1 if order == "total" else groups, "cpu", TIES, late_to=str(late_to))
+    parts = {"r": shuffled(R, chance) + shuffled(R, chance), "s": shuffled(S, chance) + shuffled(S, chance)}
+    batches = max(map(len, parts.values()))
+    kept: dict[str, list[pa.Table]] = {"r": [], "s": []}
+    late = dict.fromkeys(kept, 0)
+    greatest: dict[str, int | None] = dict.fromkeys(kept)
+    found, counted = [], {"late_r": 0, "late_s": 0}
+    for n in range(batches + 1):
+        new = {side: parts[side][n] if n < len(parts[side]) else parts[side][0].slice(0, 0) for side in parts}
+        if n == batches:
+            new = {side: ending(table) for side, table in new.items()}
+        known = [t for t in greatest.values() if t is not None]
+        limit = min(known) - lateness if len(known) == 2 else -END
+        for side, table in new.items():
+            kept[side].append(table.filter(pc.field("ts") >= limit))
+            late[side] += len(table) - len(kept[side][-1])
+            times = [t for t in (greatest[side], pc.max(table["ts"]).as_py()) if t is not None]
+            greatest[side] = max(times, default=None)
+        found.append(query.run(shuffled(new["r"], chance), shuffled(new["s"], chance), again=chance))
+        counted = {name: counted[name] + query.counts[name] for name in counted}
+    joined = {side: in_order(pa.concat_tables(tables)) for side, tables in kept.items()}
+    assert rows(pa.concat_tables(found)) == rows(answer(joined["r"], joined["s"], on=ON, window=window, time="ts"))
+    assert counted == {f"late_{side}": n for side, n in late.items()}
+    written = {side: sum(len(pa.parquet.read_table(f)) for f in (late_to / which).glob("*.parquet"))
+               for side, which in (("r", "left"), ("s", "right"))}
+    assert written == late
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), numbers=st.lists(st.integers(1, 5), min_size=3,
+                                                                                     max_size=3),
+       on=st.sampled_from([ON, "r.name = s.name", "r.x = s.x"]))
+def test_the_number_of_groups_changes_between_micro_batches(tmp_path_factory: pytest.TempPathFactory, seed: int,
+                                                            window: Any, numbers: list[int], on: str) -> None:
+    chance = random.Random(seed)
+    query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 2,
+                         {"on": on, "window": window, "time": "ts", "order": "none"}, 2, "cpu", TIES)
+    found = []
+    for n, (r, s) in enumerate(zip(cut(ending(R), [10, 20, 30]), cut(ending(S), [9, 21, 33]), strict=True)):
+        found.append(query.run(shuffled(r, chance), shuffled(s, chance), again=chance))
+        query = query.restarted(groups=numbers[n % 3], device=chance.choice(["cpu", "golden"]))
+    assert rows(pa.concat_tables(found)) == rows(answer(R, S, on=on, window=window, time="ts"))
+
+
+def test_a_hot_key_is_stored_by_all_groups(tmp_path: Path) -> None:
+    """Nine of ten rows have one key: first its home group does all with it, then every group has its share."""
+    def many(seed: int, first: int) -> pa.Table:
+        chance = random.Random(seed)
+        n = 3000
+        return pa.table({"ts": pa.array(range(first, first + n)), "k": [0 if chance.random() < 0.9 else i + 1
+                                                                         for i in range(n)],
+                         "v": [chance.randrange(10**6) for _ in range(n)]})
+
+    r, s = [many(n, 3000 * n) for n in range(3)], [many(10 + n, 3000 * n) for n in range(3)]
+    on, window = "r.k = s.k AND abs(r.v - s.v) <= 500", "RANGE 2000"
+    query = MicroBatches(str(tmp_path), r[0].schema, s[0].schema, 0,
+                         {"on": on, "window": window, "time": "ts", "order": "none"}, 4, "cpu")
+    shares, found = [], []
+    for a, b in zip(r, s, strict=True):
+        task = query.task()
+        found.append(query.run([a], [b]))
+        comparisons = []
+        for group in range(4):
+            before = query.batch - 1
+            query.batch = before
+            last = list(query._group(task, group, [a], [b]))[-1]
+            comparisons.append(last.column("__splitjoin").to_pylist()[0]["comparisons"])
+            query.batch = before + 1
+        shares.append(max(comparisons) / sum(comparisons))
+    assert shares[0] > 0.9
+    assert shares[2] < 0.35
+    want = splitjoin.join(pa.concat_tables(r), pa.concat_tables(s), on=on, window=window, time="ts")
+    assert rows(pa.concat_tables(found)) == rows(want)
+    assert len(want) > 1000

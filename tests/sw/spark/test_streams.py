@@ -1,0 +1,200 @@
+"""Joins of streaming DataFrames: the pairs of the batch join, across micro-batches, restarts and other settings."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
+from splitjoin.errors import InputError, OrderError, SchemaError, SnapshotError, UnsupportedError, WindowError
+from splitjoin.spark import JoinMetrics, stream_join, stream_sql, task_error
+
+from ...support.spark_files import Files, counts
+from ...support.spark_streams import ON, answer, rows
+
+#: Rows that bring the watermark past all others, and meet none.
+END = 10**6
+
+
+def parts(table: pa.Table, at: list[int]) -> list[pa.Table]:
+    """``table`` cut at the times ``at``, and a last part that ends it."""
+    last = pa.table({f.name: pa.array([END if f.name == "ts" else None], f.type) for f in table.schema})
+    low = [-1, *at]
+    return [*(table.filter((pc.field("ts") > a) & (pc.field("ts") <= b))
+              for a, b in zip(low, [*at, 10**9], strict=True)), last.cast(table.schema)]
+
+
+@pytest.fixture
+def files(spark: SparkSession, tmp_path: Path) -> Files:
+    return Files(spark, tmp_path)
+
+
+@pytest.fixture
+def filled(files: Files, tables: tuple[pa.Table, pa.Table]) -> Files:
+    """Three micro-batches, in one of which S is silent."""
+    for r, s in zip(parts(tables[0], [30, 70]), parts(tables[1], [70, 70]), strict=True):
+        files.add(r, s)
+    return files
+
+
+@pytest.mark.parametrize(("window", "order"), [
+    ("RANGE 9", "none"), ({"r": "ROWS 12", "s": "RANGE 6"}, "none"), ("ROWS 20 RANGE 15", "total")])
+def test_pairs_across_restarts(files: Files, tables: tuple[pa.Table, pa.Table], window: Any, order: str) -> None:
+    """Between the micro-batches the query is stopped, and started with other settings."""
+    query: dict[str, Any] = {"on": ON, "window": window, "time": "ts", "order": order, "late": 0, "state": files.state}
+    runs = []
+    shuffles = files.spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        for n, (r, s) in enumerate(zip(parts(tables[0], [30, 70]), parts(tables[1], [40, 70]), strict=True)):
+            files.add(r, s)
+            files.spark.conf.set("spark.sql.shuffle.partitions", str(2 + n))
+            groups = 1 if order == "total" else 1 + n % 3
+            joined = stream_join(files.frame("r"), files.frame("s"), **query, groups=groups,
+                                 device="golden" if n == 1 else "cpu")
+            runs.append(files.run(joined))
+    finally:
+        files.spark.conf.set("spark.sql.shuffle.partitions", shuffles)
+    expected = answer(*tables, on=ON, window=window, time="ts")
+    assert rows(files.found()) == rows(expected)
+    assert counts(runs)["pairs"] == len(expected) > 5
+
+
+def test_total_order_within_and_across_micro_batches(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    joined = stream_join(filled.frame("r"), filled.frame("s"), on=ON, window="RANGE 9", time="ts", order="total",
+                         late=0, state=filled.state)
+    found: list[str] = []
+    filled.batches(joined, lambda frame, _: found.extend(map(repr, frame.toArrow().to_pylist())))
+    assert found == list(map(repr, answer(*tables, on=ON, window="RANGE 9", time="ts").to_pylist()))
+
+
+def test_select_of_streams_and_columns_as_conditions(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    left, right = filled.frame("r"), filled.frame("s")
+    expected = answer(*tables, on="abs(r.x - s.x) <= 2", window="RANGE 9", time="ts", select=["r.n", "s.n"])
+    chosen = stream_sql("SELECT r.n, s.n AS other, r.x - s.x AS gap FROM r JOIN s ON abs(r.x - s.x) <= 2", r=left,
+                        s=right, window="RANGE 9", time="ts", late=0, state=filled.state, groups=2)
+    filled.run(chosen, "sql")
+    found = filled.found("sql")
+    assert found.column_names == ["n", "other", "gap"]
+    assert rows(found.select(["n", "other"]).rename_columns(["n_r", "n_s"])) == rows(expected)
+    by_column = stream_join(left, right, on=F.abs(left["x"] - right["x"]) <= 2, window="RANGE 9", time="ts", late=0,
+                            state=filled.state, select=["r.n", "s.n"])
+    filled.run(by_column.withColumn("sum", F.col("n_r") + F.col("n_s")), "column")
+    assert rows(filled.found("column").select(["n_r", "n_s"])) == rows(expected)
+
+
+def test_a_watermark_says_how_late_rows_may_come(spark: SparkSession, files: Files) -> None:
+    def table(seconds: list[int]) -> pa.Table:
+        return pa.table({"ts": pa.array([s * 10**6 for s in seconds], pa.timestamp("us", "UTC")), "x": seconds})
+
+    files.add(table([1, 20]), table([2, 30]))
+    files.add(table([12, 9, 40]), table([11, 40]))
+    left, right = (files.frame(side).withWatermark("ts", "10 seconds") for side in "rs")
+    late = files.root / "late"
+    joined = stream_join(left, right, on="abs(r.x - s.x) <= 1", window="RANGE 1 MINUTE", time="ts", state=files.state,
+                         late_to=str(late), groups=2)
+    run = files.run(joined)
+    # After the first micro-batch the watermark is 20 - 10 s: 9 is late.
+    assert sorted(zip(*(files.found()[c].to_pylist() for c in ("x_r", "x_s")), strict=True)) == [
+        (1, 2), (12, 11), (40, 40)]
+    assert (counts([run])["late_r"], counts([run])["late_s"]) == (1, 0)
+    assert [r.x for r in spark.read.parquet(str(late / "left")).collect()] == [9]
+    assert not (late / "right").exists()
+
+
+def test_counts_and_metrics(spark: SparkSession, filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    metrics = JoinMetrics(spark)
+    joined = stream_join(filled.frame("r"), filled.frame("s"), on=ON, window="RANGE 9", time="ts", late=0,
+                         state=filled.state, metrics=metrics, groups=2, name="pairs-of-both")
+    assert "groups=2; device=cpu" in joined._jdf.queryExecution().analyzed().toString()
+    run = filled.run(joined)
+    total = counts([run], "pairs-of-both")
+    pairs = len(answer(*tables, on=ON, window="RANGE 9", time="ts"))
+    assert total["pairs"] == metrics.pairs == pairs
+    assert total["tuples_r"] + total["tuples_s"] == metrics.tuples == len(tables[0]) + len(tables[1]) + 2
+    assert total["comparisons"] > pairs
+    last = run.recentProgress[-1].observedMetrics["pairs-of-both"]
+    assert last["stored_rows"] == 2
+    assert last["state_bytes"] > 0
+
+
+def test_the_simulated_circuit_joins_streams(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    on = "abs(r.x - s.x) <= 6 AND r.name <> s.name"
+    joined = stream_join(filled.frame("r"), filled.frame("s"), on=on, window=("ROWS 20", "RANGE 9"), time="ts",
+                         late=0, state=filled.state, device="sim", device_options={"cores": 2, "capacity": 64})
+    filled.run(joined)
+    assert rows(filled.found()) == rows(answer(*tables, on=on, window=("ROWS 20", "RANGE 9"), time="ts"))
+
+
+def test_another_join_on_the_same_checkpoint_is_refused_by_name(filled: Files) -> None:
+    left, right = filled.frame("r"), filled.frame("s")
+    query: dict[str, Any] = {"on": ON, "window": "RANGE 9", "time": "ts", "late": 0, "state": filled.state}
+    filled.run(stream_join(left, right, **query, select=["n_r", "n_s"]))
+    filled.add(*(filled.spark.read.parquet(str(filled.root / side)).limit(1).toArrow() for side in "rs"))
+    for change, reason in (({"window": "RANGE 8"}, "its window of R is 'Extent"),
+                           ({"on": "r.x = s.x"}, "its condition is"), ({"late": 3}, "its lateness is '0, 0', now")):
+        with pytest.raises(StreamingQueryException) as failure:
+            filled.run(stream_join(left, right, **(query | change), select=["n_r", "n_s"]))
+        error = task_error(failure.value)
+        assert isinstance(error, SnapshotError)
+        assert reason in str(error)
+    with pytest.raises(StreamingQueryException) as failure:
+        filled.run(stream_join(left, right, **(query | {"state": str(filled.root / "other")}), select=["n_r", "n_s"]))
+    assert "there is no state of it at" in str(task_error(failure.value))
+    filled.run(stream_join(left, right, **query, select=["n_r", "n_s"], device="golden", groups=1))
+
+
+def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    left, right = filled.frame("r"), filled.frame("s")
+    query: dict[str, Any] = {"window": "RANGE 9", "time": "ts", "late": 0, "state": filled.state,
+                             "select": ["n_r", "n_s"], "groups": 1}
+    narrow, wide = ({"on": f"abs(r.x - s.x) <= {n}", **query} for n in (1, 5))
+    with pytest.raises(AnalysisException, match="The metric name is not unique: splitjoin"):
+        filled.run(stream_join(left, right, **narrow).union(stream_join(left, right, **wide)))
+    both = stream_join(left, right, **narrow, name="narrow").union(stream_join(left, right, **wide, name="wide"))
+    filled.run(both, "both")
+    expected = sum((rows(answer(*tables, **{k: q[k] for k in ("on", "window", "time", "select")}))
+                    for q in (narrow, wide)), start=rows(tables[0].slice(0, 0)))
+    assert rows(filled.found("both")) == expected
+
+
+@pytest.mark.parametrize(("change", "kind", "reason"), [
+    ({"late": None}, WindowError, r"the left DataFrame has no watermark; write left\.withWatermark\('ts', "),
+    ({"late": "3 SECONDS"}, WindowError, "lateness must be like the length of a RANGE"),
+    ({"late": (1, 2, 3)}, WindowError, "a pair"),
+    ({"late": {"r": 1}}, WindowError, "must have the keys 'r' and 's'"),
+    ({"partitions": 3}, InputError, "give groups=… instead"),
+    ({"groups": 0}, InputError, "groups must be a number from 1 to 32768, not 0"),
+    ({"groups": True}, InputError, "not True"),
+    ({"groups": 2, "order": "total"}, InputError, "groups must be 1, not 2"),
+    ({"order": "outer(3)"}, OrderError, "marks groups of results with stars"),
+    ({"name": "a/b"}, InputError, "name must be letters, digits"),
+    ({"state": "nothing://x"}, InputError, "a file system that Arrow reaches"),
+    ({"state": "/proc/nothing"}, InputError, "state files cannot be written to '/proc/nothing'"),
+    ({"time": None}, SchemaError, "stream_join needs time="),
+])
+def test_refused_before_the_query_starts(filled: Files, change: dict[str, Any], kind: type[Exception],
+                                         reason: str) -> None:
+    query: dict[str, Any] = {"on": ON, "window": "RANGE 9", "time": "ts", "late": 0, "state": filled.state} | change
+    with pytest.raises(kind, match=reason):
+        stream_join(filled.frame("r"), filled.frame("s"), **query)
+
+
+def test_streaming_and_batch_do_not_mix(filled: Files, frames: tuple[DataFrame, DataFrame]) -> None:
+    with pytest.raises(UnsupportedError, match=r"right is a batch one.*read right with spark\.readStream"):
+        stream_join(filled.frame("r"), frames[1], on=ON, window="RANGE 9", time="ts", late=0)
+    with pytest.raises(InputError, match="late, groups belong to streaming DataFrames"):
+        stream_join(*frames, on=ON, window="RANGE 9", time="ts", late=0, groups=3)
+
+
+def test_null_times_and_watermarks_on_other_columns(spark: SparkSession, files: Files) -> None:
+    table = pa.table({"ts": pa.array([1, None], pa.int64()), "at": pa.array([0, 1], pa.timestamp("us", "UTC"))})
+    files.add(table, table)
+    query: dict[str, Any] = {"on": "r.ts = s.ts", "window": "RANGE 9", "time": "ts", "state": files.state}
+    with pytest.raises(StreamingQueryException) as failure:
+        files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0))
+    assert "must not hold NULL" in str(task_error(failure.value))
+    marked = files.frame("r").withWatermark("at", "1 second")
+    with pytest.raises(SchemaError, match="its watermark on 'at', but the event time of the join is 'ts'"):
+        stream_join(marked, files.frame("s"), **query)
