@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types formal check bench soak synth synth-full clean
+.PHONY: help prerequisites setup run test test-long lint types formal check bench soak chaos synth synth-full clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
 	$(BIN)/python -m bench.soak
+
+chaos: $(STAMP) ## A streaming join in Spark, killed twenty times at random moments: exactly the right rows (minutes).
+	$(BIN)/python -m tests.chaos
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
 	nice -n 15 $(BIN)/python -m bench.synthesis

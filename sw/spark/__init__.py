@@ -7,7 +7,8 @@ from ..errors import ToolError
 
 try:
     from .errors import task_error
-    from .join import explain, stream_join
+    from .explain import explain
+    from .join import stream_join
     from .metrics import JoinMetrics, Latencies
     from .session import local_session
     from .sql import stream_sql

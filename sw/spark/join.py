@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import Column, DataFrame  # the name all Spark code uses
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
 
 from ..device.api import Device
-from ..device.registry import device as find_device
-from ..errors import DeviceError, InputError, OrderError, SchemaError, UnsupportedError
+from ..errors import InputError, OrderError, SchemaError, UnsupportedError
 from ..lang.order import Order, parse_order
 from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import Schema, Side
@@ -25,15 +24,16 @@ from ..output import OutputColumn, output_columns
 from ..statement import Projection
 from .columns import condition as column_condition
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
-from .streaming.plan import Lateness, StreamOptions, make_streaming_join
-from .task import HOME, PARTITION, Task
+from .placement import choose_device
+from .streaming.plan import Lateness, StreamingJoin, StreamOptions
+from .task import Task
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
 
 __all__ = [
-    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_order", "checked_schemas", "explain",
-    "stream_join", "streaming_join", "task_options",
+    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_order", "checked_schemas",
+    "made_query", "stream_join", "streaming_join",
 ]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
@@ -47,7 +47,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
                 late_to: str | None = None, groups: int | None = None, state: str | None = None,
-                name: str | None = None) -> DataFrame:
+                name: str | None = None, fail_on_fallback: bool = True) -> DataFrame:
     """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
 
     The answer is that of `splitjoin.join` for the same rows in arrival order: by event time, R before S, then ``ties``.
@@ -86,6 +86,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
             default below ``spark.sql.streaming.checkpointLocation``, or a temporary folder in local mode.
         name: Streaming only. A name for the state and the observed metrics, by default ``"splitjoin"``; two joins in
             one streaming query need different ones.
+        fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses it.
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right; names that occur in both get ``_r`` and ``_s``.
@@ -101,34 +102,38 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         select = list(select)  # it is read twice
     options = StreamOptions(late, late_to, groups, state, name)
     if check_kinds(left, right, options, partitions):
-        return _streaming(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                          device=device, device_options=device_options, metrics=metrics, options=options)
+        return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                          device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
+                          metrics=metrics, options=options).plan()
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                                  device=device, device_options=device_options or {}, partitions=partitions)
-    task = Task(joined.query, device, task_options(device, device_options), None if select is None else list(select),
+                                  device=device, device_options=device_options or {}, partitions=partitions,
+                                  fail_on_fallback=fail_on_fallback)
+    task = Task(joined.query, joined.device, joined.options, None if select is None else list(select),
                 joined.cuts.counts, metrics)
     return joined.task_rows().mapInArrow(task, joined.result)
 
 
-def _streaming(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
+def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
                ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-               device_options: Mapping[str, Any] | None, metrics: JoinMetrics | None,
-               options: StreamOptions) -> DataFrame:
+               device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
+               options: StreamOptions) -> StreamingJoin:
+    """The streaming join with the arguments of `stream_join`, checked."""
     query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
     return streaming_join(query, left, right, result, chosen, None, ties=ties, device=device,
-                          device_options=device_options, metrics=metrics, options=options)
+                          device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=metrics,
+                          options=options)
 
 
 def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: StructType,
                    gathered: Sequence[OutputColumn], projection: Projection | None, *, ties: Ties, device: str | Device,
-                   device_options: Mapping[str, Any] | None, metrics: JoinMetrics | None,
-                   options: StreamOptions) -> DataFrame:
+                   device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
+                   options: StreamOptions) -> StreamingJoin:
     """The join of two streaming DataFrames by ``query``, whose rows have the schema ``result``."""
     order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties),
                                           "s": _ties(query, "s", right.schema, ties)}
-    _try_device(query, device, device_options or {})
-    return make_streaming_join(query, {"r": left, "s": right}, result, gathered, projection, order, device,
-                               task_options(device, device_options), metrics, options, _cores(left))
+    chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback)
+    return StreamingJoin.make(query, {"r": left, "s": right}, result, gathered, projection, order, chosen, its_options,
+                              refused, metrics, options, _cores(left))
 
 
 def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Partitions | None) -> bool:
@@ -166,42 +171,6 @@ def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: Wind
     return query, result, chosen
 
 
-def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-            ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
-            device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
-            partitions: Partitions | None = None) -> str:
-    """Explain, as text, the run of `stream_join` with these arguments: condition, order, partitions, rows read twice.
-
-    Runs the jobs that `stream_join` runs and one more, which counts rows. Raises what `stream_join` raises.
-    """
-    if check_kinds(left, right, StreamOptions(), partitions):
-        raise UnsupportedError("explain describes joins of batch DataFrames only")
-    joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                                  device=device, device_options=device_options or {}, partitions=partitions)
-    query, cuts = joined.query, joined.cuts
-    assert query.time is not None
-    home = F.col(HOME) == F.col(PARTITION)
-    counts = F.count_if(home).alias("home"), F.count_if(~home).alias("warm")
-    sizes = joined.task_rows().groupBy(PARTITION).agg(*counts).collect()
-    rows, warm = sum(r["home"] for r in sizes), sum(r["warm"] for r in sizes)
-    name = device if isinstance(device, str) else device.name
-    options = "".join(f", {k}={v}" for k, v in (device_options or {}).items())
-    keys = [f"{s.side}: {', '.join(s.ties)}" for s in joined.streams if s.ties]
-    chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"
-    lines = [
-        ("device", f"{name}{options}; every partition runs on it, in its Spark task"),
-        ("condition", str(query.predicate)),
-        ("windows", f"r: {_extent(query, 'r')}; s: {_extent(query, 's')}"),
-        ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
-                 + (f", then {'; '.join(keys)}" if keys else "; within a stream their order does not matter here")),
-        ("order", str(query.order)),
-        ("partitions", f"{len(cuts)} {chosen}, the largest of {max((r['home'] for r in sizes), default=0)} rows"),
-        ("rows", f"{rows}, and {warm} warm ones ({warm / max(rows, 1):.1%}), which fill the windows at the start of a "
-                 f"partition and are read twice"),
-    ]
-    return "\n".join(f"{label:<11}{text}" for label, text in lines)
-
-
 @dataclass(frozen=True)
 class PartitionedJoin:
     """A join as the driver has checked it, and cut into time partitions.
@@ -211,34 +180,41 @@ class PartitionedJoin:
         streams: R and S.
         result: Spark's schema of the result.
         cuts: The beginnings of the partitions.
+        device: The device, and its options in a task.
+        refused: Why this is not the device that was asked for, or empty.
     """
 
     query: Query
     streams: tuple[InputStream, InputStream]
     result: StructType
     cuts: Cuts
+    device: str | Device
+    options: Mapping[str, Any]
+    refused: str
 
     @classmethod
     def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
              ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-             device_options: Mapping[str, Any], partitions: Partitions | None) -> PartitionedJoin:
+             device_options: Mapping[str, Any], partitions: Partitions | None,
+             fail_on_fallback: bool) -> PartitionedJoin:
         query, result, _ = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
         return cls.of(query, left, right, result, ties=ties, device=device, device_options=device_options,
-                      partitions=partitions)
+                      partitions=partitions, fail_on_fallback=fail_on_fallback)
 
     @classmethod
     def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, *, ties: Ties,
-           device: str | Device, device_options: Mapping[str, Any], partitions: Partitions | None) -> PartitionedJoin:
+           device: str | Device, device_options: Mapping[str, Any], partitions: Partitions | None,
+           fail_on_fallback: bool) -> PartitionedJoin:
         """The join by ``query`` whose tasks give rows of the schema ``result``."""
         streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
                    InputStream("s", right, _ties(query, "s", right.schema, ties)))
         starts = _starts(query, partitions)
-        _try_device(query, device, device_options)
+        chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback)
         # From here on Spark jobs run.
         cuts = starts if isinstance(starts, Cuts) else balanced_cuts(query, left, right, starts, _cores(left))
         if query.window_r.rows is not None or query.window_s.rows is not None:
             cuts = count_rows(query, streams, cuts)
-        return cls(query, streams, result, cuts)
+        return cls(query, streams, result, cuts, chosen, options, refused)
 
     def task_rows(self) -> DataFrame:
         """The input of the tasks."""
@@ -338,38 +314,9 @@ def _tick(query: Query, value: object) -> int:
                      f"{value!r}")
 
 
-def _try_device(query: Query, device: str | Device, options: Mapping[str, Any]) -> None:
-    """Open the device once on the driver.
-
-    So it refuses a query before any task runs, and builds its circuit once, not in every task.
-    """
-    if isinstance(device, Device) and options:
-        raise DeviceError("device_options are for a device given by name; give a Device its parameters when making it")
-    try:
-        made = find_device(device, **options)
-    except (TypeError, ValueError) as error:
-        raise DeviceError(f"the device {device!r} does not take the options {dict(options)}: {error}") from error
-    with made.open(query):
-        pass
-
-
-def task_options(device: str | Device, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options of the device in a task: one thread of the CPU engine unless more are asked for, as Spark runs a
-    task on each core.
-    """
-    return {**({"threads": 1} if device == "cpu" else {}), **(options or {})}
-
-
 def _cores(data: DataFrame) -> int:
     try:
         return data.sparkSession.sparkContext.defaultParallelism
     except Exception:  # Spark Connect has no context; the number of shuffle partitions tells the cluster's size
         return int(data.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
-
-def _extent(query: Query, side: Side) -> str:
-    window = query.window(side)
-    unit = "" if query.time is None or query.time.tick is None else f" {query.time.tick}"
-    parts = [f"the last {window.rows} rows" if window.rows is not None else "",
-             f"the last {window.length}{unit}" if window.length is not None else ""]
-    return " within ".join(p for p in parts if p)

@@ -19,16 +19,7 @@ from ..statement import Select
 from ..statement.inputs import bind_tables, merge_tables
 from ..statement.parts import parse
 from ..statement.projection import Output
-from .join import (
-    PartitionedJoin,
-    Partitions,
-    Ties,
-    check_kinds,
-    checked_order,
-    checked_schemas,
-    streaming_join,
-    task_options,
-)
+from .join import PartitionedJoin, Partitions, Ties, check_kinds, checked_order, checked_schemas, streaming_join
 from .partitions import quoted
 from .streaming.plan import Lateness, StreamOptions
 from .task import Task
@@ -44,7 +35,8 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
                device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
                late: Lateness | None = None, late_to: str | None = None, groups: int | None = None,
-               state: str | None = None, name: str | None = None, **streams: DataFrame) -> DataFrame:
+               state: str | None = None, name: str | None = None, fail_on_fallback: bool = True,
+               **streams: DataFrame) -> DataFrame:
     """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
 
     ``text``, ``window``, ``time``, ``tables`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for tables;
@@ -69,14 +61,15 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     query = select.query
     if streaming:
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
-                              device=device, device_options=device_options, metrics=metrics, options=options)
+                              device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
+                              metrics=metrics, options=options).plan()
     if query.order.kind == "none" and query.window_r.rows is None and query.window_s.rows is None and not ties:
         left, right = (data.select([data[quoted(name)] for name in select.needed(schema.side)])
                        for data, schema in ((left, r), (right, s)))
     joined = PartitionedJoin.of(query, left, right, result, ties=ties, device=device,
-                                device_options=device_options or {}, partitions=partitions)
-    task = Task(query, device, task_options(device, device_options), None, joined.cuts.counts, metrics,
-                select.projection)
+                                device_options=device_options or {}, partitions=partitions,
+                                fail_on_fallback=fail_on_fallback)
+    task = Task(query, joined.device, joined.options, None, joined.cuts.counts, metrics, select.projection)
     return joined.task_rows().mapInArrow(task, joined.result)
 
 

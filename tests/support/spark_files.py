@@ -42,8 +42,9 @@ class Files:
 
     def run(self, joined: DataFrame, name: str = "out") -> StreamingQuery:
         """Run a query over all files that are there and were not read."""
-        query = (joined.writeStream.format("parquet").option("path", str(self.root / name))
-                 .option("checkpointLocation", str(self.root / f"{name}-checkpoint")).trigger(availableNow=True).start())
+        sink = joined.writeStream.format("parquet").option("path", str(self.root / name))
+        query = sink.option("checkpointLocation", str(self.root / f"{name}-checkpoint")).trigger(
+            availableNow=True).start()
         query.awaitTermination()
         return query
 

@@ -23,6 +23,8 @@ from ...lang.types import TIME_UNITS
 from ...output import OutputColumn, output_schema
 from ...statement import Projection
 from ..partitions import quoted
+from ..placement import device_name
+from ..text import extent
 from .group import GroupJoin
 from .slots import SLOTS, Slots
 from .spread import PACKED, Spread
@@ -32,7 +34,7 @@ from .task import COUNTS, METRICS, GroupTask
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["Lateness", "StreamOptions", "make_streaming_join"]
+__all__ = ["Lateness", "StreamOptions", "StreamingJoin"]
 
 #: How late rows may come: of both streams, or of each.
 Lateness = Union[int, str, Sequence[Union[int, str]], Mapping[str, Union[int, str]]]
@@ -56,36 +58,69 @@ class StreamOptions:
         return [name for name in ("late", "late_to", "groups", "state", "name") if getattr(self, name) is not None]
 
 
-def make_streaming_join(query: Query, frames: Mapping[Side, DataFrame], result: StructType,
-                        gathered: Sequence[OutputColumn], projection: Projection | None,
-                        ties: Mapping[Side, Sequence[str]], device: str | Device, device_options: Mapping[str, Any],
-                        metrics: JoinMetrics | None, options: StreamOptions, cores: int) -> DataFrame:
-    """The streaming DataFrame of the results of ``query`` over ``frames``.
+@dataclass(frozen=True)
+class StreamingJoin:
+    """A join of streaming DataFrames, checked.
 
-    ``result``: Spark's schema of it; ``gathered`` and ``projection``: the columns that are gathered for pairs, and what
-    becomes of them. ``ties``: the columns that order rows with equal times, where that matters.
+    Attributes:
+        join: What its tasks get.
+        frames: Both DataFrames.
+        result: Spark's schema of the result.
+        root: The folder of the state files.
+        name: The name of the join.
+        retained: The number of micro-batches whose state is kept.
+        refused: Why its device is not the one that was asked for, or empty.
+        metrics: Counts for the driver's `JoinMetrics`, or None.
+        late_to: Where late rows are written, or None.
     """
-    spark = frames["r"].sparkSession
-    delays = _delays(query, frames, options.late)
-    name = _name(options.name)
-    slots = Slots.make(query)
-    groups = _groups(options.groups, cores, query)
-    root = _root(spark, options.state)
-    if options.late_to is not None:
-        check_root(options.late_to)
-    schemas = {side: _travelling(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
-    join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options, slots)
-    packed = [frames[side].select([frames[side][quoted(n)] for n in schemas[side].names])
-              .mapInArrow(_named(Spread(join, side, root, name), f"splitjoin_spread_{side}"), PACKED) for side in SIDES]
-    arrow = projection.schema if projection is not None else output_schema(gathered)
-    retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
-    task = GroupTask(join, arrow, root, name, retained, options.late_to, metrics)
-    counted = StructType([*(StructField(f.name, f.dataType, True) for f in result),
-                          StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
-    rows = packed[0].union(packed[1]).repartitionById(groups, "group").mapInArrow(
-        _named(task, _title(join)), counted)
-    sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
-    return rows.observe(name, *sums).where(F.col(METRICS).isNull()).drop(METRICS)
+
+    join: GroupJoin
+    frames: Mapping[Side, DataFrame]
+    result: StructType
+    root: str
+    name: str
+    retained: int
+    refused: str
+    metrics: JoinMetrics | None
+    late_to: str | None
+
+    @classmethod
+    def make(cls, query: Query, frames: Mapping[Side, DataFrame], result: StructType, gathered: Sequence[OutputColumn],
+             projection: Projection | None, ties: Mapping[Side, Sequence[str]], device: str | Device,
+             device_options: Mapping[str, Any], refused: str, metrics: JoinMetrics | None, options: StreamOptions,
+             cores: int) -> StreamingJoin:
+        """Check the arguments that streaming DataFrames have beside those of batch ones.
+
+        ``gathered`` and ``projection``: the columns that are gathered for pairs, and what becomes of them. ``ties``:
+        the columns that order rows with equal times, where that matters.
+        """
+        spark = frames["r"].sparkSession
+        delays = _delays(query, frames, options.late)
+        name = _name(options.name)
+        groups = _groups(options.groups, cores, query)
+        if options.late_to is not None:
+            check_root(options.late_to, "late_to")
+        schemas = {side: _travelling(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
+        join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options,
+                         Slots.make(query))
+        retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
+        return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
+                   options.late_to)
+
+    def plan(self) -> DataFrame:
+        """The streaming DataFrame of the results."""
+        packed = [self.frames[side].select([self.frames[side][quoted(n)] for n in self.join.schemas[side].names])
+                  .mapInArrow(_named(Spread(self.join, side, self.root, self.name), f"splitjoin_spread_{side}"), PACKED)
+                  for side in SIDES]
+        projection = self.join.projection
+        arrow = projection.schema if projection is not None else output_schema(self.join.columns)
+        task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics)
+        counted = StructType([*(StructField(f.name, f.dataType, True) for f in self.result),
+                              StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
+        rows = packed[0].union(packed[1]).repartitionById(self.join.groups, "group").mapInArrow(
+            _named(task, _title(self.join)), counted)
+        sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
+        return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS)
 
 
 def _travelling(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str],
@@ -159,12 +194,12 @@ def _name(name: str | None) -> str:
 def _root(spark: SparkSession, state: str | None) -> str:
     """The folder of the state files: as given, else beside Spark's checkpoints, else a temporary one."""
     if state is not None:
-        check_root(state)
+        check_root(state, "state")
         return state
     checkpoints = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
     if checkpoints:
         root = f"{checkpoints.rstrip('/')}/splitjoin"
-        check_root(root)
+        check_root(root, "spark.sql.streaming.checkpointLocation")
         return root
     master = spark.conf.get("spark.master", None) or ""
     if not master.startswith("local"):
@@ -177,8 +212,9 @@ def _root(spark: SparkSession, state: str | None) -> str:
 
 def _title(join: GroupJoin) -> str:
     """A name for the plan's node and the description in Spark's pages."""
-    device = join.device if isinstance(join.device, str) else join.device.name
-    return f"splitjoin[{join.query.predicate}; groups={join.groups}; device={device}]"
+    windows = " and ".join(f"{side}: {extent(join.query, side)}" for side in SIDES)
+    return (f"splitjoin[{join.query.predicate}; {windows}; groups={join.groups}; "
+            f"device={device_name(join.device)}]")
 
 
 def _named(function: Any, name: str) -> Any:

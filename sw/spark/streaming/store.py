@@ -119,12 +119,15 @@ class StateFiles:
                              f"must reach it")
 
 
-def check_root(root: str) -> None:
-    """Raise `InputError` unless ``root`` is a place where files can be written."""
+def check_root(root: str, argument: str) -> None:
+    """Raise `InputError` unless ``root``, which was given as ``argument``, is a folder where files can be written."""
     if not isinstance(root, str) or not root:
-        raise InputError(f"state must be a path or a URI for the state files, such as 'file:///data/state' or "
+        raise InputError(f"{argument} must be a path or a URI of a folder, such as 'file:///data/state' or "
                          f"'s3://bucket/state', not {root!r}")
-    files, base = _opened(root)
+    try:
+        files, base = _opened(root)
+    except InputError as error:
+        raise InputError(f"{argument}: {error}") from error
     probe = f"{base}/.splitjoin-{uuid.uuid4().hex}"
     try:
         files.create_dir(base, recursive=True)
@@ -132,8 +135,8 @@ def check_root(root: str) -> None:
             out.write(b"")
         files.delete_file(probe)
     except OSError as error:
-        raise InputError(f"the state files cannot be written to {root!r}: {first_line(error)}; state=… must name a "
-                         f"folder that the driver and all executors may write to") from error
+        raise InputError(f"{argument} must be a folder that the driver and all executors may write to, but nothing can "
+                         f"be written to {root!r}: {first_line(error)}") from error
 
 
 def _opened(root: str) -> tuple[fs.FileSystem, str]:
@@ -143,7 +146,7 @@ def _opened(root: str) -> tuple[fs.FileSystem, str]:
     try:
         files, base = fs.FileSystem.from_uri(root)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise InputError(f"state must be a path or a URI of a file system that Arrow reaches (file, hdfs, s3, gs, "
+        raise InputError(f"a folder must be a path or a URI of a file system that Arrow reaches (file, hdfs, s3, gs, "
                          f"abfs), but {root!r} is not: {first_line(error)}") from error
     return files, base.rstrip("/")
 

@@ -171,7 +171,7 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     ({"order": "outer(3)"}, OrderError, "marks groups of results with stars"),
     ({"name": "a/b"}, InputError, "name must be letters, digits"),
     ({"state": "nothing://x"}, InputError, "a file system that Arrow reaches"),
-    ({"state": "/proc/nothing"}, InputError, "state files cannot be written to '/proc/nothing'"),
+    ({"state": "/proc/nothing"}, InputError, "nothing can be written to '/proc/nothing'"),
     ({"time": None}, SchemaError, "stream_join needs time="),
 ])
 def test_refused_before_the_query_starts(filled: Files, change: dict[str, Any], kind: type[Exception],

@@ -1,0 +1,115 @@
+"""`explain`: the run of a join as text, and the parts that do not run on its device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+
+from ..device.api import Device
+from ..errors import InputError
+from ..lang.order import Order
+from ..lang.query import Predicate, Query, TimeSpec
+from ..lang.schema import SIDES, Side
+from ..lang.windows import WindowSpec
+from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
+from .placement import device_name, parts
+from .streaming.plan import Lateness, StreamingJoin, StreamOptions
+from .task import HOME, PARTITION
+from .text import duration, extent
+
+__all__ = ["explain"]
+
+#: What `explain` shows.
+MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
+
+
+def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+            ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
+            device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
+            partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
+            groups: int | None = None, state: str | None = None, name: str | None = None,
+            fail_on_fallback: bool = True, mode: str = "PLAN") -> str:
+    """Explain, as text, the run of `stream_join` with these arguments.
+
+    ``mode``: ``"PLAN"`` shows condition, windows, order, and the partitions or groups; ``"NOT_ON_DEVICE"`` the parts of
+    the join that run on the host, each with the reason; ``"ALL"`` all parts, those on the device marked ``*``, the
+    others ``!``.
+
+    For batch DataFrames, ``"PLAN"`` runs the jobs that `stream_join` runs and one more, which counts rows. Raises what
+    `stream_join` raises.
+    """
+    if mode not in MODES:
+        raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
+    options = StreamOptions(late, late_to, groups, state, name)
+    joined: PartitionedJoin | StreamingJoin
+    if check_kinds(left, right, options, partitions):
+        joined = made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order,
+                                     select=select, device=device, device_options=device_options,
+                                     fail_on_fallback=fail_on_fallback, metrics=None, options=options)
+        query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
+    else:
+        joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order,
+                                      select=select, device=device, device_options=device_options or {},
+                                      partitions=partitions if mode == "PLAN" else 1,
+                                      fail_on_fallback=fail_on_fallback)
+        query, its_device, its_options = joined.query, joined.device, joined.options
+    if mode != "PLAN":
+        found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
+        return "\n".join(str(part) for part in found if mode == "ALL" or not part.on_device)
+    lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
+    return "\n".join(f"{label:<11}{said}" for label, said in lines)
+
+
+def _common(query: Query, ties: Mapping[Side, Sequence[str]]) -> list[tuple[str, str]]:
+    assert query.time is not None
+    keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties[side]]
+    return [
+        ("condition", str(query.predicate)),
+        ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
+        ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
+                 + (f", then {'; '.join(keys)}" if keys else "; within a stream their order does not matter here")),
+        ("order", str(query.order)),
+    ]
+
+
+def _batch(joined: PartitionedJoin, partitions: Partitions | None,
+           options: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    home = F.col(HOME) == F.col(PARTITION)
+    counts = F.count_if(home).alias("home"), F.count_if(~home).alias("warm")
+    sizes = joined.task_rows().groupBy(PARTITION).agg(*counts).collect()
+    rows, warm = sum(r["home"] for r in sizes), sum(r["warm"] for r in sizes)
+    said = "".join(f", {k}={v}" for k, v in (options or {}).items())
+    chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"
+    return [
+        ("device", f"{device_name(joined.device)}{said}; every partition runs on it, in its Spark task"),
+        *_common(joined.query, {s.side: s.ties for s in joined.streams}),
+        ("partitions", f"{len(joined.cuts)} {chosen}, the largest of {max((r['home'] for r in sizes), default=0)} "
+                       f"rows"),
+        ("rows", f"{rows}, and {warm} warm ones ({warm / max(rows, 1):.1%}), which fill the windows at the start of a "
+                 f"partition and are read twice"),
+    ]
+
+
+def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
+    join, query = joined.join, joined.join.query
+    assert query.time is not None
+    tick = query.time.tick
+    late = [str(join.delays[side]) if tick is None else duration(join.delays[side], tick) for side in SIDES]
+    if join.slots.keys is not None:
+        spread = (f"a tuple goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']}); tuples of "
+                  f"very frequent keys go to all groups")
+    else:
+        spread = "a tuple goes to all groups, and is stored in one"
+    when = ("in the micro-batch in which their later tuple comes" if not join.waits else
+            "when the watermark has passed their later tuple: ROWS windows and order 'total' need arrival order")
+    return [
+        ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
+        *_common(query, join.ties),
+        ("late", f"rows more than {late[0]} (left) or {late[1]} (right) behind the greatest time of their stream, when "
+                 f"both streams are as far"),
+        ("results", f"pairs come out {when}"),
+        ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task does everything'}"),
+        ("state", f"{joined.root}, of the last {joined.retained} micro-batches"),
+    ]

@@ -1,0 +1,93 @@
+"""The parts of a join, and where each of them runs: on the device, or on the host, and why."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..circuit.driver import CircuitDevice
+from ..circuit.lowering import plan_for
+from ..device.api import Device
+from ..device.registry import device as find_device
+from ..errors import CapacityError, DeviceError, OrderError, SplitJoinError, ToolError, UnsupportedError
+from ..lang.ir import text
+from ..lang.query import Query
+
+__all__ = ["FALLBACK", "Part", "choose_device", "device_name", "parts"]
+
+#: The device that takes every query.
+FALLBACK = "cpu"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a join: what it is, whether it runs on the device, and the reason or the way that it runs."""
+
+    name: str
+    on_device: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{'*' if self.on_device else '!'} {self.name:<11}{self.reason}"
+
+
+def device_name(device: str | Device) -> str:
+    """The name of a device."""
+    return device if isinstance(device, str) else device.name
+
+
+def choose_device(query: Query, device: str | Device, options: Mapping[str, Any],
+                  fail_on_fallback: bool) -> tuple[str | Device, dict[str, Any], str]:
+    """The device that runs ``query``, its options in a task, and the reason if it is not the one that was asked for.
+
+    Opens the device once on the driver, so that it refuses a query before any task runs, and builds its circuit once,
+    not in every task. Raises what the device raises, or with ``fail_on_fallback=False`` warns and takes the CPU engine.
+    """
+    if isinstance(device, Device) and options:
+        raise DeviceError("device_options are for a device given by name; give a Device its parameters when making it")
+    try:
+        _made(device, options).open(query).close()
+    except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
+        if fail_on_fallback or device_name(device) == FALLBACK:
+            raise
+        warnings.warn(f"the join runs on the device {FALLBACK!r}, since {device_name(device)!r} refuses it: {error}",
+                      stacklevel=2)
+        return FALLBACK, {"threads": 1}, str(error)
+    # One thread of the CPU engine unless more are asked for, as Spark runs a task on each core.
+    return device, {**({"threads": 1} if device == FALLBACK else {}), **options}, ""
+
+
+def parts(query: Query, device: str | Device, options: Mapping[str, Any], refused: str, *,
+          gathered: Sequence[str]) -> list[Part]:
+    """The parts of the join by ``query``. ``refused``: why the device that was asked for does not run it, or empty;
+    ``gathered``: the names of the result columns.
+    """
+    name = device_name(device)
+    found = [Part("device", False, f"{FALLBACK} in place of the one asked for: {refused}")] if refused else []
+    found.append(Part("windows", not refused, f"{name}: both windows, arrival order and expiry"))
+    made = _made(device, options)
+    keys, condition = "computed once for each tuple, with NumPy, in the Spark task", text(query.predicate)
+    if isinstance(made, CircuitDevice):
+        try:
+            residual = plan_for(query, made).residual
+        except SplitJoinError as error:
+            return [*found, Part("condition", False, str(error))]
+        found.append(Part("condition", True, f"{name}: interval tests of {condition}"))
+        if residual is not None:
+            found.append(Part("residual", False, f"the host verifies candidates by {text(residual)}, for which a "
+                                                 f"circuit has no operation"))
+        found.append(Part("keys", False, keys))
+    else:
+        found.append(Part("condition", not refused, f"{name}: {condition}"))
+    found.append(Part("columns", False, f"{', '.join(gathered)}: gathered by row number in the Spark task (late "
+                                        f"materialization)"))
+    return found
+
+
+def _made(device: str | Device, options: Mapping[str, Any]) -> Device:
+    try:
+        return find_device(device, **options)
+    except (TypeError, ValueError) as error:
+        raise DeviceError(f"the device {device!r} does not take the options {dict(options)}: {error}") from error

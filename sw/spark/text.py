@@ -1,0 +1,30 @@
+"""Windows and times as people write them, for `explain` and the names of Spark's plan nodes."""
+
+from __future__ import annotations
+
+from ..lang.query import Query
+from ..lang.schema import Side
+from ..lang.types import TIME_UNITS, TimeUnit
+
+__all__ = ["duration", "extent"]
+
+#: Units from the largest, in nanoseconds.
+_UNITS = (("day", 86400 * 10**9), ("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3),
+          ("ns", 1))
+
+
+def duration(ticks: int, tick: TimeUnit) -> str:
+    """``ticks`` in the largest unit that gives a whole number, such as ``"90 s"``."""
+    ns = ticks * TIME_UNITS[tick]
+    name, size = next((unit for unit in _UNITS if ns >= unit[1] and ns % unit[1] == 0), (tick, TIME_UNITS[tick]))
+    return f"{ns // size} {name}{'s' if name == 'day' and ns != size else ''}"
+
+
+def extent(query: Query, side: Side) -> str:
+    """The window of stream ``side`` in words."""
+    window = query.window(side)
+    tick = None if query.time is None else query.time.tick
+    parts = [f"the last {window.rows} rows"] if window.rows is not None else []
+    if window.length is not None:
+        parts.append(f"the last {window.length if tick is None else duration(window.length, tick)}")
+    return " within ".join(parts)

@@ -1,0 +1,44 @@
+"""The streaming job that is killed: files of two streams → join → a folder of Parquet for each micro-batch.
+
+Run: python -m tests.chaos.app FOLDER DEVICE OPTIONS (JSON). It ends when FOLDER/stop is there and all input is joined.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from splitjoin.spark import local_session, stream_join
+
+#: The join, whose answer the killing process computes too.
+JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
+
+
+def main(folder: Path, device: str, options: dict[str, object]) -> None:
+    """Run the job in ``folder``."""
+    spark = local_session("chaos", log=folder / "spark.log", config={
+        "spark.master": "local[2,8]",  # a task may fail seven times, since its worker is killed
+        "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
+        "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.minBatchesToRetain": "5"})
+    left, right = (spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
+                   .parquet(str(folder / side)) for side, name in (("r", "x"), ("s", "a")))
+    joined = stream_join(left, right, **JOIN, late=0, groups=2, state=str(folder / "state"), device=device,
+                         device_options=options)
+
+    def write(frame: DataFrame, batch: int) -> None:
+        frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))
+
+    query = joined.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint")).trigger(
+        processingTime="100 milliseconds").start()
+    while not (folder / "stop").exists():
+        if not query.isActive:
+            query.awaitTermination()  # raises what ended it
+        time.sleep(0.1)
+    query.processAllAvailable()
+    query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))
