@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cache", "lang", "memory"),
     ("plan", "arrival"),
     ("device",),
-    ("circuit", "cpu", "golden"),
+    ("circuit", "cpu", "daemon", "golden"),
     ("cost",),
     ("tuner", "explain"),
     ("output", "files", "tables"),

@@ -1,4 +1,4 @@
-"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain`` and ``tune``."""
+"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune`` and ``daemon``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ with quiet_interrupts():
     from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
     from ..tuner.options import tune_options
     from .circuits import explain_circuit, propose_circuit, write_circuit
+    from .daemon import daemon_options, run_daemon
     from .options import circuit_options, query_options, run_options, schema_options
     from .running import run_join, run_sql
 
@@ -95,6 +96,10 @@ def _parser() -> argparse.ArgumentParser:
     schema_options(tuning)
     query_options(tuning, window_required=True)
     tune_options(tuning)
+
+    daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
+                      run_daemon)
+    daemon_options(daemon)
     return parser
 
 

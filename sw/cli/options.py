@@ -34,8 +34,8 @@ def run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose a device, and those of the devices."""
     parser.add_argument("--device", choices=list(DEVICES), default="cpu",
                         help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
-                             "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow "
-                             "(%(default)s)")
+                             "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow; "
+                             "daemon: a device that the daemon leases (%(default)s)")
     engine = parser.add_argument_group("CPU engine")
     engine.add_argument("--engine", choices=("auto", "index", "nested"),
                         help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")

@@ -14,6 +14,7 @@ __all__ = ["DEVICES", "device"]
 #: Name → (module, class, extra that installs what the module needs).
 DEVICES: dict[str, tuple[str, str, str | None]] = {
     "cpu": ("splitjoin.cpu.engine", "CpuDevice", None),
+    "daemon": ("splitjoin.daemon.client", "DaemonDevice", None),
     "golden": ("splitjoin.golden", "GoldenDevice", None),
     "pysim": ("splitjoin.sim.pysim", "PysimDevice", "sim"),
     "sim": ("splitjoin.sim.device", "SimDevice", "sim"),

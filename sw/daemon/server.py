@@ -1,0 +1,381 @@
+"""The daemon's process: it accepts connections, and runs each client's requests in a thread of its own.
+
+A connection has at most one lease, which ends with it unless the client detached its session.
+"""
+
+from __future__ import annotations
+
+import os
+import socket as sockets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+import numpy as np
+
+from ..device.api import ITEM, Device, Items, Session
+from ..errors import DeviceError, SplitJoinError, first_line
+from ..lang.query import Query
+from ..lang.serial import decode_query
+from .leases import Gone, Holder, Lease, Leases, Unit, Wanted
+from .place import check_peer, listen, locked_place
+from .protocol import (
+    Message,
+    ProtocolError,
+    error_header,
+    items_payload,
+    latencies_payload,
+    option,
+    read_arrivals,
+    receive,
+    send,
+)
+
+__all__ = ["MAX_CONNECTIONS", "MAX_NAME", "MAX_WAIT", "Server"]
+
+#: The most connections at a time.
+MAX_CONNECTIONS = 256
+#: The most characters of a key, a token or a holder's name.
+MAX_NAME = 1000
+#: The most seconds that a client may wait for a device.
+MAX_WAIT = 86_400.0
+#: Result items in a reply; a client asks again for more.
+_ITEMS = 1 << 20
+#: Seconds between two looks for sessions whose time is over, and for a request to stop.
+_LOOK_SECONDS = 0.2
+#: Seconds that the end of the daemon waits for devices that are at work.
+_STOP_SECONDS = 5.0
+
+
+class Server:
+    """Owns ``devices``, and leases them at ``socket`` until `stop`.
+
+    Each device is used by one session at a time. Devices of the same name get addresses with numbers from 0: "sim:0",
+    "sim:1". ``idle_timeout``: seconds that a detached session is kept. ``log`` takes lines about what happens.
+
+    The constructor takes the place and listens; raises `DeviceError` if there is a daemon already, or the socket cannot
+    be made. `serve` must be called, even after `stop`, as it gives the place back.
+    """
+
+    def __init__(self, devices: Sequence[Device], socket: Path, *, idle_timeout: float = 60.0,
+                 log: Callable[[str], None] = lambda line: None, clock: Callable[[], float] = time.monotonic):
+        names = [device.name for device in devices]
+        units = [Unit(f"{name}:{names[:n].count(name)}", device)
+                 for n, (name, device) in enumerate(zip(names, devices, strict=True))]
+        self.path = socket = socket.absolute()
+        self.leases = Leases(units, idle_timeout=idle_timeout, clock=clock)
+        self._log, self._began = log, time.monotonic()
+        self._stopping, self._stopped = Event(), Event()
+        self._connections: dict[sockets.socket, Thread] = {}
+        self._guard = Lock()
+        self._lock = locked_place(socket)
+        try:
+            self._listener = listen(socket)
+        except BaseException:
+            self._lock.close()
+            raise
+        self._listener.settimeout(_LOOK_SECONDS)
+        log(f"serves {', '.join(unit.address for unit in units)} at {socket}")
+
+    def serve(self) -> bool:
+        """Serve clients until `stop`. False if a device is still at work, whose thread is then left behind."""
+        try:
+            while not self._stopping.is_set():
+                self._accept()
+                self.leases.expire()
+        finally:
+            clean = self._end()
+        return clean
+
+    def stop(self) -> None:
+        """Make `serve` end soon; from any thread or signal handler."""
+        self._stopping.set()
+
+    def status(self) -> dict[str, Any]:
+        """The daemon's process, age in seconds, health, connections and devices, as plain values."""
+        found = self.leases.status()
+        failed = [device["address"] for device in found["devices"] if device["health"] != "ok"]
+        with self._guard:
+            connections = len(self._connections)
+        return {"pid": os.getpid(), "socket": str(self.path), "seconds": round(time.monotonic() - self._began, 3),
+                "health": f"failed: {', '.join(failed)}" if failed else "ok", "connections": connections, **found}
+
+    def _accept(self) -> None:
+        try:
+            socket, _ = self._listener.accept()
+        except TimeoutError:
+            return
+        except OSError as error:  # no more file descriptors, for example: others may become free
+            self._log(f"no connection can be accepted: {error.strerror or error}")
+            self._stopping.wait(_LOOK_SECONDS)
+            return
+        thread = Thread(target=self._serve, args=(socket,), name="splitjoin daemon connection", daemon=True)
+        with self._guard:
+            full = len(self._connections) >= MAX_CONNECTIONS
+            if not full:
+                self._connections[socket] = thread
+        if full:
+            _refuse(socket, DeviceError(f"the daemon must have at most {MAX_CONNECTIONS} connections; close some"))
+            socket.close()
+        else:
+            thread.start()
+
+    def _serve(self, socket: sockets.socket) -> None:
+        with socket:
+            try:
+                connection = Connection(self, socket, check_peer(socket), self._log)
+                try:
+                    connection.run()
+                finally:
+                    connection.end()
+                if connection.asked_to_stop:
+                    self._stopped.wait()  # the client sees the end of the connection when the place is free
+            except Exception as error:  # of one client: the others go on
+                self._log(f"a connection failed: {type(error).__name__}: {error}")
+                _refuse(socket, error)
+            finally:
+                with self._guard:
+                    del self._connections[socket]
+
+    def _end(self) -> bool:
+        """Give the place back, and end all connections."""
+        self._stopping.set()
+        self._listener.close()
+        self.path.unlink(missing_ok=True)
+        self.leases.stop()
+        with self._guard:
+            connections = dict(self._connections)
+        for socket in connections:
+            with suppress(OSError):
+                socket.shutdown(sockets.SHUT_RD)  # its thread sees the end when it reads next
+        deadline = time.monotonic() + _STOP_SECONDS
+        self._lock.close()
+        self._stopped.set()
+        for thread in connections.values():
+            thread.join(max(deadline - time.monotonic(), 0))
+        self._log("ended")
+        return not any(thread.is_alive() for thread in connections.values())
+
+
+class Connection:
+    """A client's requests, one after another."""
+
+    def __init__(self, server: Server, socket: sockets.socket, pid: int, log: Callable[[str], None]):
+        self._server, self._leases, self._socket = server, server.leases, socket
+        self._pid, self._log = pid, log
+        self._lease: Lease | None = None
+        self._query: Query | None = None
+        self.asked_to_stop = False
+
+    def run(self) -> None:
+        """Answer requests until the client has closed the connection, or sent what is no request."""
+        while not self.asked_to_stop and (message := receive_or_refuse(self._socket)) is not None:
+            try:
+                header, payloads = self._answer(message)
+            except SplitJoinError as error:
+                send(self._socket, error_header(error))
+                if isinstance(error, ProtocolError):
+                    self._log(f"process {self._pid} sent no request: {error}")
+                    return
+            except Gone:
+                return
+            else:
+                send(self._socket, header, payloads)
+
+    def end(self) -> None:
+        """Discard the session that is left: its state is unknown."""
+        if self._lease is not None:
+            self._log(f"{self._lease.unit.address}: {self._lease.holder} went away")
+            self._leases.release(self._lease, discarded=True)
+            self._lease = None
+
+    def _answer(self, message: Message) -> tuple[dict[str, Any], list[Any]]:
+        header = message.header
+        match option(header, "op", str):
+            case "status":
+                return self._server.status(), []
+            case "stop":
+                self._server.stop()
+                self.asked_to_stop = True
+                return {}, []
+            case "open":
+                return self._open(header), []
+            case "attach":
+                return self._attach(header), []
+            case "push":
+                lease, session, query = self._session()
+                arrivals = read_arrivals(message.payloads, query)
+                lease.unit.counts.pushes += 1
+                with self._device(lease):
+                    session.push(arrivals)
+                lease.unit.counts.tuples += len(arrivals)
+                return {}, []
+            case ("poll" | "flush") as op:
+                lease, session, _ = self._session()
+                with self._device(lease):
+                    lease.pending.append(session.poll() if op == "poll" else session.flush())
+                return self._items(lease)
+            case "more":
+                return self._items(self._session()[0])
+            case "mask":
+                lease, session, _ = self._session()
+                cores = option(header, "cores", list)
+                with self._device(lease):
+                    session.mask(cores or [])
+                return {}, []
+            case ("counters" | "region_counters" | "latencies" | "plan") as op:
+                return self._asked(op)
+            case "detach":
+                return self._detach(header), []
+            case "close":
+                lease, _, _ = self._session()
+                self._lease = None
+                self._log(f"{lease.unit.address}: {lease.holder} closed its session")
+                self._leases.release(lease)
+                return {}, []
+            case op:
+                raise ProtocolError(f"a request must be one that the daemon knows, not {str(op)[:80]!r}")
+
+    def _open(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        query = self._new_query(header)
+        wait = option(header, "wait", float, int)
+        if wait is None or not 0 <= wait <= MAX_WAIT:
+            raise ProtocolError(f"wait must be from 0 to {MAX_WAIT:g} seconds, not {wait}")
+        lease = self._lease = self._leases.acquire(self._wanted(header), self._holder(header), wait=float(wait),
+                                                   key=_name(header, "key"), alive=self._alive)
+        try:
+            with self._device(lease):
+                lease.session = lease.unit.device.open(query)
+        except BaseException:
+            self._lease = None
+            self._leases.release(lease)
+            raise
+        lease.unit.counts.sessions += 1
+        lease.query, self._query = header["query"], query
+        self._log(f"{lease.unit.address}: {lease.holder} opened a session")
+        return _opened(lease)
+
+    def _attach(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        query = self._new_query(header)
+        key, token = _name(header, "key"), _name(header, "token")
+        if key is None or token is None:
+            raise ProtocolError("a request to attach must have a key and a token")
+        lease = self._leases.attach(self._wanted(header), self._holder(header), key=key, token=token,
+                                    query=header["query"])
+        if lease is None:
+            return {"found": False}
+        self._lease, self._query = lease, query
+        self._log(f"{lease.unit.address}: {lease.holder} came back to the session {key!r}")
+        return {"found": True, **_opened(lease)}
+
+    def _detach(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        token = _name(header, "token")
+        if token is None:
+            raise ProtocolError("a request to detach must have a token")
+        lease, _, _ = self._session()
+        self._leases.detach(lease, token)
+        self._lease = None
+        self._log(f"{lease.unit.address}: {lease.holder} detached the session {lease.key!r}")
+        return {}
+
+    def _asked(self, op: str) -> tuple[dict[str, Any], list[Any]]:
+        lease, session, _ = self._session()
+        with self._device(lease):
+            match op:
+                case "counters":
+                    return {"value": {name: int(n) for name, n in session.counters().items()}}, []
+                case "region_counters":
+                    found = session.region_counters()
+                    return {"value": found and {name: array.tolist() for name, array in found.items()}}, []
+                case "latencies":
+                    cycles = session.latencies()
+                    return {}, [] if cycles is None else [latencies_payload(cycles)]
+            return {"value": session.plan()}, []
+
+    def _items(self, lease: Lease) -> tuple[dict[str, Any], list[Any]]:
+        """The pending items of ``lease``, or as many as a reply may have."""
+        whole: Items = np.concatenate([np.empty(0, ITEM), *lease.pending])
+        lease.pending = [whole[_ITEMS:]] if len(whole) > _ITEMS else []
+        lease.unit.counts.items += min(len(whole), _ITEMS)
+        return {"more": bool(lease.pending)}, [items_payload(whole[:_ITEMS])]
+
+    def _new_query(self, header: Mapping[str, Any]) -> Query:
+        if self._lease is not None:
+            raise ProtocolError("a connection must have one session at a time; close or detach the other one first")
+        try:
+            return decode_query(header.get("query"))
+        except SplitJoinError as error:
+            raise ProtocolError(str(error)) from None
+
+    def _session(self) -> tuple[Lease, Session, Query]:
+        if self._lease is None or self._lease.session is None or self._query is None:
+            raise ProtocolError("the connection must have a session for this request; open one first")
+        return self._lease, self._lease.session, self._query
+
+    @contextmanager
+    def _device(self, lease: Lease) -> Iterator[None]:
+        """Around a call of the device: its time is counted, and an error that is not ours becomes a `DeviceError`."""
+        began = time.perf_counter()
+        unit = lease.unit
+        try:
+            yield
+            unit.failure = ""
+        except SplitJoinError as error:
+            unit.counts.failures += 1
+            # The other errors are the client's.
+            unit.failure = first_line(error) if isinstance(error, DeviceError) else ""
+            raise
+        except Exception as error:
+            unit.counts.failures += 1
+            unit.failure = f"{type(error).__name__}: {first_line(error)}"
+            self._log(f"{unit.address} failed: {unit.failure}")
+            raise DeviceError(f"the device {unit.address} of the daemon failed: {unit.failure}; open a new "
+                              f"session") from error
+        finally:
+            unit.counts.seconds += time.perf_counter() - began
+
+    def _alive(self) -> bool:
+        """False if the client, which waits for a reply, has closed the connection."""
+        try:
+            return bool(self._socket.recv(1, sockets.MSG_PEEK | sockets.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def _holder(self, header: Mapping[str, Any]) -> Holder:
+        return Holder(self._pid, _name(header, "holder") or "")
+
+    def _wanted(self, header: Mapping[str, Any]) -> Wanted:
+        return Wanted(_name(header, "device"), _name(header, "address"))
+
+
+def receive_or_refuse(socket: sockets.socket) -> Message | None:
+    """The next message; None if the connection is over, also because what came was none."""
+    try:
+        return receive(socket)
+    except ProtocolError as error:
+        _refuse(socket, error)
+        return None
+
+
+def _opened(lease: Lease) -> dict[str, Any]:
+    assert lease.session is not None
+    return {"address": lease.unit.address, "row_limit": lease.session.row_limit}
+
+
+def _name(header: Mapping[str, Any], name: str) -> str | None:
+    found = option(header, name, str, None)
+    if found is not None and len(found) > MAX_NAME:
+        raise ProtocolError(f"{name} must have at most {MAX_NAME} characters, not {len(found)}")
+    return found
+
+
+def _refuse(socket: sockets.socket, error: Exception) -> None:
+    """Tell the client why its connection ends, if it still listens."""
+    told = error if isinstance(error, SplitJoinError) else DeviceError(f"the daemon failed: {type(error).__name__}")
+    with suppress(OSError):
+        send(socket, error_header(told))
