@@ -255,7 +255,7 @@ class ClientConnection:
 
     def _exchange(self, header: Mapping[str, Any], payloads: Sequence[pa.Buffer]) -> Message:
         try:
-            with suppress(BrokenPipeError):  # the daemon may have said why before it closed the connection
+            with suppress(ConnectionError):  # the daemon may have said why before it closed the connection
                 send(self._socket, header, payloads)
             reply = receive(self._socket)
             if reply is None:

@@ -252,6 +252,7 @@ def _read_table(payload: pa.Buffer) -> pa.Table:
         with pa.ipc.open_stream(payload) as reader:
             batches = list(reader)
             schema = reader.schema
+        _shown(schema)  # raises for names that are no UTF-8
         for batch in batches:
             batch.validate(full=True)
         if len(schema):

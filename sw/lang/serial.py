@@ -324,6 +324,7 @@ def _decode_schema(side: Side, data: object) -> Schema:
         case {"columns": list() as columns, "arrow": (None | str()) as text, **others} if not others:
             try:
                 arrow = None if text is None else pa.ipc.read_schema(pa.py_buffer(b64decode(text, validate=True)))
+                _ = arrow and (arrow.names, list(map(str, arrow.types)))  # raises for names that are no UTF-8
                 return Schema(side, [_decode_column(column) for column in columns], arrow)
             except (pa.ArrowException, binascii.Error, OSError, ValueError) as error:
                 raise PredicateError(f"the schema of stream {side} must be in Arrow's IPC format, but is not: "
