@@ -418,35 +418,44 @@ def test_stop(tmp_path: Path) -> None:
         session.close()
 
 
-class Stuck(Failing):
+class Stuck(Device):
     """Its sessions' `push` returns when a test says so."""
 
-    said: ClassVar[Event]
-    began: ClassVar[Event]
+    name: ClassVar[str] = "stuck"
+
+    def __init__(self) -> None:
+        self.began, self.may_end = Event(), Event()
 
     def open(self, query: Query) -> Session:
-        session = FailingSession(self.error)
-        session.push = lambda arrivals: (self.began.set(), self.said.wait(SOON))  # type: ignore[method-assign,assignment,func-returns-value]  # a test's own
-        return session
+        return StuckSession(self)
+
+
+class StuckSession(FailingSession):
+    def __init__(self, device: Stuck):
+        self._device = device
+
+    def push(self, arrivals: Arrivals) -> None:
+        self._device.began.set()
+        assert self._device.may_end.wait(SOON)
 
 
 def test_the_end_does_not_wait_for_a_device_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "_STOP_SECONDS", 0.1)
-    Stuck.said, Stuck.began = Event(), Event()
-    server = Server([Stuck(DeviceError("no"))], tmp_path / "d.sock")
+    stuck = Stuck()
+    server = Server([stuck], tmp_path / "d.sock")
     clean: list[bool] = []
     serve = Thread(target=lambda: clean.append(server.serve()))
     serve.start()
     session = DaemonDevice(socket=server.path).open(BAND.query())
     push = Thread(target=session.push, args=(arrivals_of(BAND),))
     push.start()
-    assert Stuck.began.wait(SOON)
+    assert stuck.began.wait(SOON)
     server.stop()
     serve.join(SOON)
     assert clean == [False]
     with serving(tmp_path, [GoldenDevice()]):  # its place is free
         pass
-    Stuck.said.set()
+    stuck.may_end.set()
     push.join(SOON)  # the reply still comes
     assert not push.is_alive()
     session.close()

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.errors import PredicateError
+from splitjoin.lang import ir
 from splitjoin.lang.field import field
 from splitjoin.lang.ir import MAX_DEPTH, And, Arith, Cmp, Col, IsNull, Isqrt, Lit, Not
 from splitjoin.lang.python.choices import coalesce, greatest, where
@@ -112,6 +113,13 @@ def test_a_shared_node_is_sent_once() -> None:
     assert len(data) == 18
     found = decode_condition(data, {"r": R, "s": S})
     assert found.children[0].children[0] is found.children[0].children[1]
+
+
+def test_every_node_is_sent_or_of_passes_only() -> None:
+    nodes = {name for name, cls in vars(ir).items() if isinstance(cls, type) and issubclass(cls, ir.Expr)}
+    sent = {"Abs", "And", "Arith", "Call", "Case", "Cast", "Cmp", "Col", "Extreme", "IsNull", "Lit", "Neg", "Not", "Or",
+            "StartsWith"}
+    assert nodes - {"Expr", "Unary", "Isqrt", "NextFloat", "Within"} == sent
 
 
 def test_nodes_of_passes_are_refused() -> None:
