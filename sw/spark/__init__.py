@@ -10,6 +10,7 @@ try:
     from .explain import explain
     from .join import stream_join
     from .metrics import JoinMetrics, Latencies
+    from .progress_log import ProgressLog
     from .session import local_session
     from .sql import stream_sql
 except ModuleNotFoundError as error:
@@ -18,4 +19,6 @@ except ModuleNotFoundError as error:
     raise ToolError(f"splitjoin.spark needs the Python package {error.name!r}, which is not installed; "
                     f"pip install 'splitjoin[spark]'") from error
 
-__all__ = ["JoinMetrics", "Latencies", "explain", "local_session", "stream_join", "stream_sql", "task_error"]
+__all__ = [
+    "JoinMetrics", "Latencies", "ProgressLog", "explain", "local_session", "stream_join", "stream_sql", "task_error",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-__all__ = ["Files", "counts"]
+__all__ = ["Files", "counts", "wait_until"]
 
 
 class Files:
@@ -69,3 +70,12 @@ def counts(queries: Sequence[StreamingQuery], name: str = "splitjoin") -> dict[s
                 for key, value in progress.observedMetrics[name].asDict().items():
                     total[key] = total.get(key, 0) + value
     return total
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until ``holds()``. Raises `TimeoutError` after two minutes."""
+    end = time.monotonic() + 120
+    while not holds():
+        if time.monotonic() > end:
+            raise TimeoutError("what was waited for did not come within two minutes")
+        time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The guide's examples run, and print what the guide says."""
+"""The guides' examples run, and print what the guides say."""
 
 import re
 from pathlib import Path
@@ -9,22 +9,55 @@ from pyspark.sql import SparkSession
 from splitjoin import spark as splitjoin_spark
 from splitjoin.errors import InputError
 
-GUIDE = Path(__file__).parents[3] / "docs" / "spark.md"
+ROOT = Path(__file__).parents[3]
 
 
-def test_examples(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(splitjoin_spark, "local_session", lambda name, cores: spark)
-    blocks = re.findall(r"```(python|text)\n(.*?)```", GUIDE.read_text(), re.S)
-    names: dict[str, Any] = {}
+def run(page: Path, names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Run the examples of ``page``; returns what each printed."""
     printed = []
-    for kind, code in blocks:
+    for kind, code in re.findall(r"```(python|text)\n(.*?)```", page.read_text(), re.S):
         if kind == "python":
-            exec(compile(code, str(GUIDE), "exec"), names)
+            exec(compile(code, str(page), "exec"), names)
             printed.append(capsys.readouterr().out)
         else:
             assert printed[-1] == code
-    assert [kind for kind, _ in blocks] == ["python", "python", "text", "python", "python"]
+    return printed
+
+
+@pytest.fixture
+def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session that the guides' `local_session` gives."""
+    monkeypatch.setattr(splitjoin_spark, "local_session", lambda name, cores: spark)
+
+
+@pytest.mark.usefixtures("session")
+def test_examples_of_batch_joins(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    printed = run(ROOT / "docs" / "spark.md", names, capsys)
     assert printed[0].count("\n") > 6
     assert printed[2].split()[0] == "200"
     assert len(names["rows"]) == names["metrics"].pairs > 5
     assert isinstance(names["reason"], InputError)
+
+
+@pytest.mark.usefixtures("session")
+def test_examples_of_streaming_joins(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    printed = run(ROOT / "docs" / "spark-streams.md", names, capsys)
+    assert len(printed) == 4
+    assert not names["query"].isActive
+    assert names["query"].exception() is None
+
+
+def test_the_example_of_the_front_page(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    block = next(b for b in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+                 if "splitjoin.spark" in b)
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
+    names: dict[str, Any] = {"left": ticks.selectExpr("timestamp AS ts", "value AS x"),
+                             "right": ticks.selectExpr("timestamp AS ts", "value AS a")}
+    exec(compile(block, "README.md", "exec"), names)
+    (query,) = spark.streams.active
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    assert capsys.readouterr().out == ""

@@ -8,10 +8,18 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
-from splitjoin.errors import InputError, OrderError, SchemaError, SnapshotError, UnsupportedError, WindowError
-from splitjoin.spark import JoinMetrics, stream_join, stream_sql, task_error
+from splitjoin.errors import (
+    CapacityError,
+    InputError,
+    OrderError,
+    SchemaError,
+    SnapshotError,
+    UnsupportedError,
+    WindowError,
+)
+from splitjoin.spark import JoinMetrics, ProgressLog, explain, stream_join, stream_sql, task_error
 
-from ...support.spark_files import Files, counts
+from ...support.spark_files import Files, counts, wait_until
 from ...support.spark_streams import ON, answer, rows
 
 #: Rows that bring the watermark past all others, and meet none.
@@ -198,3 +206,52 @@ def test_null_times_and_watermarks_on_other_columns(spark: SparkSession, files: 
     marked = files.frame("r").withWatermark("at", "1 second")
     with pytest.raises(SchemaError, match="its watermark on 'at', but the event time of the join is 'ts'"):
         stream_join(marked, files.frame("s"), **query)
+
+
+def test_a_listener_collects_the_counts(spark: SparkSession, filled: Files) -> None:
+    said: list[str] = []
+    log = ProgressLog("counted", say=said.append)
+    spark.streams.addListener(log)
+    try:
+        joined = stream_join(filled.frame("r"), filled.frame("s"), on=ON, window="RANGE 9", time="ts", late=0,
+                             state=filled.state, name="counted")
+        run = filled.run(joined)
+        wait_until(lambda: len(log.rows) == len(run.recentProgress))
+    finally:
+        spark.streams.removeListener(log)
+    assert log.totals["pairs"] == counts([run], "counted")["pairs"] > 5
+    assert [row["batch"] for row in log.rows] == list(range(len(log.rows)))
+    assert said[0].startswith("micro-batch 0: ")
+
+
+def test_explain_of_streams(filled: Files) -> None:
+    query: dict[str, Any] = {"window": {"r": "ROWS 9", "s": "RANGE 5"}, "time": "ts", "late": (3, 4),
+                             "state": filled.state}
+    said = explain(filled.frame("r"), filled.frame("s"), on="abs(r.x - s.x) <= 6", **query, groups=3)
+    assert "groups     3; a tuple goes to all groups, and is stored in one" in said
+    assert "pairs come out when the watermark has passed their later tuple" in said
+    assert "late       rows more than 3 (left) or 4 (right) behind" in said
+    said = explain(filled.frame("r"), filled.frame("s"), on="r.name = s.name", **(query | {"window": "RANGE 5"}),
+                   groups=3)
+    assert "groups     3; a tuple goes to the group of its key (r.name = s.name)" in said
+    assert "pairs come out in the micro-batch in which their later tuple comes" in said
+    with pytest.raises(InputError, match="mode must be one of 'PLAN', 'NOT_ON_DEVICE', 'ALL', not 'SOME'"):
+        explain(filled.frame("r"), filled.frame("s"), on="r.name = s.name", **query, mode="SOME")
+
+
+def test_parts_that_are_not_on_the_device_and_the_fallback(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    query: dict[str, Any] = {"on": "abs(r.x - s.x) <= 6 AND r.x * s.n > s.x * r.n", "window": "ROWS 65", "time": "ts",
+                             "late": 0, "state": filled.state, "device": "sim",
+                             "device_options": {"cores": 2, "capacity": 32}}
+    left, right = filled.frame("r"), filled.frame("s")
+    with pytest.raises(CapacityError, match="the largest that fits is ROWS 64"):
+        stream_join(left, right, **query)
+    with pytest.warns(UserWarning, match="the join runs on the device 'cpu', since 'sim' refuses it: the window"):
+        joined = stream_join(left, right, **query, fail_on_fallback=False)
+    filled.run(joined)
+    assert rows(filled.found()) == rows(answer(*tables, on=query["on"], window="ROWS 65", time="ts"))
+    with pytest.warns(UserWarning, match="the join runs on the device 'cpu'"):
+        said = explain(left, right, **query, fail_on_fallback=False, mode="NOT_ON_DEVICE")
+    assert said.startswith("! device     cpu in place of the one asked for: the window")
+    said = explain(left, right, **(query | {"window": "ROWS 64"}), mode="NOT_ON_DEVICE")
+    assert [line.split()[1] for line in said.splitlines()] == ["residual", "keys", "columns"]

@@ -1,0 +1,72 @@
+"""`ProgressLog`: a listener that collects what streaming joins count in each micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+__all__ = ["ProgressLog"]
+
+
+class ProgressLog(StreamingQueryListener):
+    """Collects the counters of the joins called ``name``, of all streaming queries of a session.
+
+    Add it with ``spark.streams.addListener``. ``say`` is called with a line of text for each micro-batch, such as
+    ``print``.
+    """
+
+    def __init__(self, name: str = "splitjoin", *, say: Callable[[str], Any] | None = None):
+        self._name, self._say = name, say
+        self._rows: list[dict[str, Any]] = []
+        self._lock = Lock()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each micro-batch so far: ``query`` (its id), ``batch``, ``timestamp``, ``milliseconds`` that it
+        took, and the join's counters.
+        """
+        with self._lock:
+            return list(self._rows)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The sums of the counters that add up: pairs, comparisons, tuples, late rows, reloads, time on the device."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            for key, value in row.items():
+                if key.startswith(("pairs", "comparisons", "tuples_", "late_", "reloads", "device_us")):
+                    found[key] = found.get(key, 0) + value
+        return found
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  # Spark's name
+        """Nothing is counted yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  # Spark's name
+        """Collect a micro-batch."""
+        progress = event.progress
+        counts = progress.observedMetrics.get(self._name)
+        if counts is None:
+            return
+        row = {"query": str(progress.id), "batch": progress.batchId, "timestamp": progress.timestamp,
+               "milliseconds": progress.durationMs.get("triggerExecution", 0), **counts.asDict()}
+        with self._lock:
+            self._rows.append(row)
+        if self._say is not None:
+            self._say(f"micro-batch {row['batch']}: {row['tuples_r']} + {row['tuples_s']} rows, {row['pairs']} pairs, "
+                      f"{row['late_r'] + row['late_s']} late, {row['stored_rows']} stored, "
+                      f"{row['milliseconds']} ms")
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  # Spark's name
+        """Nothing is counted."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # Spark's name
+        """Nothing is counted any more."""
