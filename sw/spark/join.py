@@ -25,6 +25,7 @@ from ..statement import Projection
 from .columns import condition as column_condition
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device
+from .resources import check_resources
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
 from .task import Task
 
@@ -145,6 +146,7 @@ def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Parti
         if not isinstance(data, DataFrame):
             raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
                              f"Arrow tables")
+    check_resources(left.sparkSession)
     if left.isStreaming != right.isStreaming:
         streams, batch = ("left", "right") if left.isStreaming else ("right", "left")
         raise UnsupportedError(f"{streams} is a streaming DataFrame and {batch} is a batch one, but stream_join needs "

@@ -43,12 +43,15 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     """The device that runs ``query``, its options in a task, and the reason if it is not the one that was asked for.
 
     Opens the device once on the driver, so that it refuses a query before any task runs, and builds its circuit once,
-    not in every task. Raises what the device raises, or with ``fail_on_fallback=False`` warns and takes the CPU engine.
+    not in every task; but not a daemon's device, as the driver's machine may have no daemon. Raises what the device
+    raises, or with ``fail_on_fallback=False`` warns and takes the CPU engine.
     """
     if isinstance(device, Device) and options:
         raise DeviceError("device_options are for a device given by name; give a Device its parameters when making it")
     try:
-        _made(device, options).open(query).close()
+        made = _made(device, options)
+        if device_name(device) != "daemon":
+            made.open(query).close()
     except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
         if fail_on_fallback or device_name(device) == FALLBACK:
             raise

@@ -19,6 +19,7 @@ from ..lang.query import Query
 from ..output import gather, output_columns
 from ..statement import Projection
 from .metrics import JoinMetrics
+from .resources import leased
 
 __all__ = ["HOME", "PARTITION", "STREAM", "TS", "Task"]
 
@@ -62,7 +63,7 @@ class Task:
         self._check_counts(partition, (len(r) - warm_r, len(s) - warm_s), (warm_r, warm_s))
         if warm.all():
             return  # no home rows, so no results
-        with find_device(self.device, **self.options).open(self.query) as session:
+        with find_device(self.device, **leased(self.device, self.options)).open(self.query) as session:
             try:
                 session.push(Arrivals(stream, rows.column(TS).to_numpy(), r, s))
                 items = session.flush()

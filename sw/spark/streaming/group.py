@@ -27,6 +27,7 @@ from ...lang.query import Query
 from ...lang.schema import SIDES, Side
 from ...output import OutputColumn, gather
 from ...statement import Projection
+from ..resources import leased
 from .rows import Rows, arrival_order
 from .slots import Slots
 
@@ -266,7 +267,7 @@ class GroupJoin:
         one = {"r": _one_chunk(r), "s": _one_chunk(s)}
         arrivals: Arrivals | None = interleave(one["r"].table, one["s"].table, (r.ts, s.ts),
                                                np.searchsorted(s.ts, r.ts, side="left"))
-        with find_device(self.device, **self.options).open(query) as session:
+        with find_device(self.device, **leased(self.device, self.options)).open(query) as session:
             while arrivals is not None:
                 began = perf_counter()
                 part, arrivals = arrivals.split(_SLICE)

@@ -1,0 +1,36 @@
+"""Spark's resource scheduling: the device whose address Spark has given to a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from ..device.api import Device
+from ..errors import UnsupportedError
+
+__all__ = ["RESOURCE", "check_resources", "leased"]
+
+#: The name of the resource in Spark's settings: ``spark.worker.resource.fpga.amount`` and so on.
+RESOURCE = "fpga"
+
+
+def leased(device: str | Device, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of ``device`` in this task: for the daemon's, with the address that Spark has given to the task."""
+    context = TaskContext.get()
+    given = context.resources().get(RESOURCE) if context is not None else None
+    if device != "daemon" or given is None or "address" in options:
+        return dict(options)
+    return {**options, "address": given.addresses[0]}
+
+
+def check_resources(spark: SparkSession) -> None:
+    """Raise `UnsupportedError` for settings with which a job would wait for ever: resources of tasks in local mode."""
+    amount = spark.conf.get(f"spark.task.resource.{RESOURCE}.amount", None)
+    master = spark.conf.get("spark.master", None) or ""
+    if amount is not None and (master == "local" or master.startswith("local[")):
+        raise UnsupportedError(f"spark.task.resource.{RESOURCE}.amount is {amount}, but Spark's master is {master!r}, "
+                               f"which has no resources to give, so tasks would wait for ever; leave the setting out, "
+                               f"or run on a cluster (local-cluster[2,1,1024] is one on this machine)")
