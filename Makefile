@@ -35,7 +35,7 @@ test: $(STAMP) ## All tests but those that take long and find what others find t
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 test-long: $(STAMP) ## Really all tests, and five times as many random examples in each (hours).
-	SPLITJOIN_TEST_EXAMPLES=5 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
+	SPLITJOIN_TEST_EXAMPLES=5 NUMBA_OPT=3 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
 
 lint: $(STAMP) ## Style, by ruff.
 	$(BIN)/ruff check .

@@ -1,13 +1,23 @@
-"""Hypothesis profiles: `ci` gives the same examples on every run and is the default where CI is set."""
+"""Hypothesis profiles: `ci` gives the same examples on every run and is the default where CI is set. And less work for
+compilers, whose output here runs for moments.
+"""
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
+from splitjoin.cache import cache_folder
 
 # A shared machine makes any deadline a matter of luck.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
-# The models of tests run for moments: less of the compiler's time is worth more to them.
+# The models and kernels of tests run for moments: less of the compiler's time is worth more to them. Numba's own cache
+# does not tell levels apart, so that each has a folder; `make test-long` has kernels compiled as they are for users.
 os.environ.setdefault("SPLITJOIN_OPTIMIZE", "1")
+os.environ.setdefault("NUMBA_OPT", "1")
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / f"numba-{os.environ['NUMBA_OPT']}"))
+
+# Compilers and Hypothesis allocate many objects that live on: collecting ten times as seldom saves a tenth of the time.
+gc.set_threshold(10_000, 20, 20)
