@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.cpu.codes import LaneCoder
+from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.encoding import Coder
@@ -22,8 +23,8 @@ TYPES = {"i": pa.int8(), "x": pa.int32(), "big": pa.int64(), "f": pa.float32(), 
 CONDITIONS = [
     "abs(r.x - s.x) <= 10", "r.x < s.x", "r.x = s.big", "2 * r.x - 3 * s.i <= 5 AND r.i >= s.x", "r.big > s.big",
     "abs(r.big - s.x) <= 9000000000", "-5 * r.x + 7 * s.x >= 3", "r.i + s.i BETWEEN 3 AND 9", "r.x <> s.i",
-    "r.f < s.f", "r.d = s.d", "r.f >= s.d", "abs(r.f - s.f) <= 10", "abs(r.d - s.d) < 0.1", "r.f + s.f > 0.5",
-    "2 * r.f - s.f >= 0.25", "0.1 * r.d + s.f <= 1e300", "abs(r.f - s.f) = 0.5", "r.x - s.f < 3.5",
+    "r.f < s.f", "r.d = s.d", "r.f >= s.d", "abs(r.f - s.f) <= 3", "abs(r.d - s.d) < 0.1", "r.f + s.f > 0.5",
+    "2 * r.f - s.f >= 0.25", "0.1 * r.d + s.f <= 1e300", "r.f - s.f = 0.5", "r.x - s.f < 3.5",
     "r.day <= s.day", "r.ms <= s.us", "r.us - s.ms > INTERVAL 3 SECONDS", "r.t = s.t", "r.ok = s.ok AND r.x > s.x",
     "r.t <> s.t OR r.f < s.f", "r.x < s.x AND r.i IS NULL", "r.x < s.x OR s.ok",
     # Ranges that are narrowed by what must hold besides: values beyond them count as NULL.
@@ -41,9 +42,10 @@ ALIKE = {"r.x < s.x", "-5 * r.x + 7 * s.x >= 3", "r.i + s.i BETWEEN 3 AND 9", "r
 def test_same_codes(on: str) -> None:
     schema = {side: Schema.from_arrow(side, pa.schema(TYPES)) for side in ("r", "s")}
     plan = make_plan(Query.make(schema["r"], schema["s"], on=on, window="ROWS 9").predicate)
+    used = {c.name: TYPES[c.name] for c in columns(plan.predicate)}
 
     @settings(max_examples=25)
-    @given(st.lists(tables(TYPES, max_rows=12), min_size=1, max_size=3))
+    @given(st.lists(tables(used, max_rows=12), min_size=1, max_size=3))
     def check(parts: list[pa.Table]) -> None:
         lanes, codes = LaneCoder(plan), Coder(plan)
         for part in parts:

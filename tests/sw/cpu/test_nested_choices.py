@@ -21,6 +21,8 @@ from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import BOOL, FLOAT64
 from splitjoin.plan.passes.pipeline import make_plan
 
+from ...support.sampling import at_length
+
 OTHERS = ("s.x", "r.y", "s.y", "r.x")
 
 
@@ -127,7 +129,8 @@ def test_distinct_nodes() -> None:
     assert len(distinct(zeros)) == 6
 
 
-@pytest.mark.parametrize("on", [coalesced(3), coalesced(7), cases(4), extremes(16), f"r.y = s.y AND {cases(4)}"])
+@pytest.mark.parametrize("on", [coalesced(3), at_length(coalesced(7)), at_length(cases(4)), extremes(16),
+                                f"r.y = s.y AND {cases(4)}"])
 def test_answers(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
     r, s = tables()
     expected = join(r, s, on=on, window="ROWS 20", device="golden")
