@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import splitjoin
 from pyspark.sql import DataFrame, SparkSession
 from splitjoin.spark import local_session
 
-from ...support.spark_streams import stream
+from ...support.spark_streams import ON, stream
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,9 +26,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.sql.shuffle.partitions": "3",
-        # Many small plans, each run once: thorough compilation would take longer than it saves.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        # Many small plans, each run once: compiling them, thinking them over between stages, and threads that collect
+        # garbage would take longer than they save.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
     session = local_session("splitjoin tests", cores=2, log=tmp_path_factory.mktemp("spark") / "spark.log",
@@ -39,7 +43,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def tables() -> tuple[pa.Table, pa.Table]:
     """Two streams with many equal times, NULLs in the columns of conditions, and columns that only travel."""
-    return stream(1, 240), stream(2, 190)
+    made = stream(1, 240), stream(2, 190)
+    # Compile kernels for the condition of most tests here, which both of Spark's workers would do at the same time.
+    splitjoin.join(*made, on=ON, window="ROWS 9", time="ts", device="cpu")
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import argparse
 import datetime as dt
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,9 @@ QUICK = ["--device", "golden", "--quick"]
 
 def test_the_job_in_its_own_process(tmp_path: Path) -> None:
     output = tmp_path / "out"
+    quick_java = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # as for the session of the others
     job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", *QUICK, "--output", str(output)],
-                         capture_output=True, text=True, check=False)
+                         env=os.environ | quick_java, capture_output=True, text=True, check=False)
     assert (job.returncode, job.stderr) == (0, "")
     lines = job.stdout.splitlines()
     assert lines[0] == ("flights from New York, 2013-01-01 to 2013-01-02: 334 departures of UA, 1,439 of 13 other "
