@@ -12,6 +12,8 @@ import pyarrow.parquet
 import pytest
 from splitjoin.cli import DONE, FAILURE, USAGE, main
 
+from ..support.sampling import at_length
+
 ON = "abs(r.x - s.a) <= 10"
 
 
@@ -38,22 +40,29 @@ def join(*more: str, r: str = "R.parquet", s: str = "S.parquet", on: str = ON, w
     return main(["join", r, s, "--on", on, "--window", window, "-o", output, *more])
 
 
-@pytest.mark.parametrize(("window", "time"), [("ROWS 17", ()), ("RANGE 9", ("--time", "ts"))])
-def test_the_same_file_from_every_device(folder: Path, window: str, time: tuple[str, ...]) -> None:
+#: Small enough to be built quickly; tests that only need some circuit share its model.
+CIRCUIT = ("--device", "sim", "--cores", "2", "--capacity", "64")
+
+
+@pytest.mark.parametrize(("window", "time", "circuits"), [
+    ("ROWS 17", (), [("sim", "2"), ("pysim", "1")]), ("RANGE 9", ("--time", "ts"), [("sim", "4"), ("pysim", "2")]),
+    *(at_length(window, time, [(device, cores) for device in ("sim", "pysim") for cores in ("1", "2", "4", "8")])
+      for window, time in (("ROWS 17", ()), ("RANGE 9", ("--time", "ts"))))])
+def test_the_same_file_from_every_device(folder: Path, window: str, time: tuple[str, ...],
+                                         circuits: list[tuple[str, str]]) -> None:
     assert join(*time, "--device", "golden", window=window, output="golden.parquet") == DONE
     golden = Path("golden.parquet").read_bytes()
     assert pyarrow.parquet.read_table("golden.parquet").num_rows > 20
     for engine in ("auto", "index", "nested"):
         assert join(*time, "--engine", engine, "--threads", "2", window=window) == DONE
         assert Path("O.parquet").read_bytes() == golden, engine
-    for device in ("sim", "pysim"):
-        for cores in ("1", "2", "4", "8"):
-            assert join(*time, "--device", device, "--cores", cores, "--capacity", "64", window=window) == DONE
-            assert Path("O.parquet").read_bytes() == golden, (device, cores)
+    for device, cores in circuits:
+        assert join(*time, "--device", device, "--cores", cores, "--capacity", "64", window=window) == DONE
+        assert Path("O.parquet").read_bytes() == golden, (device, cores)
 
 
 def test_prints_pairs_and_counters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert join("--device", "sim", "--cores", "2", "--capacity", "64") == DONE
+    assert join(*CIRCUIT) == DONE
     printed = capsys.readouterr()
     words = {line.rsplit(None, 1)[0].strip(): line.rsplit(None, 1)[1] for line in printed.out.splitlines()}
     assert list(words) == ["pairs", "cycles", "comparisons", "comparisons per cycle", "cycles input waited",
@@ -75,20 +84,24 @@ def test_select(folder: Path) -> None:
     assert pyarrow.parquet.read_table("O.parquet").column_names == ["a", "ts_r"]
 
 
-@pytest.mark.parametrize("device", ["golden", "sim"])
+@pytest.mark.parametrize("device", [("--device", "golden"), CIRCUIT], ids=str)
 @pytest.mark.parametrize(("r", "s", "on"), [
     ("R-empty.parquet", "S.parquet", ON), ("R.parquet", "S-empty.parquet", ON),
     ("R-empty.parquet", "S-empty.parquet", ON), ("R.parquet", "S.parquet", "r.x > s.a + 1000")])
-def test_no_rows_is_a_result(folder: Path, device: str, r: str, s: str, on: str) -> None:
-    assert join("--device", device, r=r, s=s, on=on) == DONE
+def test_no_rows_is_a_result(folder: Path, device: tuple[str, ...], r: str, s: str, on: str) -> None:
+    assert join(*device, r=r, s=s, on=on) == DONE
     table = pyarrow.parquet.read_table("O.parquet")
     assert (table.num_rows, table.column_names) == (0, ["ts_r", "x", "ts_s", "a"])
 
 
-@pytest.mark.parametrize("device", [("cpu",), ("golden",), ("pysim", "--cores", "1", "--capacity", "32")], ids=str)
-@pytest.mark.parametrize(("window", "other"), [("RANGE 5", "R.csv"), ("ROWS 3", "times.parquet"),
-                                               ("RANGE 1 MINUTE", "times.parquet"), ("RANGE 1 MINUTE", "header.csv"),
-                                               ("RANGE 5", "header.csv")])
+PYSIM = ("pysim", "--cores", "1", "--capacity", "32")
+
+
+@pytest.mark.parametrize(("device", "window", "other"), [
+    (case, *other) if case != PYSIM or other == ("RANGE 1 MINUTE", "times.parquet") else at_length(case, *other)
+    for case in (("cpu",), ("golden",), PYSIM)
+    for other in (("RANGE 5", "R.csv"), ("ROWS 3", "times.parquet"), ("RANGE 1 MINUTE", "times.parquet"),
+                  ("RANGE 1 MINUTE", "header.csv"), ("RANGE 5", "header.csv"))], ids=str)
 def test_a_csv_of_a_header_is_an_empty_stream(folder: Path, device: tuple[str, ...], window: str, other: str) -> None:
     Path("header.csv").write_text("ts,x,name\n")
     times = pa.array([1, 2, 3], pa.timestamp("us"))
@@ -143,8 +156,7 @@ WRONG = {
     "cpu has no cores": (FAILURE, {"more": ("--device", "cpu", "--cores", "2")}, "--cores"),
     "cores": (FAILURE, {"more": ("--device", "sim", "--cores", "0")}, "cores must be"),
     "window twice": (USAGE, {"more": ("--window-r", "ROWS 3", "--window-s", "ROWS 4")}, "not both"),
-    "overflow": (FAILURE, {"window": "RANGE 50", "more": ("--time", "ts", "--device", "sim", "--capacity", "2")},
-                 "larger capacity"),
+    "overflow": (FAILURE, {"window": "RANGE 50", "more": ("--time", "ts", "--device", *PYSIM)}, "larger capacity"),
 }
 
 
@@ -279,7 +291,7 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     want = [{"ts": row["ts_r"], "gap": row["x"] - row["a"]}
             for row in pyarrow.parquet.read_table("O.parquet").to_pylist()]
-    for more in ((), ("--device", "golden"), ("--device", "sim", "--cores", "2", "--capacity", "64")):
+    for more in ((), ("--device", "golden"), CIRCUIT):
         assert main(["sql", SELECT, *TABLES, "--window", "ROWS 20", "-o", "Q.parquet", *more]) == DONE
         assert pyarrow.parquet.read_table("Q.parquet").to_pylist() == want
     assert capsys.readouterr().out.startswith(printed.split("\n")[0])
