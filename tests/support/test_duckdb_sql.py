@@ -21,6 +21,7 @@ from splitjoin.lang.types import EXACT
 from tests.support.conformance import run
 from tests.support.duckdb_sql import duckdb_sql
 from tests.support.oracle import oracle
+from tests.support.sampling import examples
 from tests.support.strategies import Scenario, scenario
 
 
@@ -42,7 +43,7 @@ def check(db: duckdb.DuckDBPyConnection, r: pa.Table, s: pa.Table, on: str) -> N
     assert [(i, j) for i, j, _ in found] == pairs, duckdb_sql(made.predicate)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(case=scenario(max_rows=6))
 def test_random_conditions(db: duckdb.DuckDBPyConnection, case: Scenario) -> None:
     try:

@@ -17,6 +17,7 @@ from splitjoin.lang.schema import Schema
 from tests.support import scenarios
 from tests.support.conformance import assert_conforms, groups, run
 from tests.support.oracle import NS_PER_TICK, oracle
+from tests.support.sampling import examples
 from tests.support.strategies import COLUMN_TYPES, Scenario, scenario
 
 #: Where DuckDB's own typing of the text differs from ours: exact integers, float32 as documented.
@@ -36,14 +37,14 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(150))
 @given(case=scenario())
 def test_random_joins_equal_the_oracle(db: duckdb.DuckDBPyConnection, case: Scenario) -> None:
     check(db, case)
 
 
 @pytest.mark.parametrize("type_", COLUMN_TYPES, ids=str)
-@settings(max_examples=25)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_joins_on_one_type_equal_the_oracle(db: duckdb.DuckDBPyConnection, data: st.DataObject,
                                             type_: pa.DataType) -> None:
@@ -80,7 +81,7 @@ def test_scenarios_are_as_small_as_they_promise() -> None:
         assert max(sizes, default=0) <= 64, fixed.name
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(60))
 @given(case=scenario())
 def test_every_order_holds_the_same_pairs_and_its_own_stars(case: Scenario) -> None:
     kept = {}

@@ -24,6 +24,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan
 
 from ...support.conformance import run
+from ...support.sampling import examples
 from ...support.strategies import Scenario, scenario
 
 PARAMETERS = CircuitParameters(capacity=64)
@@ -71,7 +72,7 @@ def check(r: pa.Table, s: pa.Table, on: str) -> Plan:
     return plan
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(scenario(max_rows=8))
 def test_random_conditions(case: Scenario) -> None:
     check(case.r, case.s, case.on.sql)
@@ -99,7 +100,7 @@ def test_floats_to_the_last_bit(on: str, wide: bool) -> None:
     check(pa.table({"y": some}), pa.table({"b": some}), on)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(100))
 @given(st.sampled_from([32, 64]), st.sampled_from(["<=", "<", ">=", ">", "=", "<>"]), st.data())
 def test_float_bands_wherever_the_guess_lands(width: int, op: str, data: st.DataObject) -> None:
     type_ = pa.float32() if width == 32 else pa.float64()

@@ -19,6 +19,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import BOOL
 
 from tests.support.conformance import assert_conforms, run, slices
+from tests.support.sampling import examples
 from tests.support.strategies import Scenario, scenario
 
 
@@ -39,7 +40,7 @@ def filtered(verifier: Verifier, items: Items, size: int) -> list[Items]:
 
 
 @pytest.mark.usefixtures("no_slack")
-@settings(max_examples=100)
+@settings(max_examples=examples(60))
 @given(scenario(), st.lists(st.integers(0, 20), max_size=6), st.integers(1, 9))
 def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int], size: int) -> None:
     """``size``: items per call, so that a probe's items are split over calls, with its inner stars between them."""

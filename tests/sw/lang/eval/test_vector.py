@@ -20,6 +20,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import EXACT, FLOAT64, Bool, Date, Float, Int, Timestamp, is_exact, is_text
 
+from tests.support.sampling import examples
 from tests.support.strategies import Scenario, scenario
 
 
@@ -41,7 +42,7 @@ def pairs(case: Scenario, e: Expr) -> tuple[Vector, list[tuple[Any, Any]]]:
     return evaluate_columns(e, vectors, len(i)), [(r[a], s[b]) for a, b in zip(i, j, strict=True)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 @given(scenario(max_rows=6))
 def test_every_part_of_a_condition(case: Scenario) -> None:
     condition = query_of(case).predicate
