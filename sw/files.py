@@ -51,10 +51,14 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
 
 
 def read_schema(path: str | Path) -> pa.Schema:
-    """The schema of the table in ``path``, without its rows where the format allows that."""
+    """The schema of the table in ``path``, without its rows where the format allows that.
+
+    The columns of a CSV file without rows, whose types are not known, are not nullable: there is no NULL in them.
+    """
     path = _input(path)
     if path.suffix.lower() == ".csv":
-        return read_table(path).schema
+        table = read_table(path)
+        return table.schema if len(table) else pa.schema([field.with_nullable(False) for field in table.schema])
     try:
         return pyarrow.parquet.read_schema(path)
     except (pa.ArrowException, OSError) as error:

@@ -115,6 +115,21 @@ def test_a_csv_of_a_header_is_an_empty_stream(folder: Path, device: tuple[str, .
         assert Path("O.csv").read_text() == '"x","y"\n'
 
 
+@pytest.mark.parametrize(("window", "time"), [("RANGE 5", "int64"), ("RANGE 1 MINUTE", "us")])
+def test_explain_takes_a_csv_of_a_header(folder: Path, capsys: pytest.CaptureFixture[str], window: str, time: str,
+                                         ) -> None:
+    Path("header.csv").write_text("ts,x\n")
+    explain = ["explain", "--time", "ts", "--window", window, "--on", "r.x = s.x"]
+    for s in ("header.csv", "ts:int64, x:int64" if time == "int64" else "ts:timestamp, x:int64"):
+        assert main([*explain, "--schema-r", "header.csv", "--schema-s", s]) == DONE
+        printed = capsys.readouterr().out
+        assert "time        r.ts and s.ts, R before S where they are equal\n" in printed
+        assert f"not older than {'5 units of the time column' if time == 'int64' else '60000000 us'}" in printed
+    Path("nulls.csv").write_text("ts,x\n,1\n")
+    assert main([*explain, "--schema-r", "nulls.csv", "--schema-s", "header.csv"]) == USAGE
+    assert "the time column r.ts must be an integer, a date or a timestamp, not null" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("on", ["r.name LIKE 'a%'", "r.at - INTERVAL '1' MINUTE > s.at",
                                 "s.at - r.at > INTERVAL '1' HOUR", "abs(r.x - s.x) < 5 AND r.name = s.name"])
 def test_conditions_over_a_csv_of_a_header(folder: Path, on: str) -> None:
