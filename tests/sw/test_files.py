@@ -121,6 +121,15 @@ def test_a_link_stays_and_its_target_is_written(folder: Path, suffix: str) -> No
     assert os.listdir("elsewhere") == ["data"]
 
 
+def test_the_mode_is_that_of_a_new_file(folder: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_table(TABLE, "o.csv")
+    finally:
+        os.umask(before)
+    assert Path("o.csv").stat().st_mode & 0o777 == 0o640
+
+
 def test_links_that_lead_nowhere(folder: Path) -> None:
     Path("o.csv").symlink_to("none/data.csv")
     assert refused(lambda: check_output("o.csv")) == (

@@ -90,7 +90,7 @@ def test_a_datapath_with_sums() -> None:
 
 @pytest.mark.parametrize(("config", "side", "registers"), [
     at_length(BANDS, "s", PipelineRegisters(chain=12)), (MIXED, "r", PipelineRegisters(chain=5, levels=1)),
-    (SUMS, "s", PipelineRegisters(chain=8, levels=1, sums=True))])
+    at_length(SUMS, "s", PipelineRegisters(chain=8, levels=1, sums=True))])
 def test_registers_for_a_clock(config: Configuration, side: str, registers: PipelineRegisters) -> None:
     config = replace(config, registers=registers)
     found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]

@@ -129,8 +129,8 @@ def test_distinct_nodes() -> None:
     assert len(distinct(zeros)) == 6
 
 
-@pytest.mark.parametrize("on", [coalesced(3), at_length(coalesced(7)), at_length(cases(4)), extremes(16),
-                                f"r.y = s.y AND {cases(4)}"])
+@pytest.mark.parametrize("on", [coalesced(3), at_length(coalesced(7)), at_length(cases(4)), extremes(12),
+                                at_length(extremes(16)), f"r.y = s.y AND {cases(4)}"])
 def test_answers(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
     r, s = tables()
     expected = join(r, s, on=on, window="ROWS 20", device="golden")
