@@ -61,6 +61,16 @@ def test_forced() -> None:
         ran("r.x = s.a OR r.y = s.b", 512, 10_000, engine="index")
 
 
+def test_what_narrow_copies_let_through_is_verified() -> None:
+    r, s = tables(9000, 10_000)
+    narrow, whole = (splitjoin.execute(r, s, on=BANDS, window="ROWS 512", device=CpuDevice(
+        engine="nested", threads=1, prefilter=prefilter)) for prefilter in (True, False))
+    assert (narrow.plan, whole.plan) == ("nested loops over 8-bit copies of the keys, verified",
+                                         "nested loops over the keys")
+    assert narrow.table.num_rows > 0
+    assert np.array_equal(narrow.items, whole.items)
+
+
 def test_the_choice_follows_the_window_and_the_data() -> None:
     """A window that grows, and values that change from all alike to all different."""
     r, s = tables(60_000, 10_000)

@@ -60,11 +60,22 @@ def golden(name: str, order: str) -> Items:
     return run(GoldenDevice(), case.query(order), case.r, case.s)
 
 
+#: Indexes of kinds that others have too, of keys with NULL and of 64 bits; nested loops run them as well.
+ALIKE = {"null-band", "string-not-equal", "int64-extremes"}
+
+
+def needed(case: Scenario, way: str, order: str, batches: str) -> bool:
+    """True unless `make test-long` is soon enough."""
+    if "index" in way and case.name in ALIKE:
+        return False
+    return order == "total" or (way, batches) == ("three workers", "tiny") or (
+        way, order, batches) == ("auto", "inner(2)", "tiny")
+
+
 @pytest.mark.usefixtures("batches")
-@pytest.mark.parametrize(("way", "order", "batches"), [
-    case if case[1] == "total" or case[::2] == ("three workers", "tiny") or case == ("auto", "inner(2)", "tiny")
-    else at_length(*case) for case in product(WAYS, ORDERS, ("whole", "tiny"))], indirect=["batches"])
-@pytest.mark.parametrize("case", SCENARIOS, ids=str)
+@pytest.mark.parametrize(("case", "way", "order", "batches"), [
+    each if needed(*each) else at_length(*each) for each in product(SCENARIOS, WAYS, ORDERS, ("whole", "tiny"))],
+    indirect=["batches"], ids=str)
 def test_scenarios(case: Scenario, way: str, order: str) -> None:
     query = case.query(order)
     if "index" in way and not leading_tests(make_plan(query.predicate)):

@@ -13,7 +13,7 @@ from ...support.spark_streams import answer
 
 #: One circuit for all tests here: building it takes a while.
 SIM: dict[str, Any] = {"device": "sim", "device_options": {"cores": 2, "capacity": 64}}
-ON = "abs(r.x - s.x) <= 6 AND r.name <> s.name"
+ON = "abs(r.x - s.x) <= 6"
 
 Frames = tuple[DataFrame, DataFrame]
 
