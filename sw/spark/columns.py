@@ -1,8 +1,9 @@
 """PySpark `Column` → IR: a condition written with Spark's functions, read from the tree that Spark keeps of it.
 
 A `Column` of a classic session is a tree of nodes in Spark's JVM (`org.apache.spark.sql.internal.ColumnNode`,
-from Spark 4 on), unresolved, with the place in the user's Python that made each. Every part means what the same SQL
-text means to splitjoin; columns are ``F.col("r.x")``, ``F.col("x")`` where one stream alone has it, or ``left["x"]``.
+from Spark 4 on), unresolved, with the place in the user's Python that made each. That of a Spark Connect session is a
+tree of Python objects, which connect_columns.py reads. Every part means what the same SQL text means to splitjoin;
+columns are ``F.col("r.x")``, ``F.col("x")`` where one stream alone has it, or ``left["x"]``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..lang.schema import Schema, Side
 from ..lang.sql.parser import parse_sql
 from ..lang.types import Timestamp
 
-__all__ = ["condition"]
+__all__ = ["ColumnReader", "condition", "unsupported"]
 
 _CMP: dict[str, CmpOp] = {"=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "<>": "<>"}
 
@@ -35,18 +36,18 @@ def condition(column: Column, r: Schema, s: Schema, frames: Mapping[Side, DataFr
 
     ``frames``: the DataFrames that are the streams, whose columns may be used as ``left["x"]``.
 
-    Raises `PredicateError` and `SchemaError` with the part that is wrong and its place in the user's source, and
-    `PredicateError` for a column of Spark Connect, whose client keeps no such tree.
+    Raises `PredicateError` and `SchemaError` with the part that is wrong and its place in the user's source.
     """
-    handle = getattr(column, "_jc", None)
-    if handle is None:
-        raise PredicateError(f"a condition of Spark Columns needs a classic Spark session, but {str(column)!r} is a "
-                             f"{type(column).__module__} column; write it as SQL text or as a Python function of "
-                             f"(r, s)")
+    own = vars(column)  # not getattr: any other name is a field of the column
+    if "_expr" in own:
+        from .connect_columns import connect_condition  # Spark Connect's packages need not be installed
+
+        return connect_condition(column, r, s, frames or {})
+    handle = own.get("_jc")
     if not hasattr(handle, "node"):
         raise PredicateError("a condition of Spark Columns needs Spark 4 or later, whose columns keep their tree; "
                              "write it as SQL text or as a Python function of (r, s)")
-    made = _Reader(r, s, _ids(frames or {})).expr(handle.node())
+    made = _ClassicReader(r, s, _ids(frames or {})).expr(handle.node())
     return build.condition(made, str(column))
 
 
@@ -63,27 +64,72 @@ def _ids(frames: Mapping[Side, DataFrame]) -> dict[int, tuple[Side, str]]:
     return found
 
 
-class _Reader:
-    def __init__(self, r: Schema, s: Schema, ids: Mapping[int, tuple[Side, str]]):
+class ColumnReader:
+    """Makes IR of the nodes of a tree; a subclass knows the nodes of one kind of session."""
+
+    def __init__(self, r: Schema, s: Schema):
         self._schemas: dict[str, Schema] = {"r": r, "s": s}
-        self._ids = ids
         self._depth = 0
         self._placed = False
 
     def expr(self, node: Any) -> Expr:
+        """The IR of ``node``. Raises a `SplitJoinError` with the place of the part that is wrong."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise too_deep()
         try:
             return self._node(node)
         except SplitJoinError as error:
-            place = None if self._placed else _place(node)
+            place = None if self._placed else self._place(node)
             if place is None:
                 raise
             self._placed = True  # the innermost part with a place is the wrong one
             raise type(error)(f"{error}\n  {place}") from None
         finally:
             self._depth -= 1
+
+    def _node(self, node: Any) -> Expr:
+        raise NotImplementedError
+
+    def _place(self, node: Any) -> str | None:
+        """The place in the user's Python that made ``node``, as ``file.py:7``; None if Spark did not note it."""
+        raise NotImplementedError
+
+    def _named(self, parts: Sequence[str], at: str) -> Expr:
+        if len(parts) > 2:
+            raise unsupported(at, "a name of more than two parts")
+        return find_column(self._schemas, parts[-1], parts[0] if len(parts) == 2 else None, at)
+
+    def _called(self, name: str, operands: Sequence[Any], at: str, *, plain: bool = True) -> Expr:
+        """A call of the function ``name``; not ``plain``: a user-defined one, or one of distinct values."""
+        parts = [self.expr(a) for a in operands]
+        found = _FUNCTIONS.get(name)
+        if found is None or not plain:
+            raise unsupported(at, f"function {name.upper()}")
+        least, most, make = found
+        if not least <= len(parts) <= most:
+            raise unsupported(at, f"function {name.upper()} of {len(parts)} values")
+        return make(parts, at)
+
+    def _case(self, branches: Sequence[tuple[Any, Any]], otherwise: Any | None, at: str) -> Expr:
+        read = [(self.expr(when), self.expr(then)) for when, then in branches]
+        last = build.literal(None, at) if otherwise is None else self.expr(otherwise)
+        return functions.case([w for w, _ in read], [t for _, t in read], last, at)
+
+    def _sql(self, text: str) -> Expr:
+        return parse_sql(text, self._schemas["r"], self._schemas["s"], value=True)
+
+    def _cast(self, child: Any, to: str, tried: bool, at: str) -> Expr:
+        kind = named_type(to, at)
+        if tried:
+            raise PredicateError(f"{at!r}: TRY_CAST is not supported in a condition; write a cast")
+        return cast(self.expr(child), kind, at)
+
+
+class _ClassicReader(ColumnReader):
+    def __init__(self, r: Schema, s: Schema, ids: Mapping[int, tuple[Side, str]]):
+        super().__init__(r, s)
+        self._ids = ids
 
     def _node(self, node: Any) -> Expr:
         at = str(node.sql())
@@ -95,34 +141,26 @@ class _Reader:
             case "Literal":
                 return _literal(node.value(), at)
             case "Cast":
-                to = named_type(node.dataType().simpleString(), at)
                 mode = node.evalMode()
-                if mode.isDefined() and "TRY" in str(mode.get()).upper():
-                    raise PredicateError(f"{at!r}: TRY_CAST is not supported in a condition; write a cast")
-                return cast(self.expr(node.child()), to, at)
+                tried = mode.isDefined() and "TRY" in str(mode.get()).upper()
+                return self._cast(node.child(), node.dataType().simpleString(), tried, at)
             case "CaseWhenOtherwise":
-                branches = [(self.expr(b._1()), self.expr(b._2())) for b in _sequence(node.branches())]
+                branches = [(b._1(), b._2()) for b in _sequence(node.branches())]
                 otherwise = node.otherwise()
-                last = self.expr(otherwise.get()) if otherwise.isDefined() else build.literal(None, at)
-                return functions.case([w for w, _ in branches], [t for _, t in branches], last, at)
+                return self._case(branches, otherwise.get() if otherwise.isDefined() else None, at)
             case "Alias":
                 return self.expr(node.child())
             case "SqlExpression":
-                return parse_sql(str(node.expression()), self._schemas["r"], self._schemas["s"], value=True)
+                return self._sql(str(node.expression()))
             case "ExpressionColumnNode":
                 return self._resolved(node.expression(), at)
             case name:
-                raise _unsupported(at, _NAMES.get(str(name), str(name)))
-
-    def _named(self, parts: Sequence[str], at: str) -> Expr:
-        if len(parts) > 2:
-            raise _unsupported(at, "a name of more than two parts")
-        return find_column(self._schemas, parts[-1], parts[0] if len(parts) == 2 else None, at)
+                raise unsupported(at, _NAMES.get(str(name), str(name)))
 
     def _resolved(self, expression: Any, at: str) -> Expr:
         """A column taken from a DataFrame."""
         if expression.getClass().getSimpleName() != "AttributeReference":
-            raise _unsupported(at, f"{expression.getClass().getSimpleName()}")
+            raise unsupported(at, f"{expression.getClass().getSimpleName()}")
         found = self._ids.get(expression.exprId().id())
         if found is None:
             raise SchemaError(f"{at!r}: a column of a DataFrame in the condition must be one of left or right; write "
@@ -135,17 +173,19 @@ class _Reader:
 
     def _function(self, node: Any, at: str) -> Expr:
         name = str(node.functionName()).lower()
-        parts = [self.expr(a) for a in _operands(node, name)]
-        found = _FUNCTIONS.get(name)
-        if found is None or node.isDistinct() or node.isUserDefinedFunction():
-            raise _unsupported(at, f"function {name.upper()}")
-        least, most, make = found
-        if not least <= len(parts) <= most:
-            raise _unsupported(at, f"function {name.upper()} of {len(parts)} values")
-        return make(parts, at)
+        plain = not node.isDistinct() and not node.isUserDefinedFunction()
+        return self._called(name, _operands(node, name), at, plain=plain)
+
+    def _place(self, node: Any) -> str | None:
+        try:
+            context = node.origin().pysparkErrorContext()
+            return str(context.get()._2()) if context.isDefined() else None
+        except TypeError:  # py4j: the node has no such method
+            return None
 
 
-def _unsupported(at: str, what: str) -> PredicateError:
+def unsupported(at: str, what: str) -> PredicateError:
+    """The error for a part ``at`` of a condition that is ``what``."""
     name, inner, _ = at.partition("(columnnodeexpression(")  # how Spark writes what a Python function is given
     at = f"{name}(…)" if inner else at
     return PredicateError(f"{at!r}: {what} is not supported in a condition of Spark Columns; it may hold columns, "
@@ -157,7 +197,7 @@ def _like(parts: list[Expr], at: str) -> Expr:
     pattern = parts[1].value if isinstance(parts[1], Lit) else None
     prefix = pattern.removesuffix("%") if isinstance(pattern, str) else "_"
     if any(c in prefix for c in "%_\\"):
-        raise _unsupported(at, "LIKE with anything but a constant that ends in its only %")
+        raise unsupported(at, "LIKE with anything but a constant that ends in its only %")
     head = build.literal(prefix, at)
     if prefix == pattern:
         return build.compare("=", parts[0], head, at)
@@ -226,15 +266,6 @@ def _literal(value: Any, at: str) -> Expr:
     if name in ("java.math.BigDecimal", "org.apache.spark.sql.types.Decimal", "Decimal"):
         return build.literal(Decimal(text), at)
     raise PredicateError(f"{at!r}: a literal of Spark's type {name.rsplit('.', 1)[-1]} is not supported in a condition")
-
-
-def _place(node: Any) -> str | None:
-    """The place in the user's Python that made ``node``, as ``file.py:7``; None if Spark did not note it."""
-    try:
-        context = node.origin().pysparkErrorContext()
-        return str(context.get()._2()) if context.isDefined() else None
-    except TypeError:  # py4j: the node has no such method
-        return None
 
 
 def _operands(node: Any, name: str) -> list[Any]:

@@ -29,79 +29,86 @@ S = Schema.from_arrow("s", pa.schema([
 c: Callable[[str], Column] = F.col
 
 
-@pytest.mark.parametrize(("make", "sql"), [
-    (lambda: F.abs(c("r.x") - c("s.a")) <= 10, "abs(r.x - s.a) <= 10"),
-    (lambda: (c("r.x") < c("s.a")) & ~(c("r.name") == c("word")), "r.x < s.a AND NOT (r.name = s.word)"),
-    (lambda: (c("r.x") > c("a")) | c("ok"), "r.x > s.a OR r.ok"),
-    (lambda: (c("r.x") != c("s.a")), "NOT (r.x = s.a)"),
-    (lambda: c("r.y") <= 10.1, "r.y <= 10.1"),
-    (lambda: c("r.y") + 0.1 < c("s.b"), "r.y + 0.1 < s.b"),
-    (lambda: c("r.x").between(c("s.a") - 5, c("s.a") + 5), "r.x BETWEEN s.a - 5 AND s.a + 5"),
-    (lambda: c("r.x").isin(1, 2, 3) | c("r.x").isin(c("s.a")), "r.x IN (1, 2, 3) OR r.x IN (s.a)"),
-    (lambda: c("r.x").isNull() | c("s.b").isNotNull(), "r.x IS NULL OR s.b IS NOT NULL"),
-    (lambda: c("r.x").eqNullSafe(c("s.a")), "r.x IS NOT DISTINCT FROM s.a"),
-    (lambda: F.when(c("r.ok"), 1).when(c("fine"), c("s.a")).otherwise(3) < 3,
+#: Conditions by Spark's functions ``F`` and ``c = F.col``, and as SQL text.
+CONDITIONS: list[tuple[Any, str]] = [
+    (lambda F, c: F.abs(c("r.x") - c("s.a")) <= 10, "abs(r.x - s.a) <= 10"),
+    (lambda F, c: (c("r.x") < c("s.a")) & ~(c("r.name") == c("word")), "r.x < s.a AND NOT (r.name = s.word)"),
+    (lambda F, c: (c("r.x") > c("a")) | c("ok"), "r.x > s.a OR r.ok"),
+    (lambda F, c: (c("r.x") != c("s.a")), "NOT (r.x = s.a)"),
+    (lambda F, c: c("r.y") <= 10.1, "r.y <= 10.1"),
+    (lambda F, c: c("r.y") + 0.1 < c("s.b"), "r.y + 0.1 < s.b"),
+    (lambda F, c: c("r.x").between(c("s.a") - 5, c("s.a") + 5), "r.x BETWEEN s.a - 5 AND s.a + 5"),
+    (lambda F, c: c("r.x").isin(1, 2, 3) | c("r.x").isin(c("s.a")), "r.x IN (1, 2, 3) OR r.x IN (s.a)"),
+    (lambda F, c: c("r.x").isNull() | c("s.b").isNotNull(), "r.x IS NULL OR s.b IS NOT NULL"),
+    (lambda F, c: c("r.x").eqNullSafe(c("s.a")), "r.x IS NOT DISTINCT FROM s.a"),
+    (lambda F, c: F.when(c("r.ok"), 1).when(c("fine"), c("s.a")).otherwise(3) < 3,
      "CASE WHEN r.ok THEN 1 WHEN s.fine THEN s.a ELSE 3 END < 3"),
-    (lambda: F.when(c("r.ok"), c("s.a")) < 3, "CASE WHEN r.ok THEN s.a END < 3"),
-    (lambda: c("day") >= F.lit(dt.date(2013, 1, 31)), "r.day >= DATE '2013-01-31'"),
-    (lambda: c("r.at") >= F.lit(dt.datetime(2013, 1, 31, 1, 2, 3, 500, dt.UTC)),
+    (lambda F, c: F.when(c("r.ok"), c("s.a")) < 3, "CASE WHEN r.ok THEN s.a END < 3"),
+    (lambda F, c: c("day") >= F.lit(dt.date(2013, 1, 31)), "r.day >= DATE '2013-01-31'"),
+    (lambda F, c: c("r.at") >= F.lit(dt.datetime(2013, 1, 31, 1, 2, 3, 500, dt.UTC)),
      "r.at >= TIMESTAMPTZ '2013-01-31 01:02:03.0005'"),
-    (lambda: c("r.at") - c("s.due") < F.lit(dt.timedelta(minutes=15)), "r.at - s.due < INTERVAL 15 MINUTES"),
-    (lambda: c("r.at") + F.expr("INTERVAL 15 MINUTES") > c("s.due"), "r.at + INTERVAL 15 MINUTES > s.due"),
-    (lambda: F.expr("r.x + 1 > s.a") & c("ok"), "r.x + 1 > s.a AND r.ok"),
-    (lambda: c("r.name").startswith("U") | c("word").like("V%"), "starts_with(r.name, 'U') OR s.word LIKE 'V%'"),
-    (lambda: c("word").like("it's") | (c("r.name") == "it's"), "s.word LIKE 'it''s' OR r.name = 'it''s'"),
-    (lambda: (c("r.x") - c("s.a")) % 7 == 0, "(r.x - s.a) % 7 = 0"),
-    (lambda: -c("r.x") / 2 < c("s.a"), "-r.x / 2 < s.a"), (lambda: F.negative("r.x") < c("s.a"), "-r.x < s.a"),
-    (lambda: F.bit_count(c("r.x").bitwiseXOR(c("s.a"))) <= 3, "bit_count(r.x ^ s.a) <= 3"),
-    (lambda: c("r.x").bitwiseAND(15).bitwiseOR(c("s.a")) == F.bitwise_not("r.x"), "((r.x & 15) | s.a) = ~r.x"),
-    (lambda: F.shiftleft("r.x", 2) > F.shiftright(c("s.a"), 1), "(r.x << 2) > (s.a >> 1)"),
-    (lambda: F.coalesce("r.x", F.lit(0)) == F.greatest("r.x", "s.a"), "coalesce(r.x, 0) = greatest(r.x, s.a)"),
-    (lambda: F.least("r.x", "s.a") < F.nullif(c("r.x"), F.lit(3)), "least(r.x, s.a) < nullif(r.x, 3)"),
-    (lambda: c("r.x").cast("bigint") == c("s.x"), "CAST(r.x AS BIGINT) = s.x"),
-    (lambda: c("ok").cast("int") + c("s.a") >= 1, "CAST(r.ok AS INT) + s.a >= 1"),
-    (lambda: c("p") == F.lit(Decimal("1.50")), "r.p = 1.5"), (lambda: F.lit(None) == c("a"), "s.a = NULL"),
-    (lambda: c("raw") == F.lit(b"a\0"), "r.raw = X'6100'"), (lambda: F.lit(True), "TRUE"),
-    (lambda: c("r.`odd name`") == c("own").alias("other"), 'r."odd name" = r.own'),
-    (lambda: (c("s.a") < 2.5e-10), "s.a < 2.5e-10"),
-])
-def test_columns_are_conditions(spark: SparkSession, make: Callable[[], Column], sql: str) -> None:
-    assert predicate(make(), R, S) == predicate(sql, R, S)  # type: ignore[arg-type]  # a Column
+    (lambda F, c: c("r.at") - c("s.due") < F.lit(dt.timedelta(minutes=15)), "r.at - s.due < INTERVAL 15 MINUTES"),
+    (lambda F, c: c("r.at") + F.expr("INTERVAL 15 MINUTES") > c("s.due"), "r.at + INTERVAL 15 MINUTES > s.due"),
+    (lambda F, c: F.expr("r.x + 1 > s.a") & c("ok"), "r.x + 1 > s.a AND r.ok"),
+    (lambda F, c: c("r.name").startswith("U") | c("word").like("V%"), "starts_with(r.name, 'U') OR s.word LIKE 'V%'"),
+    (lambda F, c: c("word").like("it's") | (c("r.name") == "it's"), "s.word LIKE 'it''s' OR r.name = 'it''s'"),
+    (lambda F, c: (c("r.x") - c("s.a")) % 7 == 0, "(r.x - s.a) % 7 = 0"),
+    (lambda F, c: -c("r.x") / 2 < c("s.a"), "-r.x / 2 < s.a"), (lambda F, c: F.negative("r.x") < c("s.a"), "-r.x < s.a"),
+    (lambda F, c: F.bit_count(c("r.x").bitwiseXOR(c("s.a"))) <= 3, "bit_count(r.x ^ s.a) <= 3"),
+    (lambda F, c: c("r.x").bitwiseAND(15).bitwiseOR(c("s.a")) == F.bitwise_not("r.x"), "((r.x & 15) | s.a) = ~r.x"),
+    (lambda F, c: F.shiftleft("r.x", 2) > F.shiftright(c("s.a"), 1), "(r.x << 2) > (s.a >> 1)"),
+    (lambda F, c: F.coalesce("r.x", F.lit(0)) == F.greatest("r.x", "s.a"), "coalesce(r.x, 0) = greatest(r.x, s.a)"),
+    (lambda F, c: F.least("r.x", "s.a") < F.nullif(c("r.x"), F.lit(3)), "least(r.x, s.a) < nullif(r.x, 3)"),
+    (lambda F, c: c("r.x").cast("bigint") == c("s.x"), "CAST(r.x AS BIGINT) = s.x"),
+    (lambda F, c: c("ok").cast("int") + c("s.a") >= 1, "CAST(r.ok AS INT) + s.a >= 1"),
+    (lambda F, c: c("p") == F.lit(Decimal("1.50")), "r.p = 1.5"), (lambda F, c: F.lit(None) == c("a"), "s.a = NULL"),
+    (lambda F, c: c("raw") == F.lit(b"a\0"), "r.raw = X'6100'"), (lambda F, c: F.lit(True), "TRUE"),
+    (lambda F, c: c("r.`odd name`") == c("own").alias("other"), 'r."odd name" = r.own'),
+    (lambda F, c: (c("s.a") < 2.5e-10), "s.a < 2.5e-10"),
+]
 
 
-@pytest.mark.parametrize(("make", "error", "said"), [
-    (lambda: F.sqrt(c("r.x")) < 3, PredicateError, "'sqrt(r.x)': function SQRT is not supported in a condition of "
+@pytest.mark.parametrize(("make", "sql"), CONDITIONS)
+def test_columns_are_conditions(spark: SparkSession, make: Any, sql: str) -> None:
+    assert predicate(make(F, c), R, S) == predicate(sql, R, S)
+
+
+#: Conditions that are refused, the errors, and their texts.
+REFUSED: list[tuple[Any, type[Exception], str]] = [
+    (lambda F, c: F.sqrt(c("r.x")) < 3, PredicateError, "'sqrt(r.x)': function SQRT is not supported in a condition of "
                                                    "Spark Columns; it may hold columns, literals, operators, cast,"),
-    (lambda: F.udf(lambda v: v, "int")(c("r.x")) == 1, PredicateError, "'<lambda>(…)': PythonUDF is not supported in a "
+    (lambda F, c: F.udf(lambda v: v, "int")(c("r.x")) == 1, PredicateError, "'<lambda>(…)': PythonUDF is not supported in a "
                                                                        "condition of Spark Columns"),
-    (lambda: F.rand() < 1, PredicateError, "function RAND is not supported"),
-    (lambda: c("r.name").like("U%A"), PredicateError, "LIKE with anything but a constant that ends in its only %"),
-    (lambda: F.like(c("r.name"), c("word")), PredicateError, "LIKE with anything but a constant that"),
-    (lambda: c("r.name") < 3, PredicateError, "'<(r.name, 3)': string and exact number cannot be compared"),
-    (lambda: c("r.x") + c("s.a"), PredicateError, "a condition (true or false) is needed here"),
-    (lambda: c("r.z").cast("int") == c("s.a"), PredicateError, "float64 cannot be cast to int32 in a condition"),
-    (lambda: c("r.x").try_cast("int") == c("s.a"), PredicateError, "TRY_CAST is not supported in a condition"),
-    (lambda: c("r.x").cast("array<int>") == c("s.a"), PredicateError, "a cast must be to tinyint, smallint, int"),
-    (lambda: c("s.list")[0] == c("r.x"), PredicateError, "an element of an array, map or struct is not supported"),
-    (lambda: c("s.list") == c("r.x"), SchemaError, "column s.list has type list<item: int8>, which a join condition "
+    (lambda F, c: F.rand() < 1, PredicateError, "function RAND is not supported"),
+    (lambda F, c: c("r.name").like("U%A"), PredicateError, "LIKE with anything but a constant that ends in its only %"),
+    (lambda F, c: F.like(c("r.name"), c("word")), PredicateError, "LIKE with anything but a constant that"),
+    (lambda F, c: c("r.name") < 3, PredicateError, "'<(r.name, 3)': string and exact number cannot be compared"),
+    (lambda F, c: c("r.x") + c("s.a"), PredicateError, "a condition (true or false) is needed here"),
+    (lambda F, c: c("r.z").cast("int") == c("s.a"), PredicateError, "float64 cannot be cast to int32 in a condition"),
+    (lambda F, c: c("r.x").try_cast("int") == c("s.a"), PredicateError, "TRY_CAST is not supported in a condition"),
+    (lambda F, c: c("r.x").cast("array<int>") == c("s.a"), PredicateError, "a cast must be to tinyint, smallint, int"),
+    (lambda F, c: c("s.list")[0] == c("r.x"), PredicateError, "an element of an array, map or struct is not supported"),
+    (lambda F, c: c("s.list") == c("r.x"), SchemaError, "column s.list has type list<item: int8>, which a join condition "
                                                    "cannot use"),
-    (lambda: F.rank().over(Window.orderBy("r.x")) == 1, PredicateError, "a window function is not supported"),
-    (lambda: c("r.x.y") == 1, PredicateError, "a name of more than two parts is not supported"),
-    (lambda: c("x") == 1, SchemaError, "column 'x' is ambiguous: it could be r.x or s.x; write which"),
-    (lambda: c("q.x") == 1, SchemaError, "there is no stream 'q'; the streams are r and s"),
-    (lambda: c("nope") == 1, SchemaError, "neither stream has a column 'nope'"),
-    (lambda: F.lit(float("nan")) > c("y"), PredicateError, "a numeric literal must be finite, not nan"),
-    (lambda: F.expr("r.x +") > c("y"), PredicateError, "the condition 'r.x +' cannot be read"),
-    (lambda: F.expr("r.x + 'a'") > c("y"), PredicateError, "\"r.x + 'a'\": '+' needs numbers"),
-    (lambda: F.lit([1, 2]) == c("r.x"), PredicateError, "function ARRAY is not supported"),
-    (lambda: c("r.x") == F.expr("(SELECT 1)"), PredicateError, "a subquery is not supported"),
-    (lambda: c("r.local") < F.lit(dt.datetime(2013, 1, 1)), PredicateError, "a timestamp with a time zone cannot be "
+    (lambda F, c: F.rank().over(Window.orderBy("r.x")) == 1, PredicateError, "a window function is not supported"),
+    (lambda F, c: c("r.x.y") == 1, PredicateError, "a name of more than two parts is not supported"),
+    (lambda F, c: c("x") == 1, SchemaError, "column 'x' is ambiguous: it could be r.x or s.x; write which"),
+    (lambda F, c: c("q.x") == 1, SchemaError, "there is no stream 'q'; the streams are r and s"),
+    (lambda F, c: c("nope") == 1, SchemaError, "neither stream has a column 'nope'"),
+    (lambda F, c: F.lit(float("nan")) > c("y"), PredicateError, "a numeric literal must be finite, not nan"),
+    (lambda F, c: F.expr("r.x +") > c("y"), PredicateError, "the condition 'r.x +' cannot be read"),
+    (lambda F, c: F.expr("r.x + 'a'") > c("y"), PredicateError, "\"r.x + 'a'\": '+' needs numbers"),
+    (lambda F, c: F.lit([1, 2]) == c("r.x"), PredicateError, "function ARRAY is not supported"),
+    (lambda F, c: c("r.x") == F.expr("(SELECT 1)"), PredicateError, "a subquery is not supported"),
+    (lambda F, c: c("r.local") < F.lit(dt.datetime(2013, 1, 1)), PredicateError, "a timestamp with a time zone cannot be "
                                                                              "combined with one without"),
-])
-def test_columns_that_are_refused(spark: SparkSession, make: Callable[[], Column], error: type[Exception], said: str,
-                                  ) -> None:
+]
+
+
+@pytest.mark.parametrize(("make", "error", "said"), REFUSED)
+def test_columns_that_are_refused(spark: SparkSession, make: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error) as caught:
-        predicate(make(), R, S)  # type: ignore[arg-type]  # a Column
+        predicate(make(F, c), R, S)
     assert said in str(caught.value)
 
 
@@ -111,12 +118,10 @@ def test_errors_name_the_place(spark: SparkSession) -> None:
 
 
 def test_columns_that_hold_no_tree() -> None:
-    for module, handle, said in (("pyspark.sql.connect.column", None, "needs a classic Spark session, but 'q' is a "
-                                                                      "pyspark.sql.connect.column column; write it"),
-                                 ("pyspark.sql.column", object(), "needs Spark 4 or later, whose columns keep")):
-        other = type("Column", (), {"__module__": module, "__str__": lambda self: "q", "_jc": handle})()
-        with pytest.raises(PredicateError, match=said):
-            predicate(other, R, S)
+    other: Any = type("Column", (), {"__module__": "pyspark.sql.column"})()
+    other._jc = object()
+    with pytest.raises(PredicateError, match="needs Spark 4 or later, whose columns keep"):
+        predicate(other, R, S)
 
 
 def test_depth(spark: SparkSession) -> None:
