@@ -5,6 +5,7 @@
 """
 
 from .interrupts import quiet_interrupts
+from .version import __version__ as __version__
 
 with quiet_interrupts():
     from .errors import (

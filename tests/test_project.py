@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import splitjoin
 from splitjoin.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +37,12 @@ def test_packages_are_the_directory_tree() -> None:
     assert isinstance(tool, dict)
     assert set(tool["setuptools"]["packages"]) == found
     assert tool["setuptools"]["package-dir"] == FOLDERS
+
+
+def test_version_is_the_package_one() -> None:
+    found = project()["project"]
+    assert isinstance(found, dict)
+    assert found["version"] == splitjoin.__version__
 
 
 def test_top_level_is_what_the_architecture_names() -> None:

@@ -1,4 +1,4 @@
-"""Joins of Spark DataFrames on splitjoin's devices: `stream_join`, `stream_sql`, and their tools.
+"""Joins of Spark DataFrames on splitjoin's devices: `stream_join`, `stream_sql`, `joined_with`, and their tools.
 
 Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or later.
 """
@@ -8,7 +8,7 @@ from ..errors import ToolError
 try:
     from .errors import task_error
     from .explain import explain
-    from .join import stream_join
+    from .join import joined_with, stream_join
     from .metrics import JoinMetrics, Latencies
     from .progress_log import ProgressLog
     from .session import local_session
@@ -20,5 +20,6 @@ except ModuleNotFoundError as error:
                     f"pip install 'splitjoin[spark]'") from error
 
 __all__ = [
-    "JoinMetrics", "Latencies", "ProgressLog", "explain", "local_session", "stream_join", "stream_sql", "task_error",
+    "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "stream_join",
+    "stream_sql", "task_error",
 ]

@@ -16,7 +16,7 @@ from ..lang.build import find_column
 from ..lang.ir import Expr, Lit
 from ..lang.schema import Schema, Side
 from ..lang.types import Timestamp
-from .columns import ColumnReader, unsupported
+from .column_reader import ColumnReader, unsupported
 
 __all__ = ["connect_condition"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
@@ -28,13 +29,14 @@ from .placement import choose_device
 from .resources import check_resources
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
 from .task import Task
+from .workers import check_workers, cores, shipped
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
 
 __all__ = [
     "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_order", "checked_schemas",
-    "made_query", "stream_join", "streaming_join",
+    "joined_with", "made_query", "stream_join", "streaming_join",
 ]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
@@ -94,6 +96,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
 
     Runs no Spark job before everything that can be checked without one has been checked. Then, unless ``partitions`` is
     1 or a list, one small job over the time columns finds quantiles, and a ROWS window runs another that counts rows.
+    Before the first join of a session, one task checks that the Python workers have this splitjoin.
 
     Raises:
         SplitJoinError: With what must hold, what came and what to do. What only a task can find (a NULL time, a RANGE
@@ -111,7 +114,25 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                                   fail_on_fallback=fail_on_fallback)
     task = Task(joined.query, joined.device, joined.options, None if select is None else list(select),
                 joined.cuts.counts, metrics)
-    return joined.task_rows().mapInArrow(task, joined.result)
+    return joined.task_rows().mapInArrow(shipped(task), joined.result)
+
+
+def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], DataFrame]:
+    """A function for ``left.transform(…)`` that joins ``left`` with ``right``.
+
+    ``arguments`` are those of `stream_join`, so that these two are the same::
+
+        left.where("x > 0").transform(joined_with(right, on="r.x < s.a", window="RANGE 9", time="ts"))
+        stream_join(left.where("x > 0"), right, on="r.x < s.a", window="RANGE 9", time="ts")
+
+    Raises `TypeError` at once for an argument that `stream_join` does not have, or needs and does not get.
+    """
+    inspect.signature(stream_join).bind(None, right, **arguments)
+
+    def join(left: DataFrame) -> DataFrame:
+        return stream_join(left, right, **arguments)
+
+    return join
 
 
 def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
@@ -133,8 +154,9 @@ def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: Stru
     order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties),
                                           "s": _ties(query, "s", right.schema, ties)}
     chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback)
+    check_workers(left.sparkSession)
     return StreamingJoin.make(query, {"r": left, "s": right}, result, gathered, projection, order, chosen, its_options,
-                              refused, metrics, options, _cores(left))
+                              refused, metrics, options, cores(left.sparkSession))
 
 
 def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Partitions | None) -> bool:
@@ -213,7 +235,9 @@ class PartitionedJoin:
         starts = _starts(query, partitions)
         chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback)
         # From here on Spark jobs run.
-        cuts = starts if isinstance(starts, Cuts) else balanced_cuts(query, left, right, starts, _cores(left))
+        check_workers(left.sparkSession)
+        cuts = starts if isinstance(starts, Cuts) else balanced_cuts(query, left, right, starts,
+                                                                     cores(left.sparkSession))
         if query.window_r.rows is not None or query.window_s.rows is not None:
             cuts = count_rows(query, streams, cuts)
         return cls(query, streams, result, cuts, chosen, options, refused)
@@ -314,11 +338,3 @@ def _tick(query: Query, value: object) -> int:
             return (value - dt.date(1970, 1, 1)).days
     raise InputError(f"the start of a partition must be a value of the time columns' type, {query.time.type}, not "
                      f"{value!r}")
-
-
-def _cores(data: DataFrame) -> int:
-    try:
-        return data.sparkSession.sparkContext.defaultParallelism
-    except Exception:  # Spark Connect has no context; the number of shuffle partitions tells the cluster's size
-        return int(data.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-

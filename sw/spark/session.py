@@ -21,6 +21,11 @@ __all__ = ["find_java", "local_session"]
 
 #: The oldest Java that Spark 4 runs on.
 _JAVA = 17
+#: The stack of the driver's threads. When a streaming query is stopped while its ``foreachBatch`` function waits for
+#: Spark, StreamExecution searches the long text of the error for "py4j.protocol.Py4JJavaError: …((.|\r\n|\r|\n)*)…".
+#: That expression needs some hundred bytes of stack for each character, and 1 MiB overflows. A thread reserves
+#: addresses only; memory is used as far as its stack is.
+_STACK = "-Xss16m"
 
 
 def find_java() -> Path:
@@ -83,6 +88,8 @@ def local_session(name: str, *, cores: int | None = None, log: Path | None = Non
         "spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1", "spark.ui.showConsoleProgress": "false", **(config or {}),
     }
+    java = "spark.driver.extraJavaOptions"
+    settings[java] = f"{_STACK} {settings.get(java, '')}".rstrip()
     conf.setAll(list(settings.items()))
     if log is None:
         context = SparkContext(conf=conf)

@@ -23,6 +23,7 @@ from .join import PartitionedJoin, Partitions, Ties, check_kinds, checked_order,
 from .partitions import quoted
 from .streaming.plan import Lateness, StreamOptions
 from .task import Task
+from .workers import shipped
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
@@ -70,7 +71,7 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
                                 device_options=device_options or {}, partitions=partitions,
                                 fail_on_fallback=fail_on_fallback)
     task = Task(query, joined.device, joined.options, None, joined.cuts.counts, metrics, select.projection)
-    return joined.task_rows().mapInArrow(task, joined.result)
+    return joined.task_rows().mapInArrow(shipped(task), joined.result)
 
 
 def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:

@@ -67,7 +67,10 @@ def counts(queries: Sequence[StreamingQuery], name: str = "splitjoin") -> dict[s
     for query in queries:
         for progress in query.recentProgress:
             if name in progress.observedMetrics:
-                for key, value in progress.observedMetrics[name].asDict().items():
+                row = progress.observedMetrics[name].asDict()
+                if "schema" in row:  # Spark Connect: PySpark keeps the names apart
+                    row = dict(zip((f["name"] for f in row["schema"]["fields"]), row["values"], strict=True))
+                for key, value in row.items():
                     total[key] = total.get(key, 0) + value
     return total
 

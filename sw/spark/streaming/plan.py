@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from ...statement import Projection
 from ..partitions import quoted
 from ..placement import device_name
 from ..text import extent
+from ..workers import in_a_task, is_remote, shipped
 from .group import GroupJoin
 from .slots import SLOTS, Slots
 from .spread import PACKED, Spread
@@ -99,7 +101,7 @@ class StreamingJoin:
         name = _name(options.name)
         groups = _groups(options.groups, cores, query)
         if options.late_to is not None:
-            check_root(options.late_to, "late_to")
+            _check_root(spark, options.late_to, "late_to")
         schemas = {side: _travelling(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options,
                          Slots.make(query))
@@ -109,16 +111,18 @@ class StreamingJoin:
 
     def plan(self) -> DataFrame:
         """The streaming DataFrame of the results."""
-        packed = [self.frames[side].select([self.frames[side][quoted(n)] for n in self.join.schemas[side].names])
-                  .mapInArrow(_named(Spread(self.join, side, self.root, self.name), f"splitjoin_spread_{side}"), PACKED)
-                  for side in SIDES]
+        packed = []
+        for side in SIDES:
+            spread = shipped(Spread(self.join, side, self.root, self.name))
+            rows = self.frames[side].select([self.frames[side][quoted(n)] for n in self.join.schemas[side].names])
+            packed.append(rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED))
         projection = self.join.projection
         arrow = projection.schema if projection is not None else output_schema(self.join.columns)
         task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics)
         counted = StructType([*(StructField(f.name, f.dataType, True) for f in self.result),
                               StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
         rows = packed[0].union(packed[1]).repartitionById(self.join.groups, "group").mapInArrow(
-            _named(task, _title(self.join)), counted)
+            _named(shipped(task), _title(self.join)), counted)
         sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
         return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS)
 
@@ -194,20 +198,28 @@ def _name(name: str | None) -> str:
 def _root(spark: SparkSession, state: str | None) -> str:
     """The folder of the state files: as given, else beside Spark's checkpoints, else a temporary one."""
     if state is not None:
-        check_root(state, "state")
+        _check_root(spark, state, "state")
         return state
     checkpoints = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
     if checkpoints:
         root = f"{checkpoints.rstrip('/')}/splitjoin"
-        check_root(root, "spark.sql.streaming.checkpointLocation")
+        _check_root(spark, root, "spark.sql.streaming.checkpointLocation")
         return root
     master = spark.conf.get("spark.master", None) or ""
-    if not master.startswith("local"):
+    if not master.startswith("local") or is_remote(spark):
         raise InputError("a streaming join keeps its state in files that all executors reach: give state='hdfs://…', "
                          "'s3://…' or another shared folder, or set spark.sql.streaming.checkpointLocation")
     folder = tempfile.mkdtemp(prefix="splitjoin-state-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def _check_root(spark: SparkSession, root: str, argument: str) -> None:
+    """Check a folder for files where they are written: for Spark Connect not on this machine but on an executor."""
+    if is_remote(spark):
+        in_a_task(spark, partial(check_root, root, argument))
+    else:
+        check_root(root, argument)
 
 
 def _title(join: GroupJoin) -> str:

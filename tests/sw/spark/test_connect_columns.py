@@ -29,10 +29,10 @@ def test_columns_are_conditions(spark: SparkSession, make: Any, sql: str) -> Non
 
 @pytest.mark.parametrize(("make", "error", "said"), [
     *(case for case in REFUSED if not any(word in case[2] for word in _OTHER)),
-    (lambda F, c: F.rank().over(Window.orderBy("r.x")) == 1, PredicateError, "a window function is not supported"),
-    (lambda F, c: F.udf(lambda v: v, "int")(c("r.x")) == 1, PredicateError, "a user-defined function is not supported"),
-    (lambda F, c: F.call_function("abs", c("r.x")) == 1, PredicateError, "CallFunction is not supported"),
-    (lambda F, c: c("r.x") == F.lit(dt.time(1)), PredicateError, "a literal of Spark's type time(6) is not supported"),
+    (lambda f, c: f.rank().over(Window.orderBy("r.x")) == 1, PredicateError, "a window function is not supported"),
+    (lambda f, c: f.udf(lambda v: v, "int")(c("r.x")) == 1, PredicateError, "a user-defined function is not supported"),
+    (lambda f, c: f.call_function("abs", c("r.x")) == 1, PredicateError, "CallFunction is not supported"),
+    (lambda f, c: c("r.x") == f.lit(dt.time(1)), PredicateError, "a literal of Spark's type time(6) is not supported"),
 ])
 def test_columns_that_are_refused(spark: SparkSession, make: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error) as caught:

@@ -1,0 +1,129 @@
+"""Joins through a Spark Connect session: the program that tests/sw/spark/test_connect.py runs in a process of its own.
+
+``python -m tests.support.connect_session FOLDER`` starts a Connect server in a JVM, compares with `splitjoin.join`, and
+prints the name of each part that has passed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import splitjoin
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+from splitjoin.errors import InputError, PredicateError, SchemaError, ToolError, UnsupportedError
+from splitjoin.spark import JoinMetrics, explain, joined_with, stream_join, stream_sql, task_error
+from splitjoin.spark.workers import cores
+
+from .spark_files import Files, counts
+from .spark_streams import ON, answer, rows, stream
+from .spark_workers import python_without_splitjoin
+
+__all__ = ["PARTS"]
+
+TABLES = stream(1, 240), stream(2, 190)
+QUERY: dict[str, Any] = {"on": ON, "window": "RANGE 9", "time": "ts"}
+
+
+def batch(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    expected = answer(*TABLES, **QUERY)
+    seen = Observation("seen")
+    joined = left.transform(joined_with(right, **QUERY, partitions=3)).observe(seen, F.count("*").alias("n"))
+    assert rows(joined.toArrow()) == rows(expected)
+    assert seen.get == {"n": len(expected)}
+    total = stream_join(left, right, **(QUERY | {"window": "ROWS 9"}), order="total", device="golden")
+    assert repr(total.toArrow().to_pylist()) == repr(answer(*TABLES, **(QUERY | {"window": "ROWS 9"})).to_pylist())
+    assert "partitions 2 " in explain(left, right, **QUERY, device="golden")
+    assert cores(spark) == 2
+
+
+def sql(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    text = "SELECT r.n, s.n AS other, r.x - s.x AS gap FROM r JOIN s ON abs(r.x - s.x) <= 2"
+    made = stream_sql(text, r=left, s=right, window="RANGE 9", time="ts", device="golden", partitions=2).toArrow()
+    expected = splitjoin.sql(text, r=TABLES[0], s=TABLES[1], window="RANGE 9", time="ts", device="golden")
+    assert rows(made) == rows(expected.table)
+
+
+def columns(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    expected = rows(answer(*TABLES, **QUERY))
+    c: Callable[[str], Any] = F.col
+    for on in ((F.abs(c("r.x") - c("s.x")) <= 6) & ((c("r.y") <= c("s.y")) | (c("r.name") == c("s.name"))),
+               (F.abs(left["x"] - right.x) <= 6) & ((left.y <= right["y"]) | (left.name == right["name"]))):
+        assert rows(stream_join(left, right, **(QUERY | {"on": on}), device="golden").toArrow()) == expected
+    query: dict[str, Any] = {"window": "RANGE 9", "time": "ts"}
+    with pytest.raises(SchemaError, match=r"must be one of left or right; write F.col\('r.x'\) or "):
+        stream_join(left, right, on=left.x == spark.createDataFrame([(1,)], "x int").x, **query)
+    with pytest.raises(SchemaError, match=r"left and right are one DataFrame, or share columns; write F.col\('r.x'\)"):
+        stream_join(left, left, on=left.x == c("s.x"), **query)
+    with pytest.raises(PredicateError, match=r"string and exact number cannot be compared\n  .*connect_session.py:\d+"):
+        stream_join(left, right, on=(c("r.x") == 1) & (c("r.name") < 3), **query)
+
+
+def errors(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    with pytest.raises(UnsupportedError, match="Spark accumulators, which Spark Connect does not have"):
+        JoinMetrics(spark)
+    nulls = left.selectExpr("CASE WHEN x < 5 THEN ts END ts", "x")
+    with pytest.raises(PySparkException) as failure:
+        stream_join(nulls, right, on="r.x = s.x", window="RANGE 9", time="ts", partitions=1).collect()
+    assert isinstance(task_error(failure.value), InputError)
+
+
+def streaming(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    files = Files(spark, folder)
+    for lot in (slice(0, 100), slice(100, None)):
+        files.add(*(table.take(pa.array(range(len(table))[lot])) for table in TABLES))
+    query: dict[str, Any] = QUERY | {"late": 0, "device": "golden"}
+    near = F.abs(F.col("r.x") - F.col("s.x")) <= 6
+    same = (F.col("r.y") <= F.col("s.y")) | (F.col("r.name") == F.col("s.name"))
+    joined = stream_join(files.frame("r"), files.frame("s"), **(query | {"on": near & same}), state=files.state)
+    run = files.run(joined)
+    # Both streams' last rows are waiting for the watermark: what was joined is what came before them.
+    last = min(max(table["ts"].to_pylist()) for table in TABLES)
+    due = [table.filter(pa.compute.less(table["ts"], last)) for table in TABLES]
+    found, expected = rows(files.found()), rows(answer(*due, **QUERY))
+    assert not expected - found
+    assert found <= rows(answer(*TABLES, **QUERY))
+    total = counts([run])
+    assert total["pairs"] == found.total()
+    assert total["tuples_r"] == len(TABLES[0])
+    with pytest.raises(InputError, match="keeps its state in files that all executors reach: give state="):
+        stream_join(files.frame("r"), files.frame("s"), **query)
+    with pytest.raises(InputError, match="but nothing can be written to '/proc/nothing'"):
+        stream_join(files.frame("r"), files.frame("s"), **query, state="/proc/nothing")
+
+
+def workers(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    spark.conf.set("spark.sql.execution.pyspark.python", str(python_without_splitjoin(folder)))
+    with pytest.raises(ToolError, match=r"must have splitjoin .*, as the driver has, but this one has none"):
+        stream_join(left, right, **QUERY)
+
+
+PARTS: dict[str, Callable[[SparkSession, DataFrame, DataFrame, Path], None]] = {
+    f.__name__: f for f in (batch, sql, columns, errors, streaming, workers)}
+
+
+def main() -> None:
+    settings = {
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "3",
+        "spark.sql.session.timeZone": "UTC", "spark.sql.codegen.wholeStage": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.sql.warehouse.dir": f"{sys.argv[1]}/warehouse",
+    }
+    builder = SparkSession.builder.remote("local[2]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    left, right = (spark.createDataFrame(table) for table in TABLES)
+    for name, part in PARTS.items():
+        part(spark, left, right, Path(sys.argv[1]))
+        print(name, flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

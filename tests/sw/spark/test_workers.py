@@ -1,0 +1,90 @@
+"""Python workers that have no splitjoin, or another one, are refused by name."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from splitjoin import ToolError, __version__
+from splitjoin.errors import InputError
+from splitjoin.spark import joined_with, stream_join, task_error, workers
+from splitjoin.spark.workers import check_workers, in_a_task
+
+from ...support.spark_workers import python_without_splitjoin
+
+QUERY: dict[str, Any] = {"on": "r.x = s.x", "window": "RANGE 9", "time": "ts", "partitions": 1}
+PYTHON = "spark.sql.execution.pyspark.python"
+
+
+@pytest.fixture
+def use(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[str | None], None]]:
+    """A function that gives Spark a Python: one without splitjoin (None), or with a module of the given text."""
+    def given(text: str | None) -> None:
+        other = None
+        if text is not None:
+            other = tmp_path / "other"
+            (other / "splitjoin").mkdir(parents=True)
+            (other / "splitjoin" / "__init__.py").write_text(text)
+        spark.conf.set(PYTHON, str(python_without_splitjoin(tmp_path, other)))
+
+    yield given
+    spark.conf.unset(PYTHON)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (None, "but this one has none \\(Python "),
+    ("__version__ = '9.9'", r"but this one has 9\.9 at .*other/splitjoin/__init__\.py"),
+    ("", "but this one has another version at "),
+    ("import surely_missing", "but this one cannot import it: No module named 'surely_missing'"),
+    (f"__version__ = {__version__!r}", "but this one cannot import all of it: No module named 'splitjoin.spark'"),
+])
+def test_the_first_join_is_refused(frames: tuple[DataFrame, DataFrame], use: Callable[[str | None], None],
+                                   text: str | None, said: str) -> None:
+    use(text)
+    with pytest.raises(ToolError, match=said) as refused:
+        stream_join(*frames, **QUERY)
+    assert f"must have splitjoin {__version__}, as the driver has" in str(refused.value)
+    for cure in ("PYSPARK_PYTHON", "venv-pack", "--archives", "spark.submit.pyFiles"):
+        assert cure in str(refused.value)
+
+
+def test_a_task_is_refused_too(frames: tuple[DataFrame, DataFrame], use: Callable[[str | None], None]) -> None:
+    """An executor may come later than the check."""
+    joined = frames[0].transform(joined_with(frames[1], **QUERY))
+    use(None)
+    with pytest.raises(PySparkException) as failure:
+        joined.collect()
+    assert isinstance(task_error(failure.value), ToolError)
+
+
+def test_a_session_is_checked_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[object] = []
+    monkeypatch.setattr(workers, "in_a_task", lambda session, work: runs.append(work))
+    check_workers(spark)
+    assert not runs  # the workers' Python is this one
+    try:
+        for python in ("python-a", "python-a", "python-b"):
+            spark.conf.set(PYTHON, python)
+            check_workers(spark)
+    finally:
+        spark.conf.unset(PYTHON)
+    assert len(runs) == 2
+
+
+def test_errors_of_a_task(spark: SparkSession) -> None:
+    def fails() -> None:
+        raise InputError("no good")
+
+    with pytest.raises(InputError, match=r"^no good$"):
+        in_a_task(spark, fails)
+    with pytest.raises(PySparkException, match="ZeroDivisionError"):
+        in_a_task(spark, lambda: 1 // 0)
+
+
+def test_a_join_as_a_step_knows_its_arguments(frames: tuple[DataFrame, DataFrame]) -> None:
+    with pytest.raises(TypeError, match="windows"):
+        joined_with(frames[1], on="r.x = s.x", window="RANGE 9", windows="RANGE 9")
+    with pytest.raises(TypeError, match="missing a required argument: 'on'"):
+        joined_with(frames[1], window="RANGE 9")
