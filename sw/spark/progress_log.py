@@ -6,6 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
+from pyspark.sql import Row
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -14,7 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-__all__ = ["ProgressLog"]
+__all__ = ["ProgressLog", "observed"]
 
 
 class ProgressLog(StreamingQueryListener):
@@ -57,7 +58,7 @@ class ProgressLog(StreamingQueryListener):
         if counts is None:
             return
         row = {"query": str(progress.id), "batch": progress.batchId, "timestamp": progress.timestamp,
-               "milliseconds": progress.durationMs.get("triggerExecution", 0), **counts.asDict()}
+               "milliseconds": progress.durationMs.get("triggerExecution", 0), **observed(counts)}
         with self._lock:
             self._rows.append(row)
         if self._say is not None:
@@ -70,3 +71,11 @@ class ProgressLog(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # Spark's name
         """Nothing is counted any more."""
+
+
+def observed(row: Row) -> dict[str, int]:
+    """The observed metrics of a micro-batch by name: ``row`` is of ``StreamingQueryProgress.observedMetrics``."""
+    found = row.asDict()
+    if set(found) == {"values", "schema"}:  # the client of Spark Connect keeps the names apart
+        return dict(zip((field["name"] for field in found["schema"]["fields"]), found["values"], strict=True))
+    return found

@@ -17,10 +17,10 @@ import splitjoin
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 from splitjoin.errors import InputError, PredicateError, SchemaError, ToolError, UnsupportedError
-from splitjoin.spark import JoinMetrics, explain, joined_with, stream_join, stream_sql, task_error
+from splitjoin.spark import JoinMetrics, ProgressLog, explain, joined_with, stream_join, stream_sql, task_error
 from splitjoin.spark.workers import cores
 
-from .spark_files import Files, counts
+from .spark_files import Files, counts, wait_until
 from .spark_streams import ON, answer, rows, stream
 from .spark_workers import python_without_splitjoin
 
@@ -81,6 +81,8 @@ def streaming(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Pa
     near = F.abs(F.col("r.x") - F.col("s.x")) <= 6
     same = (F.col("r.y") <= F.col("s.y")) | (F.col("r.name") == F.col("s.name"))
     joined = stream_join(files.frame("r"), files.frame("s"), **(query | {"on": near & same}), state=files.state)
+    log = ProgressLog()
+    spark.streams.addListener(log)
     run = files.run(joined)
     # Both streams' last rows are waiting for the watermark: what was joined is what came before them.
     last = min(max(table["ts"].to_pylist()) for table in TABLES)
@@ -91,6 +93,8 @@ def streaming(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Pa
     total = counts([run])
     assert total["pairs"] == found.total()
     assert total["tuples_r"] == len(TABLES[0])
+    wait_until(lambda: log.totals.get("tuples_r") == len(TABLES[0]))  # the server sends its events later
+    spark.streams.removeListener(log)
     with pytest.raises(InputError, match="keeps its state in files that all executors reach: give state="):
         stream_join(files.frame("r"), files.frame("s"), **query)
     with pytest.raises(InputError, match="but nothing can be written to '/proc/nothing'"):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from splitjoin.spark.progress_log import observed
 
 __all__ = ["Files", "counts", "wait_until"]
 
@@ -67,10 +68,7 @@ def counts(queries: Sequence[StreamingQuery], name: str = "splitjoin") -> dict[s
     for query in queries:
         for progress in query.recentProgress:
             if name in progress.observedMetrics:
-                row = progress.observedMetrics[name].asDict()
-                if "schema" in row:  # Spark Connect: PySpark keeps the names apart
-                    row = dict(zip((f["name"] for f in row["schema"]["fields"]), row["values"], strict=True))
-                for key, value in row.items():
+                for key, value in observed(progress.observedMetrics[name]).items():
                     total[key] = total.get(key, 0) + value
     return total
 
