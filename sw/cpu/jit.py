@@ -7,7 +7,6 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -34,7 +33,12 @@ def digest(*modules: ModuleType) -> str:
     """A hash of the files of ``modules``. A generated source that calls their functions contains it, as their machine
     code becomes part of its own, and numba looks for changes in its own file only.
     """
-    return hashlib.sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in modules)).hexdigest()[:16]
+    return hashlib.sha256(b"".join(_source(m) for m in modules)).hexdigest()[:16]
+
+
+def _source(module: ModuleType) -> bytes:
+    loader = cast(Any, module.__loader__)  # of a folder, or of a zip file, in which Spark ships packages
+    return cast(bytes, loader.get_data(module.__file__))
 
 
 @cache
