@@ -57,8 +57,8 @@ class ProgressLog(StreamingQueryListener):
         counts = progress.observedMetrics.get(self._name)
         if counts is None:
             return
-        row = {"query": str(progress.id), "batch": progress.batchId, "timestamp": progress.timestamp,
-               "milliseconds": progress.durationMs.get("triggerExecution", 0), **observed(counts)}
+        row: dict[str, Any] = {"query": str(progress.id), "batch": progress.batchId, "timestamp": progress.timestamp,
+                               "milliseconds": progress.durationMs.get("triggerExecution", 0), **observed(counts)}
         with self._lock:
             self._rows.append(row)
         if self._say is not None:

