@@ -11,6 +11,7 @@ try:
     from .join import joined_with, stream_join
     from .metrics import JoinMetrics, Latencies
     from .progress_log import ProgressLog
+    from .replay_source import replay
     from .session import local_session
     from .sql import stream_sql
 except ModuleNotFoundError as error:
@@ -20,6 +21,6 @@ except ModuleNotFoundError as error:
                     f"pip install 'splitjoin[spark]'") from error
 
 __all__ = [
-    "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "stream_join",
+    "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "replay", "stream_join",
     "stream_sql", "task_error",
 ]
