@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tuner", "explain"),
     ("output", "files", "tables"),
     ("schema_text", "join"),
-    ("gate", "statement"),
+    ("gate", "qualify", "statement"),
     ("stream",),
     ("hw",),
     ("sim",),

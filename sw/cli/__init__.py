@@ -1,4 +1,4 @@
-"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune`` and ``daemon``."""
+"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``daemon``, ``spark-qualify``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ with quiet_interrupts():
     from .circuits import explain_circuit, propose_circuit, write_circuit
     from .daemon import daemon_options, run_daemon
     from .options import circuit_options, query_options, run_options, schema_options
+    from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
 
 __all__ = ["main"]
@@ -100,6 +101,10 @@ def _parser() -> argparse.ArgumentParser:
     daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
                       run_daemon)
     daemon_options(daemon)
+
+    qualifier = _command(commands, "spark-qualify", "say which joins of Spark's event logs splitjoin could run",
+                         run_qualify)
+    qualify_options(qualifier)
     return parser
 
 
