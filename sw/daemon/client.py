@@ -1,4 +1,4 @@
-"""The device ``daemon``: leases one of the devices that a daemon on this machine owns."""
+"""The device ``daemon``: leases a device from a daemon on the same machine."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from .protocol import (
 
 __all__ = ["DaemonDevice", "DaemonSession", "daemon_addresses", "daemon_status", "stop_daemon"]
 
-#: The most tuples, and the bytes from which they are split, of one message.
+#: The most tuples of a push request; and the bytes above which tuples are split into two requests.
 _TUPLES = 1 << 20
 _BYTES = 64 << 20
-#: Seconds that requests about the daemon itself may take, and that its end may take.
+#: Seconds to wait for the reply to a request for status or to stop, and for the daemon to end.
 _PATIENCE = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class DaemonDevice(Device):
-    """A device that a daemon of the same user owns (``splitjoin daemon``). It has the options it was started with.
+    """A device that a daemon of the same user owns (``splitjoin daemon``), with the options given to the daemon.
 
     Attributes:
         socket: The daemon's socket; None for the default one.
         device: The name of the device to lease, such as ``"sim"``; None for any.
-        address: The device to lease, such as ``"sim:0"``; None for any.
-        wait: Seconds, 0 to 86400, to wait for a device while others use them all.
-        holder: A name for this client, up to 1000 characters, for status and messages.
+        address: The address of the device to lease, such as ``"sim:0"``; None for any.
+        wait: Seconds, 0 to 86400, to wait while all suitable devices are leased.
+        holder: A name for this client, up to 1000 characters, for the daemon's status and for error messages.
     """
 
     name: ClassVar[str] = "daemon"
@@ -75,10 +75,10 @@ class DaemonDevice(Device):
             raise DeviceError(f"holder must be a text, not {self.holder!r}")
 
     def open(self, query: Query, *, key: str | None = None) -> DaemonSession:
-        """Lease a device and start ``query`` on it. With a ``key``, the session can be detached.
+        """Lease a device and open a session of ``query`` on it. A session with a ``key`` can be detached.
 
-        A detached session of the same key ends. Raises what the device's own `open` raises, and `DeviceError` if there
-        is no daemon, or no device becomes free in time.
+        The daemon first ends a detached session of the same key. Raises what the device's own `open` raises, and
+        `DeviceError` if no daemon listens, or no device becomes free within ``wait`` seconds.
         """
         header = {"op": "open", "query": encode_query(query), "key": key, "wait": self.wait}
         session = self._begun(query, header)
@@ -86,9 +86,10 @@ class DaemonDevice(Device):
         return session
 
     def attach(self, query: Query, key: str, token: str) -> DaemonSession | None:
-        """The session that was detached under ``key`` with ``token``; None if there is none such, or no daemon.
+        """Attach to the session that was detached under ``key`` with ``token``; None if there is no such session, or no
+        daemon.
 
-        A session of the key with another token, or of another query, ends.
+        If the session of the key has another token or another query, the daemon ends it.
         """
         try:
             return self._begun(query, {"op": "attach", "query": encode_query(query), "key": key, "token": token})
@@ -110,11 +111,11 @@ class DaemonDevice(Device):
 
 
 class DaemonSession(Session):
-    """A query running on a device of the daemon. After a failure of the connection it can only be closed.
+    """A session of a query on a device of the daemon. If its connection fails, it can only be closed.
 
     Attributes:
-        address: The device that it runs on, such as ``"sim:0"``.
-        key: The key that it was opened under.
+        address: The address of its device, such as ``"sim:0"``.
+        key: The key under which it was opened, or None.
     """
 
     def __init__(self, query: Query, connection: ClientConnection, reply: Mapping[str, Any], key: str | None):
@@ -158,16 +159,16 @@ class DaemonSession(Session):
         return str(self._connection.ask({"op": "plan"}).header["value"])
 
     def detach(self, token: str) -> None:
-        """Leave the session in the daemon, in the state called ``token``; this object cannot be used afterwards.
+        """Leave the session in the daemon, and name its state ``token``. This object cannot be used afterwards.
 
-        `DaemonDevice.attach` continues it, in this process or another one of the user. The daemon closes it after its
-        idle time-out, or when another client needs the device.
+        `DaemonDevice.attach` continues the session, in this process or another process of the same user. The daemon
+        closes it after the idle time-out, or when another client needs the device.
         """
         self._connection.ask({"op": "detach", "token": token})
         self._connection.close()
 
     def close(self) -> None:
-        """Close the session; when this returns, its device is free. Does nothing if it is detached or has failed."""
+        """Close the session; its device is free when this returns. Does nothing after `detach` or a failure."""
         if not self._connection.closed:
             try:
                 self._connection.ask({"op": "close"})
@@ -228,7 +229,7 @@ class ClientConnection:
             raise
 
     def ask(self, header: Mapping[str, Any], payloads: Sequence[pa.Buffer] = ()) -> Message:
-        """The reply to a request. Raises the error that the reply tells of, and `DeviceError` if there is none."""
+        """Send a request, and return the reply. Raises the error in the reply, and `DeviceError` if no reply comes."""
         with self._guard:
             if self.closed:
                 raise DeviceError(self._broken or "the session of the daemon is closed or detached; open a new one")
@@ -249,7 +250,7 @@ class ClientConnection:
         raise DeviceError(f"the daemon at {self.path} must end within {_PATIENCE:g} s, but has not; end its process")
 
     def close(self) -> None:
-        """Close the connection; the daemon discards a session that is not detached."""
+        """Close the connection; the daemon then ends its session, unless that is detached."""
         self.closed = True
         self._socket.close()
 
@@ -266,28 +267,28 @@ class ClientConnection:
                             f"new session, which needs the tuples of the windows again")
             self.close()
             raise ProtocolError(self._broken) from error
-        except BaseException:  # an interrupt: no one knows what the next bytes are
+        except BaseException:  # an interrupt: the position in the stream of messages is unknown
             self._broken = "the session of the daemon was interrupted within a request; open a new one"
             self.close()
             raise
 
 
 def daemon_status(socket: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """What `splitjoin.daemon.server.Server.status` says of the daemon at ``socket`` (None: the default one).
+    """The result of `splitjoin.daemon.server.Server.status` of the daemon at ``socket`` (None: the default one).
 
-    Raises `DeviceError` if there is none.
+    Raises `DeviceError` if no daemon listens there.
     """
     found = _asked_once(socket, {"op": "status"})
     return {name: value for name, value in found.items() if name != "payloads"}
 
 
 def daemon_addresses(socket: str | os.PathLike[str] | None = None, device: str | None = None) -> list[str]:
-    """The addresses of the daemon's devices, those called ``device`` or all. Raises `DeviceError` if there is none."""
+    """The addresses of the daemon's devices: all, or those named ``device``. Raises `DeviceError` without a daemon."""
     return [unit["address"] for unit in daemon_status(socket)["devices"] if device in (None, unit["device"])]
 
 
 def stop_daemon(socket: str | os.PathLike[str] | None = None) -> None:
-    """End the daemon at ``socket``, and return when another one can start. Raises `DeviceError` if there is none."""
+    """End the daemon at ``socket``, and wait until another one can start. Raises `DeviceError` without a daemon."""
     connection = ClientConnection(socket, patience=_PATIENCE)
     try:
         connection.ask({"op": "stop"})

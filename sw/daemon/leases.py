@@ -1,4 +1,4 @@
-"""Leases: which client uses which device, who waits for one, and which sessions wait for their client to come back."""
+"""Leases: the table of devices with the clients that use them, the queue of waiting clients, and detached sessions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from ..device.api import Device, Items, Session
 from ..errors import DeviceError
 
-__all__ = ["Counts", "Gone", "Holder", "Lease", "Leases", "Unit", "Wanted"]
+__all__ = ["ClientDisconnected", "Counts", "Holder", "Lease", "Leases", "Unit", "Wanted"]
 
-#: Seconds between two looks whether a waiting client is still there.
+#: Seconds between two checks that a waiting client is still connected.
 _LOOK_SECONDS = 0.2
 
 
-class Gone(Exception):
-    """The client that waited for a device is gone."""
+class ClientDisconnected(Exception):
+    """Raised when a client disconnects while it waits for a device."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which devices suit a client: those of a name ("sim"), or the one of an ``address`` ("sim:0"); None: any."""
+    """A client's requirements of a device: a name ("sim"), an ``address`` ("sim:0"), both, or None for any."""
 
     device: str | None = None
     address: str | None = None
@@ -49,15 +49,20 @@ class Holder:
 
 @dataclass
 class Counts:
-    """What a device has done since the daemon started.
+    """Counters of a device since the daemon started.
 
     Attributes:
-        leases: Times it was leased.
-        waits: Leases for which the client had to wait, and ``wait_seconds`` the seconds of these waits.
-        sessions: Sessions that were opened, and ``attached`` those that a client came back to.
-        taken: Detached sessions that were closed as another client needed the device; ``expired``: as nobody came back
-            in time; ``discarded``: as their client went away, or came back with another token or query.
-        pushes: Slices of arrivals, ``tuples`` the tuples in them, ``items`` the result items that were given out.
+        leases: Leases of the device.
+        waits: Leases for which the client had to wait.
+        wait_seconds: The total seconds of these waits.
+        sessions: Sessions that clients opened.
+        attached: Detached sessions that clients attached to.
+        taken: Detached sessions that ended because another client needed the device.
+        expired: Detached sessions that ended by the idle time-out.
+        discarded: Sessions that ended because their client disconnected, or continued without them.
+        pushes: Push requests.
+        tuples: The tuples in them.
+        items: Result items sent to clients.
         seconds: Seconds in calls of the device.
         failures: Calls that ended with an error.
     """
@@ -83,8 +88,10 @@ class Unit:
 
     Attributes:
         address: Its name in the daemon, such as "sim:0".
-        lease: Who uses it; None if it is free.
-        failure: The error by which it last failed, if it was not used without one since; else "".
+        device: The device itself.
+        counts: Its counters.
+        lease: Its lease; None if it is free.
+        failure: The error by which the device failed in its last call; empty if it did not fail.
     """
 
     address: str
@@ -96,15 +103,17 @@ class Unit:
 
 @dataclass
 class Lease:
-    """The use of a unit by one client, with its session.
+    """The exclusive use of a unit by one client, with its session.
 
     Attributes:
-        since: When it began, by the leases' clock.
+        unit: The device.
+        holder: The client.
+        since: The time at which the lease, or the last attachment, began, by the leases' clock.
         session: The session of the device; None until it is open.
-        query: The query as it came, in JSON; a client that comes back must bring the same.
-        pending: Result items that the device gave out and the client did not fetch.
-        key, token: The names of the session, and of its state, for the client to come back.
-        detached: When the client detached the session, by the leases' clock; None while a client uses it.
+        query: The query in JSON, as the client sent it; a client that attaches must send the same.
+        pending: Result items that the device returned and the client has not fetched.
+        key, token: The client's names for the session, and for its state when it was detached.
+        detached: The time at which the client detached the session, by the leases' clock; None while a client uses it.
     """
 
     unit: Unit
@@ -120,7 +129,7 @@ class Lease:
 
 @dataclass(eq=False)
 class _Ticket:
-    """A client that waits, in the order of arrival."""
+    """A waiting client's entry in the queue; ``lease`` is set when it gets a unit."""
 
     wanted: Wanted
     holder: Holder
@@ -129,9 +138,9 @@ class _Ticket:
 
 
 class Leases:
-    """Hands ``units`` to clients, each to one at a time, first come, first served. Thread-safe.
+    """Leases ``units`` to clients, each unit to one client at a time, first come, first served. Thread-safe.
 
-    ``idle_timeout``: the seconds that a detached session is kept. ``clock`` gives seconds.
+    ``idle_timeout``: for how many seconds a detached session is kept. ``clock``: returns the time in seconds.
     """
 
     def __init__(self, units: Sequence[Unit], *, idle_timeout: float, clock: Callable[[], float] = time.monotonic):
@@ -143,10 +152,10 @@ class Leases:
 
     def acquire(self, wanted: Wanted, holder: Holder, *, wait: float, key: str | None = None,
                 alive: Callable[[], bool] = lambda: True) -> Lease:
-        """A lease of a unit that suits ``wanted``, after ``wait`` seconds at the most (of real time).
+        """Lease a unit that suits ``wanted``; wait for one for at most ``wait`` seconds (of real time).
 
-        A detached session with the same ``key`` ends. Raises `DeviceError` if no unit suits, if none becomes free in
-        time, or if the daemon stops; `Gone` once ``alive`` says so.
+        Ends a detached session with the same ``key``. Raises `DeviceError` if no unit suits, if none becomes free in
+        time, or if the daemon stops; `ClientDisconnected` if ``alive`` returns False meanwhile.
         """
         began = time.monotonic()
         with self._changed:
@@ -164,7 +173,7 @@ class Leases:
                     if self._stopped:
                         raise DeviceError("the daemon is about to end; start it again, and open a new session")
                     if not alive():
-                        raise Gone
+                        raise ClientDisconnected
                     if left <= 0:
                         raise DeviceError(self._busy(wanted, wait))
                     self._changed.wait(min(left, _LOOK_SECONDS))
@@ -177,16 +186,16 @@ class Leases:
             return ticket.lease
 
     def release(self, lease: Lease, *, discarded: bool = False) -> None:
-        """End ``lease``: its session is closed, and its unit is free. ``discarded``: the client did not ask for it."""
+        """End ``lease``: close its session, and free its unit. ``discarded``: True if the client did not ask for it."""
         with self._changed:
             lease.unit.counts.discarded += discarded
             self._end(lease)
             self._dispatch()
 
     def detach(self, lease: Lease, token: str) -> None:
-        """Keep the session of ``lease`` for a client that comes back with its key and ``token``.
+        """Keep the session of ``lease`` for a client that attaches with its key and ``token``.
 
-        An older detached session of the same key ends. Raises `DeviceError` if the session was opened without a key.
+        Ends an older detached session of the same key. Raises `DeviceError` if the session was opened without a key.
         """
         if lease.key is None:
             raise DeviceError("a session must have a key to be detached; open it with key=…")
@@ -196,9 +205,10 @@ class Leases:
             self._dispatch()
 
     def attach(self, wanted: Wanted, holder: Holder, *, key: str, token: str, query: object) -> Lease | None:
-        """The lease of the detached session of ``key``, if it has that ``token`` and ``query``, on a unit that suits.
+        """Give ``holder`` the lease of the session detached under ``key``, and return it.
 
-        None if there is none. A session whose token or query differs ends: its client has gone on without it.
+        Returns None if no unit that suits ``wanted`` has such a session. Ends the session, and returns None, if its
+        token or its query differs: the client has continued without it.
         """
         with self._changed:
             for unit in self.units:
@@ -228,7 +238,7 @@ class Leases:
             self._dispatch()
 
     def stop(self) -> None:
-        """End detached sessions, and let no one wait any longer."""
+        """End detached sessions, and wake waiting clients, which get an error."""
         with self._changed:
             self._stopped = True
             for unit in self.units:
@@ -255,7 +265,7 @@ class Leases:
         return found | {"counters": {name: round(n, 6) for name, n in asdict(unit.counts).items()}}
 
     def _dispatch(self) -> None:
-        """Give units to those who wait, in order."""
+        """Lease units to waiting clients, in the order in which they asked."""
         for ticket in list(self._waiting):
             unit = None if self._stopped else self._choose(ticket.wanted)
             if unit is not None:
@@ -268,7 +278,7 @@ class Leases:
         self._changed.notify_all()
 
     def _choose(self, wanted: Wanted) -> Unit | None:
-        """A free unit that suits; else the one whose session was detached for longest."""
+        """A free unit that suits; else the one whose session was detached first; None if clients use all of them."""
         suitable = [unit for unit in self.units if wanted.suits(unit)]
         for unit in suitable:
             if unit.lease is None:
@@ -278,7 +288,7 @@ class Leases:
         return suitable[min(detached)[1]] if detached else None
 
     def _end_detached(self, key: str | None) -> None:
-        """End the detached session of ``key``, as its client has gone on without it."""
+        """End the detached session of ``key``: its client has continued without it."""
         for unit in self.units:
             if key is not None and unit.lease is not None and unit.lease.detached is not None and (
                     unit.lease.key == key):

@@ -1,4 +1,4 @@
-"""Where a daemon listens: its socket in a folder of the user's own, the lock beside it, and who is at the other end."""
+"""The daemon's socket: its path, its lock file, and the check of the user at the other end of a connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO
 from ..cache import cache_folder
 from ..errors import DeviceError
 
-__all__ = ["check_peer", "default_socket", "listen", "locked_place", "peer"]
+__all__ = ["check_peer", "default_socket", "listen", "lock_socket", "peer"]
 
 #: Longer paths do not fit the kernel's address of a Unix socket (108 bytes with a zero at the end).
 _MAX_PATH = 107
@@ -23,16 +23,16 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def default_socket() -> Path:
-    """splitjoin/daemon.sock in $XDG_RUNTIME_DIR, or daemon/daemon.sock in the cache folder where that is not set."""
+    """The default path: splitjoin/daemon.sock in $XDG_RUNTIME_DIR, or daemon/daemon.sock in the cache folder."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return Path(runtime) / "splitjoin" / "daemon.sock" if runtime else cache_folder() / "daemon" / "daemon.sock"
 
 
-def locked_place(path: Path) -> IO[str]:
-    """Take the place ``path`` for this process until the file returned is closed, and make its folder if need be.
+def lock_socket(path: Path) -> IO[str]:
+    """Lock the socket ``path`` for this process, until the returned lock file is closed. Makes the folder if needed.
 
-    The kernel drops the lock when its process ends, however it ends. Raises `DeviceError` if another daemon has the
-    place, or if other users may enter the folder.
+    The kernel releases the lock when the process ends, even if it is killed. Raises `DeviceError` if another daemon
+    holds the lock, or if other users may enter the folder.
     """
     if len(os.fsencode(path)) > _MAX_PATH:
         raise DeviceError(f"the path of a socket must have at most {_MAX_PATH} bytes, but {path} has "
@@ -40,7 +40,7 @@ def locked_place(path: Path) -> IO[str]:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_folder(path.parent)
-        # Not truncated: it has the number of the process that holds the lock.
+        # Not truncated: it holds the id of the process that has the lock.
         lock = os.fdopen(os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
     except OSError as error:
         raise DeviceError(f"the folder of the socket must be one that can be written to, but {path.parent} is not "
@@ -59,9 +59,10 @@ def locked_place(path: Path) -> IO[str]:
 
 
 def listen(path: Path) -> sockets.socket:
-    """A socket that listens at ``path``, of mode 0600. The caller has the place, so a socket there is a dead daemon's.
+    """A socket that listens at ``path``, of mode 0600.
 
-    Raises `DeviceError` if there is a file of another kind, or no socket can be made.
+    The caller must hold the lock, so an existing socket there was left by a dead daemon, and is replaced. Raises
+    `DeviceError` if ``path`` is a file of another kind, or no socket can be made.
     """
     socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
     try:
@@ -82,13 +83,13 @@ def listen(path: Path) -> sockets.socket:
 
 
 def peer(socket: sockets.socket) -> tuple[int, int]:
-    """The process and the user at the other end of a connected Unix socket, as the kernel knows them."""
+    """The ids of the process and of the user at the other end of a connected Unix socket, according to the kernel."""
     pid, uid, _ = _CREDENTIALS.unpack(socket.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 
 
 def check_peer(socket: sockets.socket) -> int:
-    """The process at the other end. Raises `DeviceError` unless it is of the same user."""
+    """The id of the process at the other end. Raises `DeviceError` if it belongs to another user."""
     pid, uid = peer(socket)
     if uid != os.geteuid():
         raise DeviceError(f"daemon and client must be of one user, but one is of user {uid} and the other of user "

@@ -1,9 +1,10 @@
 """The wire protocol between the daemon and its clients: framing, Arrow payloads and errors.
 
-A message is 4 bytes magic with the version, the length of the header (uint32, little endian), the header (a JSON
-object), and the payloads whose lengths the header lists as ``payloads``. Payloads are Arrow IPC streams. A client sends
-a request, an object with ``op``, and waits for its reply: an object with ``error`` if it failed. Nothing is code, all
-sizes are bounded, and whatever is not such a message raises `ProtocolError`.
+A message consists of 4 bytes magic with the version, the length of the header (uint32, little endian), the header (a
+JSON object), and payloads. The header lists the lengths of the payloads as ``payloads``. Payloads are Arrow IPC
+streams. A client sends a request, whose header has ``op``, and waits for the reply; the header of the reply has
+``error`` if the request failed. Messages hold no code, their sizes are bounded, and anything else raises
+`ProtocolError`.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ T = TypeVar("T")
 
 
 class ProtocolError(DeviceError):
-    """The other end sent something that is no message of this protocol."""
+    """Raised if the other end sends anything but a message of this protocol, or no reply."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Message:
 
 
 def send(socket: sockets.socket, header: Mapping[str, Any], payloads: Sequence[pa.Buffer] = ()) -> None:
-    """Send a message. Raises `ProtocolError` if it is too large, and `OSError` if the other end is gone."""
+    """Send a message. Raises `ProtocolError` if it is too large, and `OSError` if the connection has ended."""
     text = json.dumps({**header, "payloads": [p.size for p in payloads]}, allow_nan=False).encode()
     _check_sizes(len(text), [p.size for p in payloads])
     socket.sendall(_HEAD.pack(MAGIC, len(text)) + text)
@@ -87,7 +88,7 @@ def send(socket: sockets.socket, header: Mapping[str, Any], payloads: Sequence[p
 def receive(socket: sockets.socket) -> Message | None:
     """The next message; None if the other end has closed the connection.
 
-    Raises `ProtocolError` for anything that is no whole message, and `OSError` if the connection fails.
+    Raises `ProtocolError` for anything but a complete message, and `OSError` if the connection fails.
     """
     head = _read(socket, _HEAD.size, may_end=True)
     if head is None:
@@ -110,7 +111,7 @@ def receive(socket: sockets.socket) -> Message | None:
 
 
 def option(header: Mapping[str, Any], name: str, *kinds: type[T] | None) -> T | None:
-    """The value ``name`` of a header, of exactly one of ``kinds`` (None: it may be null or absent).
+    """The value ``name`` of a header. Its type must be exactly one of ``kinds`` (None: it may be null or absent).
 
     Raises `ProtocolError` otherwise.
     """
@@ -136,7 +137,7 @@ def arrivals_payloads(arrivals: Arrivals, needed: Mapping[Side, Sequence[str]]) 
 
 
 def read_arrivals(payloads: Sequence[pa.Buffer], query: Query) -> Arrivals:
-    """The arrivals in ``payloads``. Raises `ProtocolError` unless they are whole.
+    """The arrivals in ``payloads``. Raises `ProtocolError` for payloads that `arrivals_payloads` cannot have made.
 
     Raises `InputError` unless they have the columns that ``query`` needs, with the types of its schemas.
     """
@@ -170,12 +171,12 @@ def read_arrivals(payloads: Sequence[pa.Buffer], query: Query) -> Arrivals:
 
 
 def items_payload(items: Items) -> pa.Buffer:
-    """``items`` as a payload, a column each field."""
+    """``items`` as a payload, with a column for each field."""
     return _written(pa.table([np.ascontiguousarray(items[name]) for name in _ITEM_SCHEMA.names], schema=_ITEM_SCHEMA))
 
 
 def read_items(payload: pa.Buffer) -> Items:
-    """The items in ``payload``. Raises `ProtocolError` unless there are some."""
+    """The items in ``payload``. Raises `ProtocolError` if its columns are not those of items."""
     table = _read_table(payload)
     if table.schema != _ITEM_SCHEMA or any(column.null_count for column in table.columns):
         raise ProtocolError(f"items must have the columns {_shown(_ITEM_SCHEMA)} without NULL")
@@ -191,7 +192,7 @@ def latencies_payload(cycles: npt.NDArray[np.int64]) -> pa.Buffer:
 
 
 def read_latencies(payload: pa.Buffer) -> npt.NDArray[np.int64]:
-    """The latencies in ``payload``: int64 (n,). Raises `ProtocolError` unless there are some."""
+    """The latencies in ``payload``: int64 (n,). Raises `ProtocolError` if its column is not that of latencies."""
     table = _read_table(payload)
     if table.schema != _LATENCY_SCHEMA or table.column(0).null_count:
         raise ProtocolError(f"latencies must have the column {_shown(_LATENCY_SCHEMA)} without NULL")
@@ -200,7 +201,7 @@ def read_latencies(payload: pa.Buffer) -> npt.NDArray[np.int64]:
 
 
 def error_header(error: SplitJoinError) -> dict[str, Any]:
-    """``error`` as the header of a reply: its class, or the nearest public one above it, its text and its notes."""
+    """``error`` as the header of a reply: its class, or the nearest public base class, its text and its notes."""
     name = next(cls.__name__ for cls in type(error).__mro__ if cls.__name__ in errors.__all__)
     found: dict[str, Any] = {"error": {"class": name, "text": str(error), "notes": getattr(error, "__notes__", [])}}
     if isinstance(error, WindowOverflow):
@@ -209,7 +210,7 @@ def error_header(error: SplitJoinError) -> dict[str, Any]:
 
 
 def raised_error(header: Mapping[str, Any]) -> SplitJoinError:
-    """The error in a reply's ``header``, of its class and with its text. Raises `ProtocolError` if there is none."""
+    """The error in a reply's ``header``, with its class, text and notes. Raises `ProtocolError` if it is malformed."""
     error: SplitJoinError
     match header.get("error"):
         case {"class": "WindowOverflow", "overflow": [("r" | "s") as stream, int(row), int(capacity)],
@@ -228,7 +229,7 @@ def raised_error(header: Mapping[str, Any]) -> SplitJoinError:
 
 
 def _selected(table: pa.Table, side: str, names: Sequence[str]) -> pa.Table:
-    """The columns ``names`` of ``table``; with its number of rows even if there are none."""
+    """The columns ``names`` of ``table``. Without any column, the table still has its number of rows."""
     missing = [name for name in names if name not in table.column_names]
     if missing:
         raise InputError(f"arrivals must have the columns of the condition, but stream {side} lacks "
@@ -247,7 +248,7 @@ def _written(table: pa.Table) -> pa.Buffer:
 
 
 def _read_table(payload: pa.Buffer) -> pa.Table:
-    """The Arrow table in ``payload``, all of whose offsets, lengths and texts are checked."""
+    """The Arrow table in ``payload``, after a check of all its offsets, lengths and texts."""
     try:
         with pa.ipc.open_stream(payload) as reader:
             batches = list(reader)

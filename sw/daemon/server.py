@@ -1,6 +1,6 @@
-"""The daemon's process: it accepts connections, and runs each client's requests in a thread of its own.
+"""The daemon's server: accepts connections, and serves each of them in a thread of its own.
 
-A connection has at most one lease, which ends with it unless the client detached its session.
+A connection has at most one lease. The lease ends with the connection, unless the client has detached its session.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..device.api import ITEM, Device, Items, Session
 from ..errors import DeviceError, SplitJoinError, first_line
 from ..lang.query import Query
 from ..lang.serial import decode_query
-from .leases import Gone, Holder, Lease, Leases, Unit, Wanted
-from .place import check_peer, listen, locked_place
+from .leases import ClientDisconnected, Holder, Lease, Leases, Unit, Wanted
+from .place import check_peer, listen, lock_socket
 from .protocol import (
     Message,
     ProtocolError,
@@ -44,20 +44,21 @@ MAX_NAME = 1000
 MAX_WAIT = 86_400.0
 #: Result items in a reply; a client asks again for more.
 _ITEMS = 1 << 20
-#: Seconds between two looks for sessions whose time is over, and for a request to stop.
+#: Seconds between two checks for expired sessions and for a request to stop.
 _LOOK_SECONDS = 0.2
-#: Seconds that the end of the daemon waits for devices that are at work.
+#: Seconds that a stopping daemon waits for running calls of devices.
 _STOP_SECONDS = 5.0
 
 
 class Server:
-    """Owns ``devices``, and leases them at ``socket`` until `stop`.
+    """Owns ``devices``, and leases them over ``socket`` until `stop`.
 
-    Each device is used by one session at a time. Devices of the same name get addresses with numbers from 0: "sim:0",
-    "sim:1". ``idle_timeout``: seconds that a detached session is kept. ``log`` takes lines about what happens.
+    Each device runs one session at a time. Devices of the same name get addresses with numbers from 0: "sim:0",
+    "sim:1". ``idle_timeout``: for how many seconds a detached session is kept. ``log`` is called with a line of text
+    for each event. ``clock`` returns the time in seconds.
 
-    The constructor takes the place and listens; raises `DeviceError` if there is a daemon already, or the socket cannot
-    be made. `serve` must be called, even after `stop`, as it gives the place back.
+    The constructor locks the socket and listens; it raises `DeviceError` if another daemon has the socket, or the
+    socket cannot be made. `serve` must be called, even after `stop`, as it removes the socket and releases the lock.
     """
 
     def __init__(self, devices: Sequence[Device], socket: Path, *, idle_timeout: float = 60.0,
@@ -71,7 +72,7 @@ class Server:
         self._stopping, self._stopped = Event(), Event()
         self._connections: dict[sockets.socket, Thread] = {}
         self._guard = Lock()
-        self._lock = locked_place(socket)
+        self._lock = lock_socket(socket)
         try:
             self._listener = listen(socket)
         except BaseException:
@@ -81,7 +82,7 @@ class Server:
         log(f"serves {', '.join(unit.address for unit in units)} at {socket}")
 
     def serve(self) -> bool:
-        """Serve clients until `stop`. False if a device is still at work, whose thread is then left behind."""
+        """Serve clients until `stop`. Returns False if a call of a device still runs; its thread is left behind."""
         try:
             while not self._stopping.is_set():
                 self._accept()
@@ -91,7 +92,7 @@ class Server:
         return clean
 
     def stop(self) -> None:
-        """Make `serve` end soon; from any thread or signal handler."""
+        """Make `serve` return soon; may be called from any thread or signal handler."""
         self._stopping.set()
 
     def status(self) -> dict[str, Any]:
@@ -132,7 +133,7 @@ class Server:
                 finally:
                     connection.end()
                 if connection.asked_to_stop:
-                    self._stopped.wait()  # the client sees the end of the connection when the place is free
+                    self._stopped.wait()  # the client sees the end of the connection when the socket is free
             except Exception as error:  # of one client: the others go on
                 self._log(f"a connection failed: {type(error).__name__}: {error}")
                 _refuse(socket, error)
@@ -141,7 +142,7 @@ class Server:
                     del self._connections[socket]
 
     def _end(self) -> bool:
-        """Give the place back, and end all connections."""
+        """Remove the socket, release its lock, and end all connections. Returns False if a thread still runs."""
         self._stopping.set()
         self._listener.close()
         self.path.unlink(missing_ok=True)
@@ -161,7 +162,7 @@ class Server:
 
 
 class Connection:
-    """A client's requests, one after another."""
+    """A connection of a client: handles its requests, one after another."""
 
     def __init__(self, server: Server, socket: sockets.socket, pid: int, log: Callable[[str], None]):
         self._server, self._leases, self._socket = server, server.leases, socket
@@ -171,7 +172,7 @@ class Connection:
         self.asked_to_stop = False
 
     def run(self) -> None:
-        """Answer requests until the client has closed the connection, or sent what is no request."""
+        """Answer requests until the client closes the connection, or sends anything but a request."""
         while not self.asked_to_stop and (message := receive_or_refuse(self._socket)) is not None:
             try:
                 header, payloads = self._answer(message)
@@ -180,13 +181,13 @@ class Connection:
                 if isinstance(error, ProtocolError):
                     self._log(f"process {self._pid} sent no request: {error}")
                     return
-            except Gone:
+            except ClientDisconnected:
                 return
             else:
                 send(self._socket, header, payloads)
 
     def end(self) -> None:
-        """Discard the session that is left: its state is unknown."""
+        """End the session that the connection still has, as its state is unknown."""
         if self._lease is not None:
             self._log(f"{self._lease.unit.address}: {self._lease.holder} went away")
             self._leases.release(self._lease, discarded=True)
@@ -296,7 +297,7 @@ class Connection:
             return {"value": session.plan()}, []
 
     def _items(self, lease: Lease) -> tuple[dict[str, Any], list[Any]]:
-        """The pending items of ``lease``, or as many as a reply may have."""
+        """A reply with the pending items of ``lease``, at most as many as a reply may hold."""
         whole: Items = np.concatenate([np.empty(0, ITEM), *lease.pending])
         lease.pending = [whole[_ITEMS:]] if len(whole) > _ITEMS else []
         lease.unit.counts.items += min(len(whole), _ITEMS)
@@ -317,7 +318,7 @@ class Connection:
 
     @contextmanager
     def _device(self, lease: Lease) -> Iterator[None]:
-        """Around a call of the device: its time is counted, and an error that is not ours becomes a `DeviceError`."""
+        """Context of a call of the device: counts time and failures, and turns foreign errors into `DeviceError`."""
         began = time.perf_counter()
         unit = lease.unit
         try:
@@ -325,7 +326,7 @@ class Connection:
             unit.failure = ""
         except SplitJoinError as error:
             unit.counts.failures += 1
-            # The other errors are the client's.
+            # Errors of other classes are the client's fault, not the device's.
             unit.failure = first_line(error) if isinstance(error, DeviceError) else ""
             raise
         except Exception as error:
@@ -338,7 +339,7 @@ class Connection:
             unit.counts.seconds += time.perf_counter() - began
 
     def _alive(self) -> bool:
-        """False if the client, which waits for a reply, has closed the connection."""
+        """True until the client, which waits for a reply, closes the connection."""
         try:
             return bool(self._socket.recv(1, sockets.MSG_PEEK | sockets.MSG_DONTWAIT))
         except BlockingIOError:
@@ -354,7 +355,7 @@ class Connection:
 
 
 def receive_or_refuse(socket: sockets.socket) -> Message | None:
-    """The next message; None if the connection is over, also because what came was none."""
+    """The next message; None if the connection has ended, or after an error reply to anything but a message."""
     try:
         return receive(socket)
     except ProtocolError as error:
@@ -375,7 +376,7 @@ def _name(header: Mapping[str, Any], name: str) -> str | None:
 
 
 def _refuse(socket: sockets.socket, error: Exception) -> None:
-    """Tell the client why its connection ends, if it still listens."""
-    told = error if isinstance(error, SplitJoinError) else DeviceError(f"the daemon failed: {type(error).__name__}")
+    """Send the client the error that ends its connection, if it is still connected."""
+    reply = error if isinstance(error, SplitJoinError) else DeviceError(f"the daemon failed: {type(error).__name__}")
     with suppress(OSError):
-        send(socket, error_header(told))
+        send(socket, error_header(reply))

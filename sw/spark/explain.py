@@ -1,4 +1,4 @@
-"""`explain`: the run of a join as text, and the parts that do not run on its device."""
+"""`explain`: describes, as text, how a join will run, and which of its parts run on the device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .text import duration, extent
 
 __all__ = ["explain"]
 
-#: What `explain` shows.
+#: The values of ``mode``.
 MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
 
 
@@ -31,14 +31,14 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
             groups: int | None = None, state: str | None = None, name: str | None = None,
             fail_on_fallback: bool = True, mode: str = "PLAN") -> str:
-    """Explain, as text, the run of `stream_join` with these arguments.
+    """Describe, as text, how `stream_join` will run with these arguments.
 
-    ``mode``: ``"PLAN"`` shows condition, windows, order, and the partitions or groups; ``"NOT_ON_DEVICE"`` the parts of
-    the join that run on the host, each with the reason; ``"ALL"`` all parts, those on the device marked ``*``, the
-    others ``!``.
+    ``mode``: ``"PLAN"`` shows the device, condition, windows, order, and the partitions or groups. ``"NOT_ON_DEVICE"``
+    lists the parts of the join that run on the host, each with the reason. ``"ALL"`` lists all parts, and marks those
+    on the device with ``*``, the others with ``!``.
 
-    For batch DataFrames, ``"PLAN"`` runs the jobs that `stream_join` runs and one more, which counts rows. Raises what
-    `stream_join` raises.
+    For batch DataFrames, ``"PLAN"`` runs the Spark jobs that `stream_join` runs, and one more, which counts rows.
+    Raises what `stream_join` raises.
     """
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")

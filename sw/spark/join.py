@@ -1,4 +1,4 @@
-"""`stream_join`: join two DataFrames as streams, under any condition, on any device."""
+"""`stream_join`: joins two DataFrames as streams, under any condition, on any device."""
 
 from __future__ import annotations
 
@@ -53,62 +53,66 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 name: str | None = None, fail_on_fallback: bool = True) -> DataFrame:
     """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
 
-    The answer is that of `splitjoin.join` for the same rows in arrival order: by event time, R before S, then ``ties``.
-    The rows of batch DataFrames are cut into time partitions that overlap by the windows; each Spark task runs one
-    through the device. The plan holds no state, so tasks can be repeated. Streaming DataFrames are joined micro-batch
-    by micro-batch, with state files between them: each pair comes out exactly once, whatever fails meanwhile.
+    The result is that of `splitjoin.join` for the same rows in arrival order: by event time; at equal times R before S,
+    then by ``ties``. Batch DataFrames are cut into time partitions that overlap by the length of the windows, and each
+    Spark task joins one partition on the device. Tasks share no state, so Spark may run a task again. Streaming
+    DataFrames are joined micro-batch by micro-batch, with the state in files: each pair comes out exactly once, even if
+    tasks or the query fail and run again.
 
     Args:
-        left: The stream R. Columns of any type that Arrow can carry travel to the result.
+        left: The stream R. Its columns may have any type that Spark can convert to Arrow.
         right: The stream S, likewise.
         on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
             `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``.
-        window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both; one for both streams, a pair, or a mapping.
+        window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream.
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
             the rows of a DataFrame have no order of their own.
-        ties: Columns that order rows of one stream with equal times. It matters for ROWS windows and for order
-            ``"total"`` only; there, all other columns follow in their order, ascending, NULL first, so that the answer
-            depends on nothing but the rows.
-        order: ``"none"``, or ``"total"``: rows come out of ``collect()``, ``toArrow()``, ``show()`` or written files in
-            the order of `splitjoin.join`, as they do after ``orderBy``; a later shuffle loses it.
+        ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
+            matters only with ROWS windows or order ``"total"``. There, rows that are equal in these columns too are
+            ordered by all other columns, so that the result depends on nothing but the rows.
+        order: ``"none"``, or ``"total"``: ``collect()``, ``toArrow()``, ``show()`` and written files have the rows in
+            the order of `splitjoin.join`, as after ``orderBy``; a later shuffle loses this order.
         select: Names of result columns to keep, in order; all by default.
         device: The name of a device, as for `splitjoin.join`, or a `Device` that can be pickled.
         device_options: Parameters of a device given by name, such as ``{"cores": 8}``.
         partitions: Number of time partitions, or the times at which the second, third, … begin: ints in the unit of an
             integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is
-            zoned). By default one for 250,000 rows, at least one a core and at most 256, of about equal size.
+            zoned). By default one for each 250,000 rows, of about equal size; at least one for each core, and at most
+            256.
         metrics: Collects the devices' counters when the result is computed.
-        late: Streaming only. How late rows may come: a row is late if its event time is below the watermark, which is
-            the lesser of both streams' greatest event times so far, less this. Late rows are left out and counted.
-            ``"10 SECONDS"``, a whole number for integer times, or a pair (left's, right's); by default the delays of
-            both DataFrames' ``withWatermark``.
-        late_to: Streaming only. A folder in which late rows are written as Parquet, ``left/`` and ``right/``.
-        groups: Streaming only. The number of tasks that a micro-batch is joined by, at most 32,768; as many as Spark
-            has cores by default. It may change when a query starts again.
+        late: Streaming only. The delay of the watermark, which is the lesser of both streams' greatest event times in
+            earlier micro-batches, each less its delay. A row below the watermark is late: it is counted, and left out
+            of the join. ``"10 SECONDS"``, a whole number for integer times, or a pair (left's, right's); by default the
+            delays of both DataFrames' ``withWatermark``.
+        late_to: Streaming only. A folder to which late rows are written as Parquet, in ``left/`` and ``right/``.
+        groups: Streaming only. The number of tasks that join a micro-batch, at most 32,768; by default the number of
+            Spark's cores, and 1 with order ``"total"``. It may change when a query starts again.
         state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
             default below ``spark.sql.streaming.checkpointLocation``, or a temporary folder in local mode.
-        name: Streaming only. A name for the state and the observed metrics, by default ``"splitjoin"``; two joins in
-            one streaming query need different ones.
-        fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses it.
+        name: Streaming only. A name for the state files and the observed metrics, by default ``"splitjoin"``; two joins
+            in one streaming query need different names.
+        fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses the query.
 
     Returns:
-        A lazy DataFrame: all columns of left, then all of right; names that occur in both get ``_r`` and ``_s``.
+        A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
+        ``_r`` and ``_s``.
 
-    Runs no Spark job before everything that can be checked without one has been checked. Then, unless ``partitions`` is
-    1 or a list, one small job over the time columns finds quantiles, and a ROWS window runs another that counts rows.
+    Checks the arguments before it runs any Spark job. For batch DataFrames, unless ``partitions`` is 1 or a list, one
+    small job over the time columns then finds quantiles; a ROWS window needs another job, which counts rows.
     Before the first join of a session, one task checks that the Python workers have this splitjoin.
 
     Raises:
-        SplitJoinError: With what must hold, what came and what to do. What only a task can find (a NULL time, a RANGE
-            window that outgrows the device) fails the action; `task_error` gets splitjoin's error out of Spark's.
+        SplitJoinError: Says what must hold, which value was given, and what to do. An error that only a task can find
+            (a NULL time, a RANGE window that holds more than the device can) fails the Spark action instead;
+            `task_error` finds splitjoin's error in Spark's.
     """
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
     options = StreamOptions(late, late_to, groups, state, name)
     if check_kinds(left, right, options, partitions):
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                          device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
-                          metrics=metrics, options=options).plan()
+                                   device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
+                                   metrics=metrics, options=options).plan()
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                   device=device, device_options=device_options or {}, partitions=partitions,
                                   fail_on_fallback=fail_on_fallback)
@@ -136,10 +140,10 @@ def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], Dat
 
 
 def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
-               ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-               device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
-               options: StreamOptions) -> StreamingJoin:
-    """The streaming join with the arguments of `stream_join`, checked."""
+                        ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
+                        device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
+                        options: StreamOptions) -> StreamingJoin:
+    """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them."""
     query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
     return streaming_join(query, left, right, result, chosen, None, ties=ties, device=device,
                           device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=metrics,
@@ -150,7 +154,7 @@ def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: Stru
                    gathered: Sequence[OutputColumn], projection: Projection | None, *, ties: Ties, device: str | Device,
                    device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
                    options: StreamOptions) -> StreamingJoin:
-    """The join of two streaming DataFrames by ``query``, whose rows have the schema ``result``."""
+    """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``."""
     order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties),
                                           "s": _ties(query, "s", right.schema, ties)}
     chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback)
@@ -162,7 +166,8 @@ def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: Stru
 def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Partitions | None) -> bool:
     """True if both are streaming DataFrames, False if both are batch ones.
 
-    Raises a `SplitJoinError` for one of each, for what is no DataFrame, and for an argument of the other kind.
+    Raises a `SplitJoinError` for one of each kind, for anything but a DataFrame, and for an argument that only the
+    other kind has.
     """
     for name, data in (("left", left), ("right", right)):
         if not isinstance(data, DataFrame):
@@ -183,7 +188,7 @@ def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Parti
 
 def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
                order: str | Order, select: Sequence[str] | None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
-    """The query of a ``stream_join``, Spark's schema of its result, and the columns that are gathered for it."""
+    """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
     schema_r, schema_s = checked_schemas(left, right, time)
     if isinstance(on, Column):
         on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
@@ -197,15 +202,16 @@ def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: Wind
 
 @dataclass(frozen=True)
 class PartitionedJoin:
-    """A join as the driver has checked it, and cut into time partitions.
+    """A join of batch DataFrames, checked by the driver and cut into time partitions.
 
     Attributes:
         query: The query that devices run.
         streams: R and S.
         result: Spark's schema of the result.
         cuts: The beginnings of the partitions.
-        device: The device, and its options in a task.
-        refused: Why this is not the device that was asked for, or empty.
+        device: The device that runs in tasks.
+        options: Its options there.
+        refused: The error by which the device that was asked for refused the query; empty if it did not.
     """
 
     query: Query
@@ -229,7 +235,7 @@ class PartitionedJoin:
     def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, *, ties: Ties,
            device: str | Device, device_options: Mapping[str, Any], partitions: Partitions | None,
            fail_on_fallback: bool) -> PartitionedJoin:
-        """The join by ``query`` whose tasks give rows of the schema ``result``."""
+        """The join by ``query``; its tasks return rows of the schema ``result``."""
         streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
                    InputStream("s", right, _ties(query, "s", right.schema, ties)))
         starts = _starts(query, partitions)
@@ -248,7 +254,7 @@ class PartitionedJoin:
 
 
 def checked_schemas(left: DataFrame, right: DataFrame, time: object) -> tuple[Schema, Schema]:
-    """The schemas of R and S. Raises a `SplitJoinError` for types that cannot travel, and without a time column."""
+    """The schemas of R and S. Raises `SchemaError` for types that Arrow does not have, and if ``time`` is None."""
     if time is None:
         raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
                           "of their own, so without it there is no arrival order; a column of row numbers will do")
@@ -268,7 +274,7 @@ def _arrow(which: str, schema: StructType) -> pa.Schema:
 
 
 def checked_order(order: str | Order) -> Order:
-    """The parsed ``order``. Raises `OrderError` for one that a DataFrame has no place for."""
+    """The parsed ``order``. Raises `OrderError` for orders with stars, which a DataFrame cannot hold."""
     parsed = parse_order(order)
     if parsed.kind not in ("none", "total"):
         raise OrderError(f"order {str(parsed)!r} marks groups of results with stars, for which a DataFrame has no "
@@ -277,7 +283,7 @@ def checked_order(order: str | Order) -> Order:
 
 
 def _ties(query: Query, side: Side, schema: StructType, ties: Ties) -> tuple[str, ...]:
-    """The columns that order rows of stream ``side`` with equal times; none where that cannot change the answer."""
+    """The columns that order rows of stream ``side`` with equal times; none if their order cannot matter."""
     given = ties
     if isinstance(given, Mapping):
         if not set(given) <= {"r", "s"}:

@@ -1,4 +1,4 @@
-"""The parts of a join, and where each of them runs: on the device, or on the host, and why."""
+"""Placement: which parts of a join run on the device, which run on the host, and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ FALLBACK = "cpu"
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a join: what it is, whether it runs on the device, and the reason or the way that it runs."""
+    """A part of a join.
+
+    Attributes:
+        name: Its name, such as "condition".
+        on_device: True if it runs on the device, False if it runs on the host.
+        reason: How it runs, or why it does not run on the device.
+    """
 
     name: str
     on_device: bool
@@ -40,11 +46,12 @@ def device_name(device: str | Device) -> str:
 
 def choose_device(query: Query, device: str | Device, options: Mapping[str, Any],
                   fail_on_fallback: bool) -> tuple[str | Device, dict[str, Any], str]:
-    """The device that runs ``query``, its options in a task, and the reason if it is not the one that was asked for.
+    """Choose the device that runs ``query``. Returns the device, its options in a task, and the error by which the
+    device that was asked for refused the query (empty if it did not).
 
-    Opens the device once on the driver, so that it refuses a query before any task runs, and builds its circuit once,
-    not in every task; but not a daemon's device, as the driver's machine may have no daemon. Raises what the device
-    raises, or with ``fail_on_fallback=False`` warns and takes the CPU engine.
+    Opens the device once on the driver. So a device refuses a query before any task runs, and a circuit is built once,
+    not in every task. A daemon's device is not opened, as the driver's machine may have no daemon. Raises what the
+    device raises; with ``fail_on_fallback=False`` warns instead, and chooses the CPU engine.
     """
     if isinstance(device, Device) and options:
         raise DeviceError("device_options are for a device given by name; give a Device its parameters when making it")
@@ -58,14 +65,16 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
         warnings.warn(f"the join runs on the device {FALLBACK!r}, since {device_name(device)!r} refuses it: {error}",
                       stacklevel=2)
         return FALLBACK, {"threads": 1}, str(error)
-    # One thread of the CPU engine unless more are asked for, as Spark runs a task on each core.
+    # The CPU engine has one thread by default, as Spark runs a task on each core.
     return device, {**({"threads": 1} if device == FALLBACK else {}), **options}, ""
 
 
 def parts(query: Query, device: str | Device, options: Mapping[str, Any], refused: str, *,
           gathered: Sequence[str]) -> list[Part]:
-    """The parts of the join by ``query``. ``refused``: why the device that was asked for does not run it, or empty;
-    ``gathered``: the names of the result columns.
+    """The parts of the join by ``query``.
+
+    ``refused``: the error by which the device that was asked for refused the query, or empty. ``gathered``: the names
+    of the result columns.
     """
     name = device_name(device)
     found = [Part("device", False, f"{FALLBACK} in place of the one asked for: {refused}")] if refused else []

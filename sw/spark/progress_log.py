@@ -1,4 +1,4 @@
-"""`ProgressLog`: a listener that collects what streaming joins count in each micro-batch."""
+"""`ProgressLog`: a listener that collects the counters of streaming joins, micro-batch by micro-batch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["ProgressLog", "observed"]
 
 
 class ProgressLog(StreamingQueryListener):
-    """Collects the counters of the joins called ``name``, of all streaming queries of a session.
+    """Collects the counters of the joins called ``name`` in all streaming queries of a session.
 
-    Add it with ``spark.streams.addListener``. ``say`` is called with a line of text for each micro-batch, such as
-    ``print``.
+    Add it with ``spark.streams.addListener``. ``say``, such as ``print``, is called with a line of text for each
+    micro-batch.
     """
 
     def __init__(self, name: str = "splitjoin", *, say: Callable[[str], Any] | None = None):
@@ -32,15 +32,17 @@ class ProgressLog(StreamingQueryListener):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each micro-batch so far: ``query`` (its id), ``batch``, ``timestamp``, ``milliseconds`` that it
-        took, and the join's counters.
+        """A row for each micro-batch so far.
+
+        Each has the id of its ``query``, the number ``batch``, its ``timestamp``, its run time in ``milliseconds``, and
+        the join's counters.
         """
         with self._lock:
             return list(self._rows)
 
     @property
     def totals(self) -> dict[str, int]:
-        """The sums of the counters that add up: pairs, comparisons, tuples, late rows, reloads, time on the device."""
+        """The sums, over all micro-batches, of pairs, comparisons, tuples, late rows, reloads and device time."""
         found: dict[str, int] = {}
         for row in self.rows:
             for key, value in row.items():
@@ -49,10 +51,10 @@ class ProgressLog(StreamingQueryListener):
         return found
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  # Spark's name
-        """Nothing is counted yet."""
+        """Do nothing: nothing is counted yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  # Spark's name
-        """Collect a micro-batch."""
+        """Collect the counters of a micro-batch."""
         progress = event.progress
         counts = progress.observedMetrics.get(self._name)
         if counts is None:
@@ -67,10 +69,10 @@ class ProgressLog(StreamingQueryListener):
                       f"{row['milliseconds']} ms")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  # Spark's name
-        """Nothing is counted."""
+        """Do nothing: an idle query has no counters."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # Spark's name
-        """Nothing is counted any more."""
+        """Do nothing: all counters have been collected."""
 
 
 def observed(row: Row) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Spark's resource scheduling: the device whose address Spark has given to a task."""
+"""Spark's resource scheduling: finds the device whose address Spark assigned to a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ RESOURCE = "fpga"
 
 
 def leased(device: str | Device, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of ``device`` in this task: for the daemon's, with the address that Spark has given to the task."""
+    """The options of ``device`` in this task.
+
+    For the device ``daemon`` they include the address that Spark assigned to the task, unless ``options`` has one.
+    """
     context = TaskContext.get()
     given = context.resources().get(RESOURCE) if context is not None else None
     if device != "daemon" or given is None or "address" in options:
@@ -27,7 +30,7 @@ def leased(device: str | Device, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_resources(spark: SparkSession) -> None:
-    """Raise `UnsupportedError` for settings with which a job would wait for ever: resources of tasks in local mode."""
+    """Raise `UnsupportedError` if tasks need the resource in local mode: it has none, so they would wait for ever."""
     amount = spark.conf.get(f"spark.task.resource.{RESOURCE}.amount", None)
     master = spark.conf.get("spark.master", None) or ""
     if amount is not None and (master == "local" or master.startswith("local[")):

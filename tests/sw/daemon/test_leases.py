@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from splitjoin.daemon.leases import Gone, Holder, Lease, Leases, Unit, Wanted
+from splitjoin.daemon.leases import ClientDisconnected, Holder, Lease, Leases, Unit, Wanted
 from splitjoin.device.api import Session
 from splitjoin.errors import DeviceError
 from splitjoin.golden import GoldenDevice
@@ -140,7 +140,7 @@ def test_who_is_gone_waits_no_more() -> None:
     here.clear()
     here.append(False)
     thread.join()
-    assert isinstance(found[0], Gone)
+    assert isinstance(found[0], ClientDisconnected)
     assert leases.status()["waiting"] == 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from splitjoin.daemon import place
-from splitjoin.daemon.place import check_peer, default_socket, listen, locked_place, peer
+from splitjoin.daemon.place import check_peer, default_socket, listen, lock_socket, peer
 from splitjoin.daemon.server import Server
 from splitjoin.errors import DeviceError
 from splitjoin.golden import GoldenDevice
@@ -25,7 +25,7 @@ def test_the_default_is_in_the_user_s_own_folder(tmp_path: Path, monkeypatch: py
 
 def test_modes(tmp_path: Path) -> None:
     path = tmp_path / "new" / "d.sock"
-    with locked_place(path) as lock, listen(path):
+    with lock_socket(path) as lock, listen(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         assert stat.S_IMODE(os.fstat(lock.fileno()).st_mode) == 0o600
@@ -34,18 +34,18 @@ def test_modes(tmp_path: Path) -> None:
 def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
     with pytest.raises(DeviceError, match=r"must be the user's own with mode 0700, but .* with mode 0750; choose"):
-        locked_place(tmp_path / "d.sock")
+        lock_socket(tmp_path / "d.sock")
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DeviceError, match="the folder of the socket must be one that can be written to"):
-        locked_place(tmp_path / "file" / "d.sock")
+        lock_socket(tmp_path / "file" / "d.sock")
 
 
 def test_long_paths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match="the path of a socket must have at most 107 bytes"):
-        locked_place(tmp_path / ("x" * 120))
+        lock_socket(tmp_path / ("x" * 120))
 
 
 def test_the_second_daemon_is_refused(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match="must not take the place of a file"):
         Server([GoldenDevice()], path)
     assert path.read_text() == "mine"
-    with locked_place(path):  # the refused daemon has given it back
+    with lock_socket(path):  # the refused daemon has given it back
         pass
 
 
