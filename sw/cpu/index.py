@@ -20,7 +20,7 @@ from .cells import build_grid, stored_places
 from .choice import Choice, Selectivity, levels_for
 from .intrinsics import BLOCK
 from .jit import compiled, load
-from .levels import Levels, constant, cyclic, grows, hashed, learn
+from .levels import Levels, constant, cyclic, has_trend, hashed, learn
 from .region_source import DONE, GROW, STATE, region_source
 from .store import Store, aligned
 from .tests_source import used_slots
@@ -150,7 +150,7 @@ class IndexWorker(Worker):
         sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
         counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))
         levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j)
-                  else cyclic(s, 256 * n) if grows(s) else learn(s, 256 * n)
+                  else cyclic(s, 256 * n) if has_trend(s) else learn(s, 256 * n)
                   for j, n, s in zip(self._tests, counts, sample, strict=True)]
         levels = levels if len(levels) == 2 else [*levels, constant()]
         lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell

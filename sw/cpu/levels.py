@@ -1,4 +1,4 @@
-"""Levels: a map from codes to small numbers, learnt so that the stored tuples spread evenly over them."""
+"""Levels: quantization of codes to small numbers, learnt from a sample so that tuples spread evenly over them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy.typing as npt
 
 from .jit import compiled
 
-__all__ = ["CYCLE", "Levels", "constant", "cyclic", "grows", "hashed", "learn", "write_levels"]
+__all__ = ["CYCLE", "Levels", "constant", "cyclic", "has_trend", "hashed", "learn", "write_levels"]
 
 Array = npt.NDArray[Any]
 
-#: Entries of a table: knots of the map, which is linear between them. They stay in the first-level cache.
+#: Entries of a table: the knots of a piecewise linear map. The table fits the first-level cache.
 _ENTRIES = 1 << 10
-#: Codes of a sample.
+#: The most codes of a sample that are used.
 _SAMPLE = 1 << 14
-#: Share of the sample at either end that the table does not resolve, so that outliers do not stretch it.
-_STRAY = 0.002
-#: A map is uneven if so many times the pairs of an even one fall on one level, of so many.
+#: Share of the sample at either end that the table does not resolve, so that outliers do not widen its range.
+_OUTLIERS = 0.002
+#: Levels count as even if pairs of tuples share one of _BINS bins at most _UNEVEN times as often as on even levels.
 _UNEVEN, _BINS = 1.25, 1 << 10
-#: Codes of an early half that tell whether values grow, at least; and which part of the late half may cross its middle.
+#: For a trend: the least number of codes in the early half of the sample, and the largest share of the late half that
+#: may lie on the wrong side of the early half's median.
 _EARLY, _CROSSING = 64, 0.05
 #: Kinds of levels.
 LINEAR, FLOAT, TABLE, HASH, CYCLE = 0, 1, 2, 3, 4
@@ -31,18 +32,20 @@ LINEAR, FLOAT, TABLE, HASH, CYCLE = 0, 1, 2, 3, 4
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels 0 to count − 1.
+    """A map from codes to the levels 0 to ``count`` − 1.
 
-    ``numbers`` (5,), ``reals`` (2,), ``table``, by kind, which is the first number:
+    ``numbers`` (5,) holds the kind of the map and its integers, ``reals`` (2,) its floats. ``table`` matters for
+    `TABLE` only. Codes outside the range of a map are moved to its nearest end. By kind, ``numbers`` and ``reals`` are:
 
-    * `LINEAR`: codes from the second number on, as many as the third, times the second real.
-    * `FLOAT`: the same for the floats that codes stand for; the numbers are the least and the greatest code, the first
-      real is the least float.
-    * `TABLE`: linear between knots that are a power of two of codes apart, the first at the second number; they span as
-      many as the third. The last two tell by how many bits a code's distance from the first knot is moved left, and
-      then right, to have 16 bits behind its knot's number.
-    * `HASH`: for equalities; by how many bits a product is moved right.
-    * `CYCLE`: for values that grow; by how many bits a code is moved left, and right, modulo ``count``, a power of two.
+    * `LINEAR`: ``(kind, low, span, 0, 0)`` and ``(0, factor)``. The level is (code − low) · factor.
+    * `FLOAT`: ``(kind, low, high, 0, 0)`` and ``(origin, factor)``. The level is (x − origin) · factor for the float x
+      that the code stands for.
+    * `TABLE`: ``(kind, low, span, left, right)``. The level is interpolated between knots, the entries of ``table``,
+      which are a power of two of codes apart. (code − low) << left >> right is the number of the knot below, with 16
+      bits behind the point.
+    * `HASH`, for equalities: ``(kind, 0, 0, 0, right)``. The level is the upper bits of a product, shifted right.
+    * `CYCLE`, for values with a trend: ``(kind, 0, 0, left, right)``. The level is code << left >> right, modulo
+      ``count``, a power of two.
     """
 
     numbers: npt.NDArray[np.uint64]
@@ -51,7 +54,7 @@ class Levels:
     count: int
 
     def of(self, codes: Array, kind: type[Any] = np.int32) -> Array:
-        """The levels of ``codes`` (n,), unsigned, as ``kind``."""
+        """The levels of the unsigned ``codes`` (n,), as an array of type ``kind``."""
         out = np.empty(len(codes), kind)
         write_levels(codes, self.numbers, self.reals, self.table, self.count, out)
         return out
@@ -63,14 +66,14 @@ def constant() -> Levels:
 
 
 def learn(sample: Array, count: int) -> Levels:
-    """``count`` levels, over which the codes of ``sample`` (n,) spread evenly; one level if there is no sample."""
+    """``count`` levels over which the codes of ``sample`` (n,) spread evenly; one level if the sample is empty."""
     if not len(sample):
         return constant()
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
-    stray = int(len(sample) * _STRAY)
-    ends = np.partition(sample, [stray, len(sample) - 1 - stray])
-    low, high = int(ends[stray]), int(ends[len(sample) - 1 - stray])
+    outliers = int(len(sample) * _OUTLIERS)
+    ends = np.partition(sample, [outliers, len(sample) - 1 - outliers])
+    low, high = int(ends[outliers]), int(ends[len(sample) - 1 - outliers])
     for levels in _even(low, high, sample.dtype.itemsize, count):
         if _is_even(levels, sample):
             return levels
@@ -78,33 +81,33 @@ def learn(sample: Array, count: int) -> Levels:
     size = ((high - low) >> shift) + 1
     inside = np.clip(sample, low, high) - sample.dtype.type(low)
     mass = np.bincount((inside >> sample.dtype.type(shift)).astype(np.int64), minlength=size).astype(np.float64)
-    mass += mass.sum() / (64 * size)  # parts without a sample get some levels, too
+    mass += mass.sum() / (64 * size)  # ranges without a code in the sample get some levels, too
     knots = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum() * (count - 1)
-    # The last knot twice, as its successor is looked up as well.
+    # The last knot occurs twice, as interpolation also reads the entry after a knot.
     return _table(low, min(size << shift, 2**64 - 1), shift, np.minimum([*knots, count - 1], count - 1), count)
 
 
 def hashed(bits: int) -> Levels:
-    """2**bits levels by a hash."""
+    """2**bits levels, by a hash of the code."""
     return Levels(np.array([HASH, 0, 0, 0, 64 - bits], np.uint64), np.zeros(2), np.zeros(1, np.int32), 1 << bits)
 
 
-def grows(sample: Array) -> bool:
-    """True if the codes of ``sample`` (n,), in arrival order, rise or fall with time."""
+def has_trend(sample: Array) -> bool:
+    """True if the codes of ``sample`` (n,), in arrival order, rise or fall over time."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
     early, late = sample[:len(sample) // 2], sample[len(sample) // 2:]
     if len(early) < _EARLY:
         return False
-    middle = np.partition(early, len(early) // 2)[len(early) // 2]
-    return bool(max(np.sum(late < middle), np.sum(late > middle)) >= (1 - _CROSSING) * len(late))
+    median = np.partition(early, len(early) // 2)[len(early) // 2]
+    return bool(max(np.sum(late < median), np.sum(late > median)) >= (1 - _CROSSING) * len(late))
 
 
 def cyclic(sample: Array, count: int) -> Levels:
-    """At least ``count`` cyclic levels, which span about what ``sample`` (n,), not empty, spans."""
+    """At least ``count`` cyclic levels; one cycle covers about the range of ``sample`` (n,), which is not empty."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
-    # The codes of NULL and of outliers are far from all others and must not stretch the levels.
+    # The codes of NULL and of outliers are far from all others, and must not widen the range.
     ends = np.sort(sample)[[int(len(sample) * part) for part in (_CROSSING, 1 - _CROSSING)]]
     bits = (max(count, 256) - 1).bit_length()
     shift = (int((int(ends[1]) - int(ends[0])) / (1 - 2 * _CROSSING))).bit_length() - bits
@@ -118,8 +121,8 @@ def _table(low: int, span: int, shift: int, knots: Array, count: int) -> Levels:
 
 
 def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
-    """Levels for codes, of ``size`` bytes, or for the floats that they stand for, that lie evenly from ``low`` to
-    ``high``.
+    """Levels that suit uniformly distributed values from ``low`` to ``high``: of codes of ``size`` bytes, and of the
+    floats that such codes stand for.
     """
     if low == high:
         return
@@ -136,7 +139,7 @@ def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
 
 
 def _is_even(levels: Levels, sample: Array) -> bool:
-    """True if a tuple shares its level with about as many others as if the tuples were spread evenly."""
+    """True if a tuple of ``sample`` shares its level with about as many others as on even levels."""
     bins = min(levels.count, _BINS)
     found = np.bincount(levels.of(sample).astype(np.int64) * bins // levels.count, minlength=bins) / len(sample)
     return bool(bins * (found ** 2).sum() <= _UNEVEN + bins / len(sample))
@@ -144,11 +147,11 @@ def _is_even(levels: Levels, sample: Array) -> bool:
 
 @compiled
 def write_levels(codes: Any, numbers: Any, reals: Any, table: Any, count: Any, out: Any) -> None:
-    """Write the levels of ``codes`` to ``out``. The rest as in `Levels`."""
+    """Write the levels of ``codes`` to ``out``. The other parameters are the fields of `Levels`."""
     kind, low, span = numbers[0], numbers[1], numbers[2]
     left, right = numbers[3], numbers[4]
     last = np.int32(count - 1)
-    # Loops of their own, so that they become vector code; a narrow code has enough of a narrow float.
+    # Each kind has its own loop, so that LLVM vectorizes it; float32 is precise enough for codes of 32 bits.
     if kind == LINEAR and codes.itemsize == 4:
         low32, span32, factor32 = np.uint32(low), np.uint32(span), np.float32(reals[1])
         for i in range(len(codes)):
@@ -181,7 +184,8 @@ def write_levels(codes: Any, numbers: Any, reals: Any, table: Any, count: Any, o
     else:
         for i in range(len(codes)):
             above: Any = min(max(np.uint64(codes[i]), low) - low, span)
-            way: Any = (above << left) >> right
-            entry = way >> np.uint64(16)
-            here = np.int64(table[entry])
-            out[i] = here + ((np.int64(way & np.uint64(0xFFFF)) * (np.int64(table[entry + np.uint64(1)]) - here)) >> 16)
+            scaled: Any = (above << left) >> right
+            entry = scaled >> np.uint64(16)
+            knot = np.int64(table[entry])
+            rise = np.int64(table[entry + np.uint64(1)]) - knot
+            out[i] = knot + ((np.int64(scaled & np.uint64(0xFFFF)) * rise) >> 16)

@@ -95,11 +95,11 @@ def region(parts, state, dead, workers, worker, base, first, begin, start, end, 
             while state[2] < until:
                 if len(out) - state[3] < len(found):
                     return {full}
-                state[2], m, seen = find_candidates(probe_cells, state[2], until, shift, stride, head, rows, pool,
-                                                    found, probe_of)
+                state[2], m, compared = find_candidates(probe_cells, state[2], until, shift, stride, head, rows, pool,
+                                                        found, probe_of)
                 state[3] = verify(workers, worker, base, first, start, end, found, probe_of, m, count, out, state[3],
                                   {keys}, {bounds})
-                state[4] += seen
+                state[4] += compared
         state[0] += 1
     return {done}
 '''

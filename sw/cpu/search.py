@@ -1,4 +1,4 @@
-"""Searches: each encodes tuples, and supplies the workers of the engine that suits the tuples so far."""
+"""Searches: each encodes tuples, and supplies the workers of the engine that is cheapest for the tuples so far."""
 
 from __future__ import annotations
 
@@ -32,20 +32,22 @@ __all__ = ["EngineName", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSe
 Array = npt.NDArray[Any]
 EngineName = Literal["auto", "index", "nested"]
 
-#: Interval tests that are compiled at most.
+#: The most interval tests that are compiled.
 _MOST_TESTS = 16
-#: Pairs by which interval tests with a residual are judged, and how many of them may be candidates.
-_JUDGED, _POOR = 1 << 24, 0.05
-#: An index that finds so many times what it should in its cells learns anew, after so many arrivals at least.
-_WORSE, _FEW = 4, 4096
+#: Interval tests with a residual are reviewed each time after so many pairs; and the largest share of them that may
+#: become candidates.
+_REVIEWED_PAIRS, _MOST_CANDIDATES = 1 << 24, 0.05
+#: An index is stale if it compares so many times the tuples that were predicted; checked after so many arrivals at the
+#: earliest.
+_STALE_FACTOR, _STALE_ARRIVALS = 4, 4096
 #: Nanoseconds that a compiled expression takes for a pair.
-_PAIR = 0.3
-#: Arrivals after which the engine is chosen anew, beside those of a whole window.
-_RETHINK = 1 << 20
+_PAIR_NS = 0.3
+#: The engine is chosen again after so many arrivals, and 16 windows.
+_RECHOOSE_ARRIVALS = 1 << 20
 
 
 class Search(ABC):
-    """Encodes tuples for the workers, and supplies the workers."""
+    """Base of searches: encodes tuples for workers, and supplies the workers."""
 
     def __init__(self, threads: int):
         self.threads = threads
@@ -58,15 +60,15 @@ class Search(ABC):
     @property
     @abstractmethod
     def candidates(self) -> int:
-        """Pairs that the engine has looked at."""
+        """The number of candidate pairs that the engine has compared."""
 
     @abstractmethod
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
 
     @abstractmethod
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
-        """The arrays (n,) that the tuples of ``table`` are stored as, and those that they probe with."""
+        """The tuples of ``table`` as arrays (n,): those to store, and those to probe with."""
 
     @abstractmethod
     def workers(self, batch: Batch) -> Sequence[Worker]:
@@ -74,8 +76,8 @@ class Search(ABC):
 
 
 def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int) -> Search:
-    """Choose the search: interval tests with verification of the residual, or the expression itself if no test compares
-    the streams.
+    """Choose the search: interval tests, with verification of a residual, or the expression itself if no test compares
+    both streams.
     """
     plan = make_plan(query.predicate)
     if engine == "index" and not leading_tests(plan):
@@ -92,17 +94,17 @@ def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int)
 
 
 def _is_long(plan: Plan) -> bool:
-    """True if ``plan`` has too many tests to compile, and its predicate can be compiled itself.
+    """True if ``plan`` has too many tests to compile, while its predicate itself can be compiled.
 
-    CASE, coalesce, least and greatest of both streams become many more tests than they have operations, and compiling
-    takes time for each test. For texts of both streams there are only tests.
+    CASE, coalesce, least and greatest of both streams become many more tests than they have operations, and each test
+    takes time to compile. An operation on texts of both streams can only be compiled as tests.
     """
     return len(plan.tests) > _MOST_TESTS and not any(
         len(sides(e)) == 2 and any(is_text(a.type) for a in e.children) for e, _ in distinct(plan.predicate))
 
 
 def _required_only(plan: Plan) -> Plan:
-    """The first tests of ``plan`` that must hold for every match, with all of the predicate as the residual."""
+    """A plan of the first tests of ``plan`` that must hold for every match, with the whole predicate as residual."""
     kept = leading_tests(plan)[:_MOST_TESTS]
     r, s = (sorted({test.r if side == "r" else test.s for test in (plan.tests[j] for j in kept)}) for side in "rs")
     tests = tuple(replace(plan.tests[j], r=r.index(plan.tests[j].r), s=s.index(plan.tests[j].s)) for j in kept)
@@ -112,7 +114,7 @@ def _required_only(plan: Plan) -> Plan:
 
 
 class ExpressionSearch(Search):
-    """The predicate itself, for every pair. ``compiling``: False leaves everything to NumPy."""
+    """Evaluates the predicate itself for every pair. ``compiling``: False to use NumPy only."""
 
     def __init__(self, predicate: Expr, threads: int, *, compiling: bool = True):
         super().__init__(threads)
@@ -129,12 +131,12 @@ class ExpressionSearch(Search):
 
     @property
     def candidates(self) -> int:
-        """Pairs that the engine has looked at."""
+        """The number of candidate pairs that the engine has compared."""
         return sum(worker.candidates for worker in self._workers)
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
-        return pairs * _PAIR
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        return pairs * _PAIR_NS
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The columns that the predicate reads, and its lanes."""
@@ -142,7 +144,7 @@ class ExpressionSearch(Search):
         return arrays, arrays
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """Always the same workers, with the kernel for the values in the windows now."""
+        """Always the same workers, with the kernel for the values that are in the windows now."""
         self._pairs += sum(int((end - start).sum()) for start, end in batch.windows.values())
         kernel = None if self._compiler is None else self._compiler.kernel(batch, self._pairs)
         for worker in self._workers:
@@ -151,7 +153,7 @@ class ExpressionSearch(Search):
 
 
 class PlanSearch(Search):
-    """Interval tests on keys, by nested loops or an index, as chosen for the tuples so far."""
+    """Evaluates interval tests on keys by nested loops or an index, whichever is cheaper for the tuples so far."""
 
     def __init__(self, plan: Plan, forced: str | None, prefilter: bool, threads: int):
         super().__init__(threads)
@@ -159,10 +161,11 @@ class PlanSearch(Search):
         self._coder = LaneCoder(plan)
         self._choice: Choice | None = None
         self._workers: Sequence[IndexWorker | NestedWorker] = []
-        self._earlier = 0  # candidates of workers that were replaced
-        self._live = 0  # the longest window when it was chosen
-        self._since = self._last = self._looked = 0  # arrivals since then, those of the batch before, candidates then
-        self._stale_again = 0
+        self._replaced_candidates = 0  # candidates of workers that were replaced
+        # At the last choice: the tuples of the longest window; and, also moved by each check, the candidates so far.
+        self._live = self._candidates_before = 0
+        self._arrivals = self._last_arrivals = 0  # since the last choice; those of the previous batch
+        self._stale_in_a_row = 0
 
     @property
     def description(self) -> str:
@@ -171,35 +174,36 @@ class PlanSearch(Search):
 
     @property
     def candidates(self) -> int:
-        """Pairs that the engine has looked at."""
-        return self._earlier + sum(worker.candidates for worker in self._workers)
+        """The number of candidate pairs that the engine has compared."""
+        return self._replaced_candidates + sum(worker.candidates for worker in self._workers)
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
         return 0.0 if self._choice is None else arrivals * self._choice.cost
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
-        """Keys, and bounds: all tests' lows, then all highs."""
+        """The keys to store; and the bounds to probe with: the low bounds of all tests, then all high bounds."""
         lanes = self._coder.codes(side, table)
         return lanes.keys, lanes.lows + lanes.highs
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """The workers of the cheaper engine; when that changes, new ones that take over the window."""
+        """The workers of the cheaper engine; after a change of engine, new workers that take over the stored tuples."""
         live = max((int((end - start).max()) for start, end in batch.windows.values() if len(start)), default=0)
-        self._since += self._last
-        stale = self._stale(live)
-        self._last = len(batch.stream)
-        if self._choice is None or stale or live > 2 * self._live or self._since > _RETHINK + 16 * self._live:
+        self._arrivals += self._last_arrivals
+        stale = self._is_stale(live)
+        self._last_arrivals = len(batch.stream)
+        due = self._arrivals > _RECHOOSE_ARRIVALS + 16 * self._live
+        if self._choice is None or stale or due or live > 2 * self._live:
             self._choose_again(batch, max(live, 1), stale)
         return self._workers
 
-    def _stale(self, live: int) -> bool:
-        """True if the index finds far more tuples in its cells than expected: the values have changed."""
-        looked, probes = self.candidates - self._looked, self._last
-        if self._choice is None or self._choice.engine != "index" or self._since < max(live // 4, _FEW):
+    def _is_stale(self, live: int) -> bool:
+        """True if the index compares far more tuples than predicted, as the distribution of values has changed."""
+        compared, probes = self.candidates - self._candidates_before, self._last_arrivals
+        if self._choice is None or self._choice.engine != "index" or self._arrivals < max(live // 4, _STALE_ARRIVALS):
             return False
-        self._looked = self.candidates
-        return looked > _WORSE * self._choice.lookups * max(probes, 1)
+        self._candidates_before = self.candidates
+        return compared > _STALE_FACTOR * self._choice.lookups * max(probes, 1)
 
     def _choose_again(self, batch: Batch, live: int, stale: bool) -> None:
         tests = len(self._plan.tests)
@@ -213,11 +217,12 @@ class PlanSearch(Search):
             samples[side] = [np.concatenate(k) for k in keys]
             lanes[side] = Lanes(samples[side], probes[:tests], probes[tests:])
         selectivity = measure(self._plan, lanes["r"], lanes["s"])
-        # An index that was stale when it had just been learnt will be so again: then not so soon.
-        self._stale_again = self._stale_again + 1 if stale and self._since <= 2 * self._last + _FEW else 0
-        forced = self._forced or ("nested" if self._stale_again > 1 else None)
+        # An index that became stale soon after it was learnt would do so again: the second time, use nested loops.
+        soon = self._arrivals <= 2 * self._last_arrivals + _STALE_ARRIVALS
+        self._stale_in_a_row = self._stale_in_a_row + 1 if stale and soon else 0
+        forced = self._forced or ("nested" if self._stale_in_a_row > 1 else None)
         choice = choose(self._plan, selectivity, live, forced, self._prefilter)
-        self._live, self._since, self._looked = live, 0, self.candidates
+        self._live, self._arrivals, self._candidates_before = live, 0, self.candidates
         if self._choice is not None and not stale and choice.is_similar_to(self._choice):
             return
         self._choice = choice
@@ -226,48 +231,48 @@ class PlanSearch(Search):
             new = (IndexWorker(n, self.threads, self._plan, choice, selectivity) if choice.engine == "index"
                    else NestedWorker(n, self.threads, self._plan, choice, samples))
             if self._workers:
-                self._earlier += self._workers[n].candidates
+                self._replaced_candidates += self._workers[n].candidates
                 new.adopt(self._workers[n].stores)
             made.append(new)
         self._workers = made
 
     def renew(self) -> None:
-        """Make new workers for the next batch, from the tuples that the present ones have stored."""
+        """Choose the engine again for the next batch; its new workers take over the stored tuples."""
         self._choice = None
 
 
 class VerifiedSearch(Search):
-    """Interval tests find candidates, and ``residual`` says which of them match.
+    """Finds candidates by interval tests, and verifies them by ``residual``.
 
-    If the tests let too many pairs through, the whole ``predicate`` is evaluated for every pair instead, provided that
-    ``may_leave`` is set and it can be compiled.
+    If the tests let too many pairs through, bypasses them for some time: evaluates the whole ``predicate`` for every
+    pair, provided that ``may_bypass`` is set and the predicate can be compiled.
     """
 
-    def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_leave: bool, threads: int):
+    def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_bypass: bool, threads: int):
         super().__init__(threads)
-        self._predicate, self._tests, self._may_leave = predicate, tests, may_leave
+        self._predicate, self._tests, self._may_bypass = predicate, tests, may_bypass
         self._lanes = AtomLanes(predicate)
-        self._whole = Compiler(predicate, self._lanes)
-        self._check = Compiler(residual, self._lanes, verify=True)
+        self._all_pairs = Compiler(predicate, self._lanes)
+        self._verifier = Compiler(residual, self._lanes, verify=True)
         self._workers = [VerifiedWorker(n, threads, predicate, residual, self._lanes) for n in range(threads)]
-        self._seen = self._passed = 0  # pairs, and candidates, when the tests were judged last
-        self._left = 0  # arrivals for which the tests are not asked
+        self._reviewed_pairs = self._reviewed_candidates = 0  # pairs and candidates up to the last review of the tests
+        self._bypassed_arrivals = 0  # further arrivals for which the tests are bypassed
 
     @property
     def description(self) -> str:
         """The engine that runs, in words."""
-        if self._left:
-            return f"nested loops over the expression, {self._whole.why}"
-        return f"{self._tests.description}; candidates verified, {self._check.why}"
+        if self._bypassed_arrivals:
+            return f"nested loops over the expression, {self._all_pairs.why}"
+        return f"{self._tests.description}; candidates verified, {self._verifier.why}"
 
     @property
     def candidates(self) -> int:
-        """Pairs that the engine has looked at."""
+        """The number of candidate pairs that the engine has compared."""
         return self._tests.candidates + sum(worker.candidates for worker in self._workers)
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs``."""
-        return pairs * _PAIR if self._left else self._tests.cost(arrivals, pairs)
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        return pairs * _PAIR_NS if self._bypassed_arrivals else self._tests.cost(arrivals, pairs)
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The arrays of the tests, then the columns that the predicate reads, and its lanes."""
@@ -276,34 +281,34 @@ class VerifiedSearch(Search):
         return keys + arrays, bounds + arrays
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
-        """Always the same workers, which have the tests' workers within them."""
+        """Always the same workers, which contain the workers of the interval tests."""
         kernel = self._kernel_of_all_pairs(batch)
         if kernel is None:
             finders = self._tests.workers(self._workers[0].for_tests(batch))
             for worker, tests in zip(self._workers, finders, strict=True):
                 worker.tests = tests
         passed = sum(worker.passed for worker in self._workers)
-        check = None if kernel is not None else self._check.kernel(batch, passed)
+        check = None if kernel is not None else self._verifier.kernel(batch, passed)
         for worker in self._workers:
             worker.kernel, worker.check = kernel, check
         return self._workers
 
     def _kernel_of_all_pairs(self, batch: Batch) -> Kernel | None:
-        """The kernel for all pairs if the tests are left out."""
-        if self._left:
-            self._left = max(0, self._left - len(batch.stream))
-            kernel = self._whole.kernel(batch, self._seen) if self._left else None
+        """The kernel that evaluates the predicate for all pairs, if the tests are bypassed; else None."""
+        if self._bypassed_arrivals:
+            self._bypassed_arrivals = max(0, self._bypassed_arrivals - len(batch.stream))
+            kernel = self._all_pairs.kernel(batch, self._reviewed_pairs) if self._bypassed_arrivals else None
             if kernel is None:
-                self._left = 0
+                self._bypassed_arrivals = 0
                 self._tests.renew()
             return kernel
-        seen, passed = (sum(getattr(worker, name) for worker in self._workers) for name in ("tested", "passed"))
-        if not self._may_leave or seen - self._seen < _JUDGED:
+        pairs, candidates = (sum(getattr(worker, name) for worker in self._workers) for name in ("tested", "passed"))
+        if not self._may_bypass or pairs - self._reviewed_pairs < _REVIEWED_PAIRS:
             return None
-        poor = passed - self._passed > _POOR * (seen - self._seen)
-        self._seen, self._passed = seen, passed
-        kernel = self._whole.kernel(batch, seen) if poor else None
+        too_many = candidates - self._reviewed_candidates > _MOST_CANDIDATES * (pairs - self._reviewed_pairs)
+        self._reviewed_pairs, self._reviewed_candidates = pairs, candidates
+        kernel = self._all_pairs.kernel(batch, pairs) if too_many else None
         if kernel is not None:
             live = max((int((end - start).max()) for start, end in batch.windows.values() if len(start)), default=0)
-            self._left = _RETHINK + 16 * live
+            self._bypassed_arrivals = _RECHOOSE_ARRIVALS + 16 * live
         return kernel

@@ -1,4 +1,5 @@
-"""Type rules: literals, columns and operations as IR nodes, which only these functions make. All front ends call them.
+"""Type rules: functions that check types and make the IR nodes of literals, columns and operations. All front ends make
+nodes by these functions only.
 
 Each takes ``at``, the user's text of the part being built, which errors quote. The rules:
 
@@ -9,8 +10,8 @@ Each takes ``at``, the user's text of the part being built, which errors quote. 
   ``abs(y - b) <= 10.1`` on float32 compares with the float64 nearest to 10.1).
 * Timestamps compare with timestamps of any unit, in the finer one, but a zoned one never with one without zone.
 * Division of exact numbers gives float64; whole quotients and remainders are exact.
-* Exact arithmetic on literals alone gives a literal, and in a comparison a literal stands on the right, so that one
-  condition has one IR however it was written (Python turns ``5 < r.x`` round before anyone can see it).
+* Exact arithmetic on literals alone gives a literal, and a literal in a comparison becomes the right operand. So a
+  condition has the same IR however it was written (Python itself turns ``5 < r.x`` into ``r.x > 5``).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ __all__ = ["MAX_DIGITS", "abs_", "and_", "arith", "between", "check_size", "colu
            "duration", "find_column", "is_null", "literal", "neg", "not_", "one_type", "or_", "remainder",
            "time_literal", "whole"]
 
-#: Numbers with more digits, before or after the point, are refused, so that 1e999999999 costs nothing.
+#: Numbers with more digits, before or after the point, are refused, as 1e999999999 would take much memory.
 MAX_DIGITS = 1000
 
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -94,7 +95,7 @@ def literal(value: object, at: str) -> Lit:
         case bytes():
             return Lit(BINARY, value)
         case dt.datetime():
-            # pandas timestamps are datetimes with an attribute for what is below a microsecond.
+            # pandas timestamps are datetimes with an attribute for the nanoseconds below a microsecond.
             ns = int(getattr(value, "nanosecond", 0))
             if value.tzinfo is None:
                 return _moment((value - _EPOCH) // _US, ns, None)
@@ -108,7 +109,7 @@ def literal(value: object, at: str) -> Lit:
 
 
 def check_size(value: int | Fraction, at: str) -> None:
-    """Raise `PredicateError` if ``value``, a literal or what literals come to, is too long a number."""
+    """Raise `PredicateError` if ``value``, of a literal or of arithmetic on literals, has too many digits."""
     # A literal may have digits on both sides of the point.
     if max(abs(value.numerator), value.denominator) > 10 ** (2 * MAX_DIGITS):
         raise _too_long(at)
@@ -125,14 +126,15 @@ def duration(ns: int) -> Lit:
 
 
 def time_literal(text: str, type_: Date | Timestamp, at: str) -> Lit:
-    """``text``, ISO 8601, as a literal like ``type_``; up to nine decimals of a second.
+    """The date or time in ``text`` as a literal of the kind of ``type_``.
 
-    Without a zone in it, it is UTC where ``type_`` has a zone. Raises `PredicateError` if it cannot be read.
+    ``text``: ISO 8601, with up to nine decimals of a second. If ``type_`` has a zone and ``text`` has none, the time is
+    UTC. Raises `PredicateError` for other texts.
     """
     try:
         if isinstance(type_, Date):
             return literal(dt.date.fromisoformat(text), at)
-        # fromisoformat would silently drop what is below a microsecond.
+        # fromisoformat would silently drop the digits below a microsecond.
         below = re.search(r"(?<=[.,]\d{6})\d{1,3}(?!\d)", text)
         head, ns, tail = (text[:below.start()], below[0], text[below.end():]) if below else (text, "", "")
         if re.search(r"[.,]\d{7}", head):
@@ -151,7 +153,7 @@ def time_literal(text: str, type_: Date | Timestamp, at: str) -> Lit:
 
 
 def whole(v: int | Fraction) -> int | Fraction:
-    """``v``, as an int if it is one."""
+    """``v``, as an int if it is a whole number."""
     return v.numerator if isinstance(v, Fraction) and v.denominator == 1 else v
 
 
@@ -164,7 +166,7 @@ def _numpy_time(value: np.datetime64 | np.timedelta64, at: str) -> Lit:
     item = value.item()
     if not isinstance(item, int):  # None is NaT
         return literal(item, at)
-    # NumPy gives a bare integer for what datetime cannot hold; its unit must not get lost.
+    # NumPy gives a bare integer for a time that datetime cannot hold; its unit is in the dtype.
     unit, step = np.datetime_data(value.dtype)
     if unit != "ns":
         raise PredicateError(f"{at!r}: a time literal must be in weeks, days, hours, minutes or seconds down to "
@@ -176,9 +178,9 @@ def _numpy_time(value: np.datetime64 | np.timedelta64, at: str) -> Lit:
 
 
 def column(schema: Schema, name: str) -> Col | Lit:
-    """Column ``name`` of ``schema``. Raises `SchemaError` if there is none or its type is not usable.
+    """Column ``name`` of ``schema``. Raises `SchemaError` if there is none, or conditions cannot use its type.
 
-    A column of Arrow's type ``null``, as a CSV file without values has it, is NULL in every row: the literal NULL.
+    A column of Arrow's type ``null``, as CSV files have for columns without values, becomes the literal NULL.
     """
     if schema.find(name).type == Opaque("null"):
         return Lit(EXACT, None)
@@ -218,7 +220,7 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
 
 
 def divide(a: Expr, b: Expr, at: str) -> Expr:
-    """``a / b``: of floats, and of exact numbers as float64, as IEEE 754 says (by zero infinity or NaN)."""
+    """``a / b`` by IEEE 754 (division by zero gives infinity or NaN); exact numbers are converted to float64."""
     if not (_is_number(a.type) and _is_number(b.type)):
         raise PredicateError(f"{at!r}: '/' needs numbers, not {a.type} and {b.type}")
     if isinstance(b, Lit) and b.value == 0:
@@ -233,7 +235,7 @@ def divide(a: Expr, b: Expr, at: str) -> Expr:
 def remainder(op: Literal["div", "mod", "//", "%"], a: Expr, b: Expr, at: str) -> Expr:
     """Whole quotients and remainders: ``div`` and ``mod`` round towards zero (SQL), ``//`` and ``%`` down (Python).
 
-    By zero they are NULL. ``mod`` takes floats too, as C's fmod; quotients need whole numbers.
+    With a divisor of 0 the result is NULL. ``mod`` also takes floats, as C's fmod; quotients need whole numbers.
     """
     if op == "mod" and _is_number(a.type) and _is_number(b.type) and not (is_exact(a.type) and is_exact(b.type)):
         type_ = _float_type(a, b)
@@ -246,7 +248,7 @@ def remainder(op: Literal["div", "mod", "//", "%"], a: Expr, b: Expr, at: str) -
 
 
 def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
-    """``args`` in one type that holds all of them, NULL literals too. Raises `PredicateError` if there is none."""
+    """``args``, NULL literals included, in one common type. Raises `PredicateError` if there is none."""
     known = [a for a in args if not (isinstance(a, Lit) and a.value is None)]
     if not known:
         return list(args)
@@ -257,7 +259,7 @@ def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
             return [to_float(a, type_, at) if a in known else Lit(type_, None) for a in args]
         kind = next(iter(types)) if len(types) == 1 else EXACT
         return [a if a in known else Lit(kind, None) for a in args]
-    # What can be compared with the first that is no literal has its type.
+    # The type is that of the first argument that is not a literal; all others must be comparable with it.
     head = next((a for a in known if not isinstance(a, Lit)), known[0])
     made = [_comparable(a, head, at)[0] if a in known else a for a in args]
     units = [a.type.unit for a in made if isinstance(a.type, (Timestamp, Duration))]
@@ -320,7 +322,7 @@ def is_null(a: Expr, at: str) -> Expr:
 
 
 def condition(a: Expr, at: str) -> Expr:
-    """``a`` itself if it is a condition; a bare NULL becomes the truth value NULL. Else `PredicateError`."""
+    """``a`` as a condition; a bare NULL becomes the truth value NULL. Raises `PredicateError` for other types."""
     if isinstance(a, Lit) and a.value is None:
         return Lit(BOOL, None)
     if not isinstance(a.type, Bool):
@@ -329,7 +331,7 @@ def condition(a: Expr, at: str) -> Expr:
 
 
 def _fold(e: Arith, at: str) -> Expr:
-    """The literal that exact arithmetic on two literals gives; other nodes as they are."""
+    """The value of ``e`` as a literal if both operands are literals, else ``e`` itself."""
     if not (isinstance(e.a, Lit) and isinstance(e.b, Lit)):
         return e
     value = constant(e)

@@ -1,10 +1,10 @@
-"""Type rules of casts: those that every engine agrees on, to the last bit.
+"""Type rules of casts. Only casts on whose results all engines agree, to the last bit, are allowed.
 
-* An exact number to an integer or decimal type: the same number. All values that it can have, by types and declared
-  ranges, must fit the type, as engines differ in what they do with others.
-* A truth value to an integer: 1 and 0; an integer to a truth value: whether it is not 0.
-* A number to a float: the nearest one, rounded once. Of both streams, floats are not narrowed.
-* A timestamp or duration to a finer unit, and anything to its own type.
+* An exact number to an integer or decimal type gives the same number. All values that it can have, by types and
+  declared ranges, must fit the type, as engines differ in the result for other values.
+* A truth value to an integer gives 1 or 0; an exact number to a truth value is true if it is not 0.
+* A number to a float gives the nearest float, rounded once. An expression of both streams is not narrowed to float32.
+* A timestamp or duration may be cast to a finer unit, and any value to its own type.
 
 Floats to integers (which engines truncate or round), texts, and dates to timestamps are refused.
 """
@@ -54,12 +54,12 @@ _NAMED: dict[exp.DType, Type] = {
     exp.DType.DATE: DATE, exp.DType.TIMESTAMP: Timestamp("us"), exp.DType.TIMESTAMPNTZ: Timestamp("us"),
     exp.DType.TIMESTAMPTZ: Timestamp("us", "UTC"), exp.DType.TIMESTAMPLTZ: Timestamp("us", "UTC"),
 }
-#: Whole numbers up to here are floats of 64 bits, so that a cast to 32 bits rounds once.
+#: All whole numbers up to this are float64 without rounding, so a cast of them to float32 rounds once.
 _WHOLE = 2**53
 
 
 def sql_type(to: exp.Expr) -> Type | None:
-    """The type that sqlglot's ``to`` names; None if conditions have none such."""
+    """The type that sqlglot's ``to`` names; None if conditions do not have it."""
     if not isinstance(to, exp.DataType):
         return None
     sizes = [int(p.name) for p in to.expressions if p.name.isdecimal()]
@@ -70,7 +70,7 @@ def sql_type(to: exp.Expr) -> Type | None:
 
 
 def named_type(name: object, at: str) -> Type:
-    """The type that an SQL name such as ``bigint``, ``double`` or ``decimal(9, 2)`` stands for."""
+    """The type of an SQL name such as ``bigint``, ``double`` or ``decimal(9, 2)``."""
     try:
         readable = isinstance(name, str) and re.fullmatch(r"[\w ]+(\([\d, ]+\))?", name)
         found = sql_type(exp.DataType.build(str(name))) if readable else None
@@ -83,7 +83,7 @@ def named_type(name: object, at: str) -> Type:
 
 
 def cast(a: Expr, to: Type, at: str) -> Expr:
-    """``CAST(a AS to)``. Raises `PredicateError` for what is not said above."""
+    """``CAST(a AS to)``. Raises `PredicateError` for casts that the rules above do not allow."""
     if isinstance(a, Lit) and a.value is None:
         return Lit(EXACT if is_exact(to) else to, None)
     if a.type == to or (isinstance(a.type, (String, Binary)) and type(a.type) is type(to)):
@@ -109,7 +109,7 @@ def cast(a: Expr, to: Type, at: str) -> Expr:
 
 
 def _is_finer(a: Type, to: Type) -> bool:
-    """True if ``to`` is a time like ``a``, in as fine a unit or a finer one."""
+    """True if ``to`` is of the same kind of time as ``a``, with the same unit or a finer one."""
     if isinstance(a, Timestamp) and isinstance(to, Timestamp):
         return (a.tz is None) == (to.tz is None) and TIME_UNITS[a.unit] >= TIME_UNITS[to.unit]
     return isinstance(a, Duration) and isinstance(to, Duration) and TIME_UNITS[a.unit] >= TIME_UNITS[to.unit]

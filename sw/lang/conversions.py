@@ -1,4 +1,4 @@
-"""Numbers as floats, and times in other units: the conversions that type rules make by themselves."""
+"""Implicit conversions of type rules: numbers to floats, and times to other units."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def to_float(e: Expr, type_: Float, at: str) -> Expr:
 
 
 def _round_to_float32(exact: int | Fraction, near: np.float32) -> float:
-    """The float32 nearest to ``exact``, one of ``near`` and its neighbours.
+    """The float32 nearest to ``exact``: ``near`` or one of its neighbours.
 
-    ``near`` came by way of float64, and rounding twice can end one off.
+    ``near`` was rounded twice, to float64 and to float32, and so may be a neighbour of the nearest.
     """
     with np.errstate(over="ignore"):  # the largest has infinity above it
         around = near, np.nextafter(near, np.float32("-inf")), np.nextafter(near, np.float32("inf"))
@@ -57,7 +57,7 @@ def to_unit(e: Expr, unit: TimeUnit) -> Expr:
 
 
 def _coarsest(e: Expr) -> Expr:
-    """A time literal in the coarsest unit that holds it, so that it never makes a column's unit finer for nothing."""
+    """A time literal in the coarsest unit that holds it, so that columns are not converted to a finer unit in vain."""
     if isinstance(e, Lit) and isinstance(e.type, (Timestamp, Duration)) and isinstance(e.value, int):
         for unit in ("s", "ms", "us"):
             n = TIME_UNITS[unit] // TIME_UNITS[e.type.unit]
@@ -68,7 +68,7 @@ def _coarsest(e: Expr) -> Expr:
 
 
 def same_unit(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr, TimeUnit]:
-    """Two times in the finer of their units, and that unit. Raises `PredicateError` if one has a zone."""
+    """Two times in the finer of their units, and that unit. Raises `PredicateError` if only one has a time zone."""
     a, b = _coarsest(a), _coarsest(b)
     ta, tb = a.type, b.type
     assert isinstance(ta, (Timestamp, Duration))

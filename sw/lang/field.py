@@ -1,7 +1,7 @@
-"""Ranges of values: declared with a field, measured on a table, or taken from a Parquet file's statistics.
+"""Ranges of columns: declared with a field, measured on a table, or taken from a Parquet file's statistics.
 
-They travel as metadata of Arrow fields and narrow the comparison keys: a 64-bit column that is declared to hold 0 to
-999 has a key of 10 bits. A value outside its range is an error, not a wrong answer.
+A range is stored in the metadata of the Arrow field, and narrows the comparison keys: a 64-bit column that is declared
+to hold 0 to 999 has a key of 10 bits. A value outside its range is an error, not a wrong answer.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _EXACT = Context(prec=40)
 
 def field(name: str, type: pa.DataType | str, *, min: Any = None, max: Any = None, nullable: bool = True,  # noqa: A002  # Arrow's
           ) -> pa.Field:
-    """An Arrow field whose values lie between ``min`` and ``max``, both included; None leaves an end to the type.
+    """An Arrow field whose values lie between ``min`` and ``max``, both included; None stands for the type's limit.
 
-    ``type``: an Arrow type, or its name such as ``"int32"``. The ends are what such a column holds: integers,
+    ``type``: an Arrow type, or its name such as ``"int32"``. The ends are values of that type: integers,
     `Decimal`, dates, datetimes, timedeltas. Raises `SchemaError` for types without ranges, and for ends that do not
     fit.
     """
@@ -55,9 +55,9 @@ def field(name: str, type: pa.DataType | str, *, min: Any = None, max: Any = Non
 
 
 def measured(table: pa.Table) -> pa.Table:
-    """``table`` with the range of every column that can have one, as its values are, and NULL only where there is some.
+    """``table`` with fields that declare the ranges of its values; a field is nullable only if its column holds NULL.
 
-    A circuit is then made for these values: other data may need another one.
+    A circuit made for such a schema fits these values; other data may need another circuit.
     """
     fields = []
     for n, f in enumerate(table.schema):
@@ -70,7 +70,7 @@ def measured(table: pa.Table) -> pa.Table:
 
 
 def parquet_schema(path: str | Path) -> pa.Schema:
-    """The schema of a Parquet file with the ranges that its statistics give, and NULL only where they tell of some.
+    """The schema of a Parquet file with ranges from its statistics; a field is not nullable if they count no NULL.
 
     Raises `InputError` if the file cannot be read.
     """
@@ -120,7 +120,7 @@ def range_of(f: pa.Field) -> tuple[int, int] | None:
 
 
 def check_range(name: str, column: pa.ChunkedArray, range_: tuple[int, int]) -> None:
-    """Raise `InputError` that names the first row of ``column`` whose value is outside ``range_``."""
+    """Raise `InputError` if a value of ``column`` is outside ``range_``; the error names the first such row."""
     column = plain(column)
     ends = _ends(column)
     if ends is None or range_[0] <= ends[0] <= ends[1] <= range_[1]:

@@ -1,8 +1,9 @@
-"""Type rules of functions and of operations on bits: like `splitjoin.lang.build`, which has those of arithmetic.
+"""Type rules of functions and of bit operations, beside those of arithmetic in `splitjoin.lang.build`.
 
-* bit operations: integer columns of any width, in two's complement; the result has the wider type, and is signed if
-  one operand is. An integer literal takes the narrowest such type that holds it.
-* CASE, least, greatest, coalesce: values of one kind, as in a comparison; float32 only if all of them are.
+* Bit operations take integers of any width, in two's complement. The result has the wider type, and is signed if an
+  operand is. An integer literal has the type of the other operand if it fits, else the narrowest type that holds it.
+* CASE, least, greatest and coalesce take values that can be compared with each other; the result is float32 only if all
+  of them are.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def case(when: Sequence[Expr], then: Sequence[Expr], otherwise: Expr, at: str) -
 
 
 def extreme(kind: Literal["least", "greatest"], args: Sequence[Expr], at: str) -> Expr:
-    """``least(…)`` or ``greatest(…)`` of what is not NULL."""
+    """``least(…)`` or ``greatest(…)`` of the arguments that are not NULL."""
     if len(args) < 2:
         raise PredicateError(f"{at!r}: {kind}() needs two values or more")
     values = one_type(args, at)
@@ -49,14 +50,14 @@ def nullif(a: Expr, b: Expr, at: str) -> Expr:
 
 
 def distinct(a: Expr, b: Expr, at: str) -> Expr:
-    """``a IS DISTINCT FROM b``: like ``<>``, but NULL is a value like others, and the result never NULL."""
+    """``a IS DISTINCT FROM b``: like ``<>``, but NULL equals NULL only, and the result is never NULL."""
     both = and_([is_null(a, at), is_null(b, at)], at)
     equal = and_([not_(is_null(a, at), at), not_(is_null(b, at), at), compare("=", a, b, at)], at)
     return not_(or_([both, equal], at), at)
 
 
 def in_(a: Expr, items: Sequence[Expr], at: str) -> Expr:
-    """``a IN (…)``: equal to one of them."""
+    """``a IN (…)``: true if ``a`` equals one of ``items``."""
     if not items:
         raise PredicateError(f"{at!r}: IN needs at least one value")
     made = [compare("=", a, item, at) for item in items]
@@ -78,20 +79,20 @@ def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
 
 
 def operation(name: str, args: Sequence[Expr], at: str) -> Expr:
-    """Operation ``name`` of `splitjoin.lang.operations` on integers ``args``, as many as it has operands."""
+    """Operation ``name`` of `splitjoin.lang.operations` on the integers ``args``."""
     common = _bit_type(args[0], args[-1], name, at)
     made = Call(OPERATIONS[name].type(common), name, common, tuple(args))
     return Lit(EXACT, constant(made)) if all(isinstance(a, Lit) for a in args) else made
 
 
 def complement(a: Expr, at: str) -> Expr:
-    """``~a``: all bits the other way."""
+    """``~a``: the bitwise complement."""
     type_ = _bit_type(a, a, "~", at)
     return operation("^", (a, Lit(EXACT, -1 if type_.signed else type_.range[1])), at)
 
 
 def shift(op: Literal["<<", ">>"], a: Expr, by: Expr, at: str) -> Expr:
-    """``a << by`` (times a power of two, of any size) or ``a >> by`` (rounding down)."""
+    """``a << by``, which multiplies by a power of two without overflow, or ``a >> by``, which rounds down."""
     type_ = _bit_type(a, a, op, at)
     if not (isinstance(by, Lit) and isinstance(by.value, int) and 0 <= by.value <= 63):
         raise PredicateError(f"{at!r}: the number of places to shift by must be a constant from 0 to 63, not {by}")

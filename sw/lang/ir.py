@@ -1,4 +1,4 @@
-"""The typed expression IR that every front end produces and every back end reads, and how it is walked.
+"""The typed expression IR, which every front end produces and every back end reads, and functions that traverse it.
 
 Nodes are immutable and typed; `splitjoin.lang.build` constructs them and checks types. `text` is the stable text form.
 Evaluation is SQL's three-valued logic (semantics, section 3).
@@ -19,9 +19,9 @@ __all__ = ["MAX_DEPTH", "MIRRORED", "Abs", "And", "Arith", "ArithOp", "Call", "C
            "Expr", "Extreme", "IsNull", "Isqrt", "Lit", "Neg", "NextFloat", "Not", "Or", "StartsWith", "Unary",
            "Within", "check_depth", "columns", "distinct", "rebuilt", "sides", "text", "too_deep", "walk"]
 
-#: ``/`` is of floats. Whole numbers: ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
-#: rounds down and ``%`` has the divisor's sign (Python); by zero all four are NULL. ``<<`` is times a power of two,
-#: ``>>`` rounds down.
+#: ``/`` is for floats. For whole numbers, ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
+#: rounds down and ``%`` has the divisor's sign (Python); with a divisor of 0 all four are NULL. ``<<`` multiplies by a
+#: power of two; ``>>`` divides by one and rounds down.
 ArithOp = Literal["+", "-", "*", "/", "div", "mod", "//", "%", "<<", ">>"]
 CmpOp = Literal["=", "<>", "<", "<=", ">", ">="]
 
@@ -59,8 +59,8 @@ class Unary(Expr):
 class Col(Expr):
     """A column of one stream.
 
-    ``range``: the least and the greatest value that was declared or measured, as whole numbers: of a decimal column
-    without its point, of times in the column's unit. None where the type alone says it.
+    ``range``: the least and the greatest value that was declared or measured; None for the limits of the type. Both are
+    whole numbers: decimals without their point, times in the column's unit.
     """
 
     side: Side
@@ -84,7 +84,7 @@ class Lit(Expr):
 class Arith(Expr):
     """``a op b``: exact on exact types, IEEE 754 in ``type`` on floats (both operands have that type).
 
-    Of floats there are ``+ - * /`` and ``mod``.
+    Floats have ``+ - * /`` and ``mod`` only.
     """
 
     op: ArithOp
@@ -162,7 +162,7 @@ class IsNull(Unary):
 
 @dataclass(frozen=True)
 class Case(Expr):
-    """The value beside the first of the conditions ``when`` that is true, else ``otherwise``; all of type ``type``."""
+    """The value in ``then`` of the first condition in ``when`` that is true, else ``otherwise``; all of one type."""
 
     when: tuple[Expr, ...]
     then: tuple[Expr, ...]
@@ -207,21 +207,21 @@ class Call(Expr):
 
 @dataclass(frozen=True)
 class Isqrt(Unary):
-    """The whole part of the square root of the whole part of ``a``; −1 below 0. Made by passes only."""
+    """The integer square root of the integer part of ``a``; −1 for negative numbers. Made by passes only."""
 
 
 @dataclass(frozen=True)
 class NextFloat(Unary):
-    """The next float above ``a`` (``up``) or below it; infinity of that sign for NaN. Made by passes only."""
+    """The next float above ``a`` (``up``) or below it; for NaN, infinity of that sign. Made by passes only."""
 
     up: bool
 
 
 @dataclass(frozen=True)
 class Within(Unary):
-    """``a`` where it is from ``low`` to ``high``, else NULL. Made by passes only.
+    """``a`` if it lies between ``low`` and ``high``, both included, else NULL. Made by passes only.
 
-    ``low`` and ``high`` are whole numbers as those of `Col.range`.
+    ``low`` and ``high`` are whole numbers like those of `Col.range`.
     """
 
     a: Col
@@ -246,7 +246,7 @@ def _literal(e: Lit) -> str:
 
 
 def text(e: Expr) -> str:
-    """The stable text form: fully parenthesised, one line, equal for equal trees."""
+    """The stable text form of ``e``: fully parenthesised, in one line, and equal for equal trees."""
     match e:
         case Col():
             return f"{e.side}.{e.name}"
@@ -320,7 +320,7 @@ def sides(e: Expr) -> frozenset[Side]:
 def distinct(e: Expr) -> list[tuple[Expr, tuple[int, ...]]]:
     """The distinct nodes of ``e``, operands first and ``e`` last, each with the positions of its operands in the list.
 
-    Nodes are the same if they have the same operands and everything else alike; zeros of either sign are not.
+    Nodes are the same if their operands and all other fields are equal; 0.0 and −0.0 are not equal here.
     """
     nodes: list[tuple[Expr, tuple[int, ...]]] = []
     by_object: dict[int, int] = {}
@@ -364,7 +364,7 @@ def check_depth(e: Expr) -> None:
     """Raise `PredicateError` if ``e`` has more than `MAX_DEPTH` levels."""
     levels, level = 0, [e]
     while level:
-        # Front ends use one node in several places: each is followed once a level.
+        # A node may occur several times in a level, as front ends share nodes: it is followed once.
         levels, level = levels + 1, list({id(child): child for node in level for child in node.children}.values())
         if levels > MAX_DEPTH:
             raise too_deep()

@@ -1,4 +1,4 @@
-"""The place in the user's source where an error arose: file, line and the expression, marked."""
+"""Error locations: adds the file, the line and the marked expression of the user's source to an error."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..errors import SplitJoinError
 
 __all__ = ["located", "marked"]
 
-#: Characters to either side of a place that are shown.
+#: How many characters of a long line are shown before and after the start of the expression.
 _AROUND = 80
 
 E = TypeVar("E", bound=SplitJoinError)
 
 
 def located(error: E, fn: Callable[..., Any]) -> E:
-    """``error`` with the place in the source of ``fn``, or of what it calls outside splitjoin, that raised it."""
+    """``error`` with the location, in ``fn`` or in a function that it calls, of the expression that raised it."""
     here = __name__.rsplit(".", 2)[0] + "."
     found: tuple[CodeType, int] | None = None
     trace = error.__traceback__
@@ -45,8 +45,9 @@ def located(error: E, fn: Callable[..., Any]) -> E:
 
 
 def marked(source: str, start: int, end: int) -> str:
-    """The line ``source``, or what is around the place in a long one, and a line of ``^`` under its characters from
-    ``start`` to before ``end``.
+    """The line ``source``, and below it a line of ``^`` under the characters from ``start`` to ``end`` (excluded).
+
+    A long line is cut to the characters around ``start``.
     """
     first = max(len(source) - len(source.lstrip()), start - _AROUND)
     last = max(first, min(len(source.rstrip()), start + _AROUND))

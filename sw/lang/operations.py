@@ -1,9 +1,9 @@
 """Operations on integers, each declared once: its names, its type, the range of its values, and how to evaluate it.
 
-An operation takes integer columns, other such operations and integer literals, and is NULL where an operand is. The
-front ends, the evaluators and the passes read `OPERATIONS`; the CPU engine has a template of compiled code for each in
-`splitjoin.cpu.expression_source`, and evaluates those without one by NumPy. Circuits test a part of one stream as any
-other, and verify a part of both streams on the host unless a pass knows the operation.
+An operand is an integer column, an integer literal or another such operation. If an operand is NULL, so is the value.
+The front ends, the evaluators and the passes read `OPERATIONS`. The CPU engine compiles operations that have a template
+in `splitjoin.cpu.expression_source`, and evaluates the others by NumPy. For circuits, the host computes an operation on
+columns of one stream once for each tuple; it verifies an operation on columns of both streams, unless a pass knows it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Operation:
     Attributes:
         name: In SQL, in PySpark and in the IR's text: a function's name, or an operator's symbol. In Python a function
             is a method of that name.
-        help: What it computes, a phrase.
-        type: Of ``t``, the type of the value.
-        range: Of ``t`` and the operands' ranges, a range that holds the value's.
-        value: Of ``t`` and the operands, the value, in Python integers.
-        array: The same of int64 arrays (n,), as int64 (n,); None: ``value`` is called row by row.
-        operands: How many operands it has, 1 or 2.
-        sql: Of an operator, its nodes in `sqlglot.exp`.
-        python: Of an operator, its special method in Python without underscores.
-        numpy: Of an operator, NumPy's universal function for it.
-        commutative: True if two operands may change places.
-        neutral: A right operand that leaves the left one as it is; None for none.
-        absorbing: An operand that makes the value that operand; None for none.
+        help: A phrase that says what it computes.
+        type: Returns the type of the value, given ``t``.
+        range: Returns a range that contains all values, given ``t`` and the operands' ranges.
+        value: Returns the value, a Python integer, given ``t`` and the operands.
+        array: The same for int64 arrays (n,), as int64 (n,); None to call ``value`` row by row.
+        operands: The number of operands, 1 or 2.
+        sql: The names of an operator's nodes in `sqlglot.exp`.
+        python: The name of an operator's special method in Python, without underscores.
+        numpy: The name of NumPy's universal function for an operator.
+        commutative: True if the two operands may be exchanged.
+        neutral: The right operand with which the value is the left operand; None if there is none.
+        absorbing: The operand with which the value is that operand itself; None if there is none.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Operation:
 
 
 def _bits(_: Int, a: Range, b: Range) -> Range:
-    """Values of as many bits as the operands have."""
+    """The range of all values with as many bits as the operands have."""
     bits = max(int(abs(x)).bit_length() for x in (*a, *b))
     return (Fraction(0) if min(a[0], b[0]) >= 0 else Fraction(-(2**bits))), Fraction(2**bits - 1)
 

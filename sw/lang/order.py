@@ -1,4 +1,4 @@
-"""Output orders (semantics, section 4)."""
+"""Output orders, and how they are parsed (semantics, section 4)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Order", "parse_order"]
 
 @dataclass(frozen=True)
 class Order:
-    """``none``, ``outer`` with a star after every ``n`` probes, ``inner`` with a star after every ``n`` comparisons of
-    each sub-window, or ``total``.
+    """An output order: ``none``, ``outer`` with a star after every ``n`` probes, ``inner`` with one after every ``n``
+    comparisons of each sub-window, or ``total``.
     """
 
     kind: Literal["none", "outer", "inner", "total"]
@@ -40,7 +40,7 @@ def parse_order(text: str | Order) -> Order:
     match = re.fullmatch(pattern, text.lower()) if isinstance(text, str) else None
     if match is None or (match[2] is not None and match[1] in ("none", "total")):
         raise OrderError(_must_be(text))
-    # As many digits as tell that the number is too large.
+    # 21 digits suffice to see that the number is too large.
     return Order(match[1], int((match[2] or "1").lstrip("0")[:21] or 0))  # type: ignore[arg-type]  # one of four words
 
 

@@ -1,7 +1,7 @@
-"""Properties that an expression has for every tuple, by types and by declared and measured ranges.
+"""Static properties of expressions, derived from types and from declared or measured ranges.
 
-`value_range` is the least and the greatest value, `denominator` makes exact values whole, and `may_be_null` and
-`causes` say whether a value can be NULL, and by which parts.
+`value_range` bounds the values; `denominator` is a common denominator of exact values; `may_be_null` says whether a
+value can be NULL, and `causes` which parts of the expression make it NULL.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["Range", "causes", "denominator", "may_be_null", "value_range"]
 
 
 def value_range(e: Expr) -> Range:
-    """The least and the greatest value of ``e``, an exact number, a time or a truth value; wider than need be, never
-    narrower. For times in the type's unit.
+    """Bounds of the values of ``e``, an exact number, a time (in the type's unit) or a truth value. The bounds may be
+    wider than necessary, but all values lie within them.
     """
     match e:
         case Col():
@@ -51,7 +51,7 @@ def value_range(e: Expr) -> Range:
         case Case():
             return _union([value_range(x) for x in (*e.then, e.otherwise)])
         case Extreme():
-            # An operand may be NULL, and then the others alone say it.
+            # NULL operands are skipped, so any operand's value may be the result.
             return _union([value_range(x) for x in e.args])
         case Call():
             return OPERATIONS[e.op].range(e.of, *map(value_range, e.args))
@@ -107,13 +107,13 @@ def _arith(op: str, a: Range, b: Range, whole: bool) -> Range:
         case ">>":
             return _hull([Fraction(math.floor(x / 2 ** int(y))) for x in a for y in b])
         case "mod" | "%":
-            # Smaller than the divisor, and not beyond the dividend.
+            # The magnitude is less than the divisor's, and with `mod` at most the dividend's.
             most = _absolute(b)[1] - whole
             if op == "mod":
                 return max(min(a[0], Fraction(0)), -most), min(max(a[1], Fraction(0)), most)
             return (Fraction(0) if b[0] >= 0 else -most), (Fraction(0) if b[1] <= 0 else most)
         case "div" | "//":
-            # A divisor of at least 1 in magnitude; rounding down may go one further.
+            # Whole divisors have a magnitude of at least 1; rounding down may add 1 to the quotient's magnitude.
             most = _absolute(a)[1]
             if b[0] > 0:
                 parts = [x / y for x in a for y in b]
@@ -123,7 +123,7 @@ def _arith(op: str, a: Range, b: Range, whole: bool) -> Range:
 
 
 def denominator(e: Expr) -> int:
-    """The whole number that makes every value of the exact expression ``e`` whole when multiplied with it."""
+    """A common denominator of all values of the exact expression ``e``: multiplied by it, they are whole numbers."""
     match e:
         case Lit():
             return Fraction(cast(Fraction, e.value)).denominator if isinstance(e.value, (int, Fraction)) else 1
@@ -143,7 +143,7 @@ def denominator(e: Expr) -> int:
 
 
 def may_be_null(e: Expr) -> bool:
-    """True if ``e`` can be NULL, as far as its nodes tell."""
+    """False if ``e`` cannot be NULL for any tuple, judged by its nodes; else True."""
     match e:
         case Col():
             return e.nullable
@@ -163,8 +163,9 @@ def may_be_null(e: Expr) -> bool:
 
 
 def causes(e: Expr) -> tuple[Expr, ...]:
-    """Expressions such that the value ``e`` (no condition) is NULL exactly when one of them is: columns, literals, and
-    what has NULL for reasons of its own.
+    """The parts of ``e`` that can make it NULL: ``e``, a value and not a condition, is NULL exactly if one of them is.
+
+    They are columns, literals, and nodes that can be NULL although their operands are not, such as divisions.
     """
     found: dict[Expr, None] = {}
     _collect(e, found)

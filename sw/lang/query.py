@@ -25,13 +25,13 @@ Predicate = Union[str, Callable[[Any, Any], Any], Expr]
 #: The event-time column: one name for both streams, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``.
 TimeSpec = Union[str, Sequence[str], Mapping[str, str]]
 
-#: Front ends beside SQL text and Python functions: top-level package of the objects → the front end that reads them.
+#: Front ends beside SQL text and Python functions: top-level package of a condition's class → its front end.
 _FRONT_ENDS: dict[str, _FrontEnd] = {}
 
 
 @dataclass(frozen=True)
 class _FrontEnd:
-    """``function`` of ``module`` makes IR of objects that messages call ``kind``."""
+    """A front end: ``function`` of ``module`` converts a condition to IR; messages call such a condition ``kind``."""
 
     kind: str
     module: str
@@ -39,20 +39,20 @@ class _FrontEnd:
 
 
 def register_condition_front_end(package: str, *, kind: str, module: str, function: str) -> None:
-    """Let ``function(on, r, s)`` of ``module`` make the IR of conditions whose class is defined in ``package``.
+    """Register ``function(on, r, s)`` of ``module`` as front end of conditions whose class is defined in ``package``.
 
-    The module is imported when the first such condition comes, so it may need what not everyone has installed. ``kind``
-    is what messages call such a condition, for example ``"a Spark Column"``.
+    The module is imported on the first use, so it may import optional packages. ``kind`` is the name of such a
+    condition in messages, for example ``"a Spark Column"``.
     """
     _FRONT_ENDS[package] = _FrontEnd(kind, module, function)
 
 
 @dataclass(frozen=True)
 class TimeColumns:
-    """The event-time columns of R and S, and the tick in which both are counted.
+    """The event-time columns of R and S, and the unit of event times, the tick.
 
-    ``tick`` is the finer of the two units for timestamps; None where the unit is the column's own (integers, and days
-    for dates).
+    ``tick``: for timestamps, the finer unit of both columns; None for integers, which have no unit, and for dates,
+    which count days.
     """
 
     r: str
@@ -67,7 +67,7 @@ class TimeColumns:
 
 @dataclass(frozen=True)
 class Query:
-    """A checked join query; `Query.make` builds one from what users write."""
+    """A checked join query; `Query.make` builds one from the user's arguments."""
 
     r: Schema
     s: Schema
@@ -80,11 +80,11 @@ class Query:
     @classmethod
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
              order: str | Order = "total") -> Query:
-        """Parse and check everything. Raises a `SplitJoinError` that names the part that is wrong."""
+        """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part."""
         times = None if time is None else time_columns(r, s, time)
         windows = parse_windows(window)
         if times is not None and any(w.unit for w in windows) and _is_empty(r.find(times.r)) and (
-                _is_empty(s.find(times.s))):  # only the windows can tell what times there would be
+                _is_empty(s.find(times.s))):  # the type is known from the windows' units alone
             times = replace(times, type=Timestamp("us"), tick="us")
         kind, tick = (None, None) if times is None else (times.type, times.tick)
         extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
@@ -100,7 +100,7 @@ class Query:
 
 
 def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
-    """The typed IR of a join condition: of an SQL text, a Python function, IR, or what a registered front end reads."""
+    """The typed IR of a join condition: SQL text, a Python function, IR, or a condition of a registered front end."""
     if isinstance(on, str):
         made = parse_sql(on, r, s)
     elif isinstance(on, Expr):
@@ -119,10 +119,10 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
 
 
 def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
-    """The event-time columns that ``time`` names. Raises `SchemaError` unless there are two of one kind.
+    """The event-time columns that ``time`` names. Raises `SchemaError` if they are not of one kind.
 
-    A column of type null without NULL, as a CSV file without rows has it, gets the other one's type; int64 if both
-    are such columns.
+    A column of type null without NULL, as in a CSV file without rows, gets the other column's type; int64 if both are
+    such columns.
     """
     if isinstance(time, str):
         names: tuple[str, ...] = (time, time)
@@ -156,5 +156,5 @@ def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
 
 
 def _is_empty(column: Column) -> bool:
-    """True if ``column`` has no rows from which its type could be told."""
+    """True if ``column`` belongs to a table without rows, so that its type is unknown."""
     return column.type == Opaque("null") and not column.nullable

@@ -1,6 +1,6 @@
-"""Refusals, by the user's own text, of what a condition written in Python may not do with a value.
+"""Errors for operations that conditions written in Python do not support; they quote the user's own text.
 
-Python would otherwise answer with a TypeError that names our class.
+Without them, Python would raise a TypeError that names an internal class.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SUPPORTED = (f"columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ 
 
 
 class Refusing:
-    """Base of traced values: refuses, with `PredicateError`, all that a subclass does not define.
+    """Base of traced values: raises `PredicateError` for every operation that a subclass does not define.
 
     Attributes:
         text: The user's text of the value.
@@ -48,12 +48,12 @@ class Refusing:
 
 
 def refuse(part: str) -> NoReturn:
-    """Raise the `PredicateError` that ``part``, of the user's text, is not supported."""
+    """Raise the `PredicateError` that says that ``part`` of the user's text is not supported."""
     raise PredicateError(f"{part!r} is not supported in a condition; it may hold {_SUPPORTED}")
 
 
 def text_of(x: Any) -> str:
-    """The user's text of ``x``, as near as it can be told."""
+    """The user's text of ``x`` if it is a traced value, else its ``repr``."""
     if isinstance(x, Refusing):
         return x.text
     try:

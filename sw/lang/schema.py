@@ -1,4 +1,4 @@
-"""The columns of the two streams, taken from Arrow schemas."""
+"""Schemas: the columns of a stream, taken from an Arrow schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SIDES", "Column", "Schema", "Side", "other_side", "suggest"]
 
 #: The stream that a column or a tuple belongs to.
 Side = Literal["r", "s"]
-#: Both streams, R first: a stream's place here is its number in records and result items.
+#: Both streams, R first: a stream's index here is its number in records and result items.
 SIDES: tuple[Side, Side] = ("r", "s")
 
 
@@ -63,12 +63,12 @@ class Schema:
 
     @classmethod
     def from_table(cls, side: Side, table: pa.Table) -> Schema:
-        """Like `from_arrow`, but a column counts as nullable exactly if there is a NULL in it, whatever is declared."""
+        """Like `from_arrow`, but a column is nullable exactly if it holds NULL, whatever its field declares."""
         return cls(side, (Column(f.name, from_arrow(f.type), plain(table.column(i)).null_count > 0, range_of(f))
                           for i, f in enumerate(table.schema)), table.schema)
 
     def check(self, table: pa.Table) -> None:
-        """Raise `InputError` for the first value of ``table``, which may lack columns, outside its column's range."""
+        """Raise `InputError` for the first value of ``table`` outside its column's range. Columns may be missing."""
         for column in self.columns:
             if column.range is not None and column.name in table.column_names:
                 check_range(f"{self.side}.{column.name}", table.column(column.name), column.range)
@@ -82,7 +82,7 @@ class Schema:
         return [c.name for c in self.columns]
 
     def find(self, name: str) -> Column:
-        """The column called ``name``, of any type. Raises `SchemaError` with the right names if there is none."""
+        """The column called ``name``, of any type. Raises `SchemaError`, which lists all names, if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -96,7 +96,7 @@ class Schema:
                           f"its columns are {', '.join(self.names) or '(none)'}")
 
     def __getitem__(self, name: str) -> Column:
-        """The column called ``name``, for use in an expression. Raises `SchemaError` also for unusable types."""
+        """The column called ``name``. Raises `SchemaError` also if its type cannot be used in expressions."""
         column = self.find(name)
         if isinstance(column.type, Opaque):
             raise SchemaError(f"column {self.side}.{column.name} has type {column.type}, which a join condition cannot "

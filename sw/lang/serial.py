@@ -1,9 +1,9 @@
-"""Queries as plain JSON values, and back: how a query goes to another process. Nothing in them is code.
+"""Serialization of queries as plain JSON values, to send them to another process. The values hold no code.
 
-The condition is the list of its distinct nodes, operands first, each ``[node, type, positions of its operands, …]``; a
-node that occurs in several places is in the list once. `decode_query` accepts only what a front end could have made:
-known nodes, operators and types, columns of the schemas, literals that fit their types, and no more than `MAX_DEPTH`
-levels. It raises `PredicateError` for everything else.
+A condition becomes the list of its distinct nodes, operands first, each ``[node, type, positions of its operands, …]``;
+a node that occurs in several places is in the list once. `decode_query` accepts only queries that a front end could
+have made: known nodes, operators and types, columns of the schemas, literals that fit their types, and at most
+`MAX_DEPTH` levels. It raises `PredicateError` for everything else.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ __all__ = ["MAX_NODES", "decode_condition", "decode_query", "encode_condition", 
 #: The most nodes of a condition, each counted as often as it occurs.
 MAX_NODES = 1 << 20
 
-#: Nodes with one operand and no other properties, and those with two or more operands alike.
+#: Nodes with one operand and no other properties; and nodes with two or more conditions as operands.
 _UNARY: dict[str, type[Expr]] = {cls.__name__: cls for cls in (Neg, Abs, Cast, Not, IsNull)}
 _LOGIC: dict[str, type[Expr]] = {cls.__name__: cls for cls in (And, Or)}
 _TYPES_WITHOUT_FIELDS: dict[str, Type] = {type(t).__name__: t for t in (EXACT, BOOL, DATE, STRING)}
@@ -91,7 +91,7 @@ def encode_query(query: Query) -> dict[str, Any]:
 
 
 def decode_query(data: object) -> Query:
-    """The query in ``data``, parsed JSON that may come from anyone. Raises `PredicateError` unless it is one."""
+    """The query in ``data``, parsed JSON from an untrusted source. Raises `PredicateError` unless it is a query."""
     match data:
         case {"schemas": {"r": r, "s": s}, "condition": condition, "windows": {"r": window_r, "s": window_s},
               "time": time, "order": [kind, n], **others} if not others:
@@ -112,10 +112,10 @@ def encode_condition(e: Expr) -> list[Any]:
 
 
 def decode_condition(data: object, schemas: Mapping[str, Schema]) -> Expr:
-    """The condition in ``data`` over columns of ``schemas`` ("r" and "s"). Raises `PredicateError` unless it is one."""
+    """The condition in ``data`` over columns of ``schemas`` ("r", "s"). Raises `PredicateError` for other data."""
     if not isinstance(data, list) or not data:
         raise _wrong("a condition", "a list of nodes", data)
-    nodes: list[tuple[Expr, int, int]] = []  # with levels, and nodes as often as they occur
+    nodes: list[tuple[Expr, int, int]] = []  # each with its levels, and its nodes, counted as often as they occur
     for item in data:
         match item:
             case [str() as name, type_, list() as at, *properties] if (
@@ -161,7 +161,7 @@ def _properties(e: Expr) -> list[Any]:
 
 def _node(name: str, type_: Type, of: tuple[Expr, ...], properties: list[Any], schemas: Mapping[str, Schema],
           ) -> Expr | None:
-    """The node of ``name`` and ``type_`` with operands ``of``; None where there is no such node."""
+    """The node ``name`` of type ``type_`` with operands ``of``; None if there is no such node."""
     match name, of, properties:
         case "Col", (), [("r" | "s") as side, str() as column, bool(), _]:
             return _column(schemas[side], type_, properties, column)
@@ -201,7 +201,7 @@ def _node(name: str, type_: Type, of: tuple[Expr, ...], properties: list[Any], s
 
 
 def _column(schema: Schema, type_: Type, properties: list[Any], name: str) -> Col:
-    """The column, which must be one of ``schema`` in all its properties."""
+    """The node of column ``name``. Raises `PredicateError` unless ``schema`` has it with the same properties."""
     for column in schema:
         given = None if column.range is None else list(column.range)
         if column.name == name and (column.type, [schema.side, name, column.nullable, given]) == (type_, properties):

@@ -1,4 +1,4 @@
-"""Types of columns and expressions, and how they come from Arrow.
+"""Types of columns and expressions, and their conversion from Arrow types.
 
 Integers, decimals, dates, timestamps and durations are *exact*: they are evaluated without rounding and never
 wrap (semantics, section 3). Floats are IEEE 754 in the column's own type.
@@ -40,7 +40,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Int(Type):
-    """An integer column of 8, 16, 32 or 64 bits, or the result of bit operations on such columns."""
+    """An integer of 8, 16, 32 or 64 bits: a column, or the result of bit operations on columns."""
 
     bits: int
     signed: bool = True
@@ -116,12 +116,12 @@ class Duration(Type):
 
 @dataclass(frozen=True)
 class String(Type):
-    """UTF-8 text, in the order of its bytes, which is the order of its code points."""
+    """UTF-8 text, compared byte by byte, which gives the order of code points."""
 
 
 @dataclass(frozen=True)
 class Binary(Type):
-    """Bytes, compared as unsigned numbers from the first on; ``width`` of them, or any number (None)."""
+    """A sequence of bytes, compared byte by byte as unsigned numbers; of ``width`` bytes, or of any length (None)."""
 
     width: int | None = None
 
@@ -131,7 +131,7 @@ class Binary(Type):
 
 @dataclass(frozen=True)
 class Opaque(Type):
-    """A column that travels to the result but cannot be used in a predicate."""
+    """A column of Arrow type ``arrow`` that can be in results, but not in predicates."""
 
     arrow: str
 
@@ -172,9 +172,11 @@ def from_arrow(type_: pa.DataType) -> Type:
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column in one of few layouts: no dictionary, text and bytes large, decimals of 128 bits, dates of 32.
+    """``column`` in the canonical Arrow layout of its type: without dictionary, with text and binary as their large
+    types, decimals in 128 bits and dates in 32.
 
-    A dictionary can hide NULL among its values, where ``null_count`` does not see it, and few kernels take views.
+    The values of a dictionary can contain NULL, which ``null_count`` does not count, and few of Arrow's kernels accept
+    views.
     """
     if pa.types.is_run_end_encoded(column.type):
         column = pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], column.type.value_type)
@@ -189,7 +191,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         case Decimal() as d:
             return column.cast(pa.decimal128(d.precision, d.scale))
         case Date():
-            return column.cast(pa.date32(), safe=False)  # of milliseconds, the whole days
+            return column.cast(pa.date32(), safe=False)  # dates in milliseconds are cut to whole days
     return column
 
 

@@ -1,4 +1,4 @@
-"""Windows: ``"ROWS n"``, ``"RANGE l"``, or both (semantics, section 2)."""
+"""Windows, ``"ROWS n"``, ``"RANGE l"`` or both, and how they are parsed (semantics, section 2)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .types import TIME_UNITS, UNIT_NS, Date, Int, TimeUnit, Type
 
 __all__ = ["Extent", "Window", "WindowSpec", "parse_window", "parse_windows"]
 
-#: What the API takes as ``window``: one text for both streams, or one for R and one for S.
+#: A window argument of the API: one text for both streams, or one for R and one for S.
 WindowSpec = Union[str, Sequence[str], Mapping[str, str]]
 
 _DAY = UNIT_NS["DAY"]
-#: Longer numbers are refused; Python would not even read those of more than 4300 digits.
+#: Longer numbers are refused; Python's int() does not read numbers of more than 4300 digits.
 _MAX_DIGITS = 100
 _TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b)[A-Za-z]+)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window as written: at most ``rows`` tuples, at most ``length`` old (closed). At least one is set.
+    """A window as the user wrote it: the last ``rows`` tuples, no older than ``length``. At least one of both is set.
 
-    ``unit`` is the unit word of ``length`` ("MINUTE"), or None when it is in the time column's own unit.
+    ``unit``: the unit of ``length`` ("MINUTE"), or None for the time column's own unit.
     """
 
     rows: int | None
@@ -41,7 +41,7 @@ class Window:
         return " ".join(parts)
 
     def resolve(self, time: Type | None, tick: TimeUnit | None) -> Extent:
-        """The window in device terms.
+        """The window as an `Extent`, with its length in ticks.
 
         ``time`` is the type of the time column (None: there is none), ``tick`` the unit in which event times are
         counted when it is a timestamp. Raises `WindowError` when the length does not fit the time column.
@@ -65,7 +65,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Extent:
-    """A window in numbers: the last ``rows`` tuples, not older than ``length`` ticks; None is no limit."""
+    """A window in rows and ticks: the last ``rows`` tuples, of an age up to ``length`` ticks. None means no limit."""
 
     rows: int | None
     length: int | None
@@ -120,7 +120,7 @@ def parse_window(text: str) -> Window:
 
 
 def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:
-    """R's and S's window from one text, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``."""
+    """Parse the windows of R and S: one text for both, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``."""
     if isinstance(spec, str):
         window = parse_window(spec)
         return window, window

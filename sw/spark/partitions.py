@@ -1,4 +1,4 @@
-"""Both DataFrames as one, cut into time partitions that overlap by the windows: the plan that runs before the tasks."""
+"""The Spark plan before the tasks: both DataFrames as one, cut into time partitions that overlap by the windows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows",
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
-#: Partitions chosen without being asked: one for this many rows, at least one a core, at most `_MAX_PARTITIONS`.
+#: The default number of partitions: one for this many rows, at least one for each core, at most `_MAX_PARTITIONS`.
 _ROWS_PER_PARTITION, _MAX_PARTITIONS = 250_000, 256
 
-#: Accuracy of the quantiles: a cut is off by at most one in this many rows.
+#: Accuracy of the quantiles: a cut is off by at most one row in this many.
 _ACCURACY = 10_000
 
 
 @dataclass(frozen=True)
 class InputStream:
-    """One input: its DataFrame and the columns that put rows with equal times in order (empty: it does not matter)."""
+    """One input: its DataFrame, and the columns that order rows with equal times (if that matters)."""
 
     side: Side
     data: DataFrame
@@ -42,10 +42,10 @@ class InputStream:
 
 @dataclass(frozen=True)
 class Cuts:
-    """The beginnings of time partitions.
+    """The start times of time partitions.
 
-    ``starts``: the ticks at which partitions 1, 2, … begin, ascending; partition 0 takes all before. ``counts``: rows
-    of R and of S in each partition, needed for ROWS windows, else None.
+    ``starts``: the ticks at which partitions 1, 2, … start, ascending; partition 0 has all rows before them.
+    ``counts``: the numbers of rows of R and of S in each partition; None without a ROWS window.
     """
 
     starts: tuple[int, ...]
@@ -75,8 +75,8 @@ def ticks(data: DataFrame, column: str) -> Column:
 def balanced_cuts(query: Query, left: DataFrame, right: DataFrame, partitions: int | None, cores: int) -> Cuts:
     """Cuts at quantiles of the event time. Runs one small Spark job over the time columns.
 
-    ``partitions`` None chooses their number from the number of rows; fewer come out when few times are distinct.
-    Raises `InputError` when a time column holds NULL.
+    ``partitions``: how many; None to choose it by the number of rows. There are fewer if few times are distinct.
+    Raises `InputError` if a time column holds NULL.
     """
     assert query.time is not None
     if partitions == 1:
@@ -117,10 +117,10 @@ def count_rows(query: Query, streams: Sequence[InputStream], cuts: Cuts) -> Cuts
 
 
 def partitioned(query: Query, streams: Sequence[InputStream], cuts: Cuts) -> DataFrame:
-    """Rows ``(partition, home, stream, ts, r, s)``: each input row once in its home partition and once in every later
-    partition whose windows it can still be in (there it is warm), sorted by (partition, arrival).
+    """The input rows as rows ``(partition, home, stream, ts, r, s)``, sorted by partition and arrival order.
 
-    The user's columns are the fields of struct ``r`` or ``s``; the other one is NULL.
+    Each input row occurs once in its home partition, and once, as a warm row, in every later partition whose windows
+    may still contain it. The user's columns are the fields of the struct ``r`` or ``s``; the other struct is NULL.
     """
     schemas = {s.side: s.data.schema for s in streams}
     both = [_copies(query, s, schemas, cuts) for s in streams]
@@ -138,7 +138,7 @@ def _copies(query: Query, stream: InputStream, schemas: dict[Side, StructType], 
                               ticks(stream.data, query.time.name(stream.side)).alias(TS), *structs)
     rows = rows.withColumn(HOME, F.expr(_position(TS, cuts.starts)))
     window = query.window(stream.side)
-    last: list[Column] = []  # the last partition whose windows a row is in, by each limit of the window
+    last: list[Column] = []  # the last partition whose windows may contain a row, by RANGE and by ROWS
     if window.length is not None:
         # Partition k needs the rows with ts >= start - length. A start below the least bigint holds for all rows.
         needs = [max(start - window.length, _MIN) for start in cuts.starts]
@@ -146,12 +146,14 @@ def _copies(query: Query, stream: InputStream, schemas: dict[Side, StructType], 
     if window.rows is not None:
         assert cuts.counts is not None
         begins = list(accumulate((c[stream.number] for c in cuts.counts), initial=0))
-        # Counted from the end of the home partition, so that no stream is ever ranked in one task: `back` is 1 for the
-        # last row of its partition. Partition k needs a row if at most n rows lie from it up to k's beginning.
+        # Rows are numbered from the end of their home partition; numbers within the stream would need a single task
+        # for all of it. `from_end` is 1 for the last row. With ROWS n, partition k needs a row if at most n rows,
+        # itself included, lie between it and the start of k.
         order = [F.col(TS).desc(), *(F.col(f"{stream.side}.{quoted(name)}").desc() for name in stream.ties)]
-        rows = rows.withColumn("back", F.row_number().over(Window.partitionBy(HOME).orderBy(*order)).cast(LongType()))
+        in_home = Window.partitionBy(HOME).orderBy(*order)
+        rows = rows.withColumn("from_end", F.row_number().over(in_home).cast(LongType()))
         ends = f"element_at(array({', '.join(f'{n}L' for n in begins[1:])}), {HOME} + 1)"
-        reach = f"({ends} - back + {min(window.rows, begins[-1])}L)"
+        reach = f"({ends} - from_end + {min(window.rows, begins[-1])}L)"
         rows = rows.withColumn("reach", F.expr(reach))
         last.append(F.greatest(F.col(HOME), F.expr(_position("reach", begins[1:-1]))))
     until = last[0] if len(last) == 1 else F.least(*last)
@@ -160,7 +162,7 @@ def _copies(query: Query, stream: InputStream, schemas: dict[Side, StructType], 
 
 
 def _position(value: str, starts: Sequence[int]) -> str:
-    """SQL for how many of the ascending ``starts`` are at most ``value``, as a binary search; NULL counts as large."""
+    """SQL for the number of the ascending ``starts`` that are at most ``value``: a binary search. NULL is large."""
     def search(low: int, high: int) -> str:
         if low == high:
             return str(low)
@@ -172,17 +174,17 @@ def _position(value: str, starts: Sequence[int]) -> str:
 
 
 def _bigint(value: int) -> str:
-    # The least bigint has no literal of its own: the sign is not part of one.
+    # The least bigint cannot be written as a literal, as the sign is not part of a literal.
     return f"({value}L)" if value > _MIN else f"({_MIN + 1}L - 1L)"
 
 
 def quoted(name: str) -> str:
-    """The column ``name`` as Spark's SQL writes it."""
+    """The column ``name``, quoted for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def check_starts(starts: Sequence[int]) -> Cuts:
-    """Cuts at times that the user chose. Raises `InputError` unless they ascend and fit 64 bits."""
+    """Cuts at the user's start times. Raises `InputError` unless they ascend and fit 64 bits."""
     for a, b in pairwise(starts):
         if b <= a:
             raise InputError(f"the starts of partitions must ascend, but {b} follows {a}")

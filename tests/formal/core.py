@@ -1,6 +1,6 @@
-"""Proofs of the join core: the storage side's state of its window, and the results of reads of the ring.
+"""Proofs of the join core: the state of its storage, and the reads of its ring by the scanner.
 
-Rings are small and event times narrow; their size changes nothing in the circuits but the widths of counters.
+Rings are small and event times narrow; in the circuits, only the widths of counters depend on these sizes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from splitjoin.hw.core.storage import Storage
 from splitjoin.hw.layouts import input_layout, window_layout
 
 from .harness import Harness
-from .monitors import assume_offers_stand, offers_stand
+from .monitors import assume_stable_offers, prove_stable_offers
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
 
-#: Tuples that are stored ahead of what is unread, here: fewer than in the circuits, so that faults show in few cycles.
+#: Tuples that may be stored ahead of unread ones in these proofs: fewer than in the circuits, so that faults show soon.
 STORES = 2
 
 
 class ScannedRing(wiring.Component):
-    """A region without its emitter; ``room`` is free, to have any value in any cycle. Stores S."""
+    """A region without its emitter, which stores S. The solver chooses ``room`` freely in every cycle."""
 
     def __init__(self, config: Configuration):
         self._config = config
@@ -70,31 +70,34 @@ def _settings(h: Harness, config: Configuration) -> None:
     """Assume that settings and the core's number are constant."""
     window = h.constant("settings", h.dut.window.as_value().shape())
     index = h.constant("core", h.dut.index.shape())
-    h.assume("settings stand", (h.dut.window.as_value() == window) & (h.dut.index == index) & (index < config.cores))
+    h.assume("settings are constant",
+             (h.dut.window.as_value() == window) & (h.dut.index == index) & (index < config.cores))
     h.assume("windows hold a row", h.dut.window.rows != 0)
 
 
 def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any:
-    """True if the count of stores that push nothing out is right. ``span``: own tuples from the oldest live one's
-    row id on, less the core's index. Also assumes that settings stand before the first record.
+    """True if the storage counts right how many tuples it can store before the window is full.
+
+    ``span``: own tuples from the oldest live one's row id on, less the core's index. Also assumes that settings are set
+    before the first record.
     """
-    cycles = Signal(2)  # since the settings stand, up to 3
+    cycles = Signal(2)  # since the settings are set, up to 3
     h.m.d.sync += cycles.eq(cycles + (cycles != 3))
-    h.assume("settings stand before the first record", (cycles == 3) | ~h.dut.i.valid)
+    h.assume("settings are set before the first record", (cycles == 3) | ~h.dut.i.valid)
     # Windows longer than the ring's capacity count as unlimited here.
     most = 2**((config.cores * (config.capacity + 2)).bit_length()) - 1
     rows = Mux(h.dut.window.rows > most, most, h.dut.window.rows)
     moved = h.past(h.inner(f"{path}was_counted") | h.inner(f"{path}advanced"), "counts_moved")
     left, whole, started, window_rows, was_counted, advanced, seen = (h.inner(f"{path}{name}") for name in (
         "left", "whole", "started", "window_rows", "was_counted", "advanced", "decoded"))
-    wanted, comes = Signal(signed(ROW_BITS)), Signal(signed(ROW_BITS))
+    expected, counted = Signal(signed(ROW_BITS)), Signal(signed(ROW_BITS))
     h.m.d.comb += [
-        wanted.eq(rows + h.dut.index - span - 1),
-        comes.eq(Mux(started, left, whole) + Mux(advanced, config.cores, 0) - was_counted),
+        expected.eq(rows + h.dut.index - span - 1),
+        counted.eq(Mux(started, left, whole) + Mux(advanced, config.cores, 0) - was_counted),
     ]
     return (((cycles < 1) | (Mux(h.inner(f"{path}long"), most, window_rows) == rows))
             & ((cycles < 2) | (whole == rows + h.dut.index - 1))
-            & ((cycles < 3) | ((comes == wanted) & (started | (left == whole))))
+            & ((cycles < 3) | ((counted == expected) & (started | (left == whole))))
             & (started | was_counted | ((span == 0) & ~advanced))
             & (h.inner(f"{path}window_full") == (started & (left == -1))) & (left >= -1)
             & (moved | ((cycles < 3) & ~was_counted)
@@ -104,13 +107,13 @@ def _stores_left(h: Harness, config: Configuration, path: str, span: Any) -> Any
 
 
 def storage(cores: int, time_bits: int) -> Harness:
-    """Counters are updated a cycle late: ``live_now`` and ``row_now`` are their values without this delay."""
+    """The harness of a storage. Its counters are a cycle late: ``live_now`` and ``row_now`` are the current values."""
     config = _config(cores=cores, capacity=4, time_bits=time_bits)
     dut = Storage(config, "s")
     h = Harness(dut)
     m = h.m
     bits = position_bits(config)
-    assume_offers_stand(h, "i", dut.i)
+    assume_stable_offers(h, "i", dut.i)
     _settings(h, config)
     live, some, brim, head, turn, head_row, seen, counted, stored, was_counted, was_stored, advanced = (
         h.inner(name) for name in ("live", "not_empty", "full", "head", "turn", "head_row", "decoded", "counted",
@@ -126,15 +129,15 @@ def storage(cores: int, time_bits: int) -> Harness:
     concerned = dut.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK) & some if time_bits else 0
     live_now, row_now = Signal(range(2 * config.capacity)), Signal(ROW_BITS)
     m.d.comb += [live_now.eq(live + was_stored - advanced), row_now.eq(head_row + Mux(advanced, cores, 0))]
-    offers_stand(h, "task", dut.task)
-    h.prove("the ring holds what lies between its ends",
+    prove_stable_offers(h, "task", dut.task)
+    h.prove("the ring holds the tuples between head and tail",
             (live_now <= config.capacity) & ((tail - head)[:bits] == live_now))
     moved = h.past(was_stored | advanced, "moved")  # `live` changed
-    h.prove("empty and full are known", (some == (live != 0)) & (brim == (live == config.capacity))
+    h.prove("the flags for empty and full are right", (some == (live != 0)) & (brim == (live == config.capacity))
             & ~(moved & (was_stored | advanced))
             & (moved | ((h.inner("was_one") == (live == 1))
                         & (h.inner("was_almost_full") == (live == config.capacity - 1)))))
-    h.prove("what is known of an operation is true", (~seen | (
+    h.prove("the decoded flags of an operation are right", (~seen | (
         dut.i.valid & (h.inner("stored_elsewhere") == (own & (turn != dut.index)))
         & (h.inner("stored_here") == (own & (turn == dut.index)))
         & (h.inner("fits") == (h.inner("stored_here") & ~full)) & (h.inner("evicts") == (own & spent))
@@ -146,20 +149,22 @@ def storage(cores: int, time_bits: int) -> Harness:
             & ((h.inner("nothing_to_expire") == (seen & ~(some & h.inner("expiry_applies"))))
                & (h.inner("expiry_known") == (seen & ~h.inner("pending")[0])) if time_bits else 1))
     late_news = was_counted | advanced
-    h.prove("counters are right when they are looked at",
+    h.prove("counters are up to date when they are read",
             ~(was_stored & ~was_counted) & (~seen | ~late_news | (
                 h.inner("pending").all() & h.inner("expiry_applies") & ~was_counted & some if time_bits else 0)))
-    h.prove("own tuples are counted once each", counted == taken)
+    h.prove("each own tuple is counted once", counted == taken)
     stands = seen & own & (turn == dut.index) & full
     if time_bits:
         stands &= ~(concerned & (h.inner("pending")[0] | h.inner("head_expired")))
-    h.prove("after an overflow nothing is taken, and it stands", ~dut.overflow | (stands & ~dut.i.ready))
+    h.prove("after an overflow no record is taken, and the cause of the overflow remains",
+            ~dut.overflow | (stands & ~dut.i.ready))
     # The next tuple of this core has the row id `next_row` + index.
     next_row = row_now + config.cores * live_now
-    h.prove("row ids are counted with the turns",
+    h.prove("row ids and turns advance together",
             (turn < cores) & ((next_row + turn - count)[:ROW_BITS] == Mux(turn > dut.index, cores, 0)))
 
-    h.prove("stores that are left are counted", _stores_left(h, config, "", (count - row_now)[:ROW_BITS]))
+    h.prove("the stores left until the window is full are counted",
+            _stores_left(h, config, "", (count - row_now)[:ROW_BITS]))
     h.prove("the oldest tuple lies within the window's rows",
             (live_now == 0) | ((count - row_now - dut.index)[:ROW_BITS] <= dut.window.rows))
 
@@ -172,11 +177,11 @@ def storage(cores: int, time_bits: int) -> Harness:
     inside = picked & (ahead < live_now)
     with m.If(picked & ~inside):
         m.d.sync += picked.eq(0)
-    h.prove("each tuple's row id follows from its place", ~inside | (
+    h.prove("each tuple's row id follows from its position", ~inside | (
         (row_now + config.cores * ahead + dut.index)[:ROW_BITS] == row))
     h.prove("a probe's window has no tuple beyond its rows",
             ~inside | ~dut.task.valid | ((count - row)[:ROW_BITS] <= dut.window.rows))
-    h.prove("a task tells the places and the oldest row id of the live tuples", ~dut.task.valid | task.flush | (
+    h.prove("a task carries the positions and the oldest row id of the live tuples", ~dut.task.valid | task.flush | (
         (task.start == head) & (task.end == tail) & (task.count == live_now) & (task.row == row_now)))
     if time_bits:
         ts = Signal(time_bits)
@@ -188,15 +193,15 @@ def storage(cores: int, time_bits: int) -> Harness:
                  ~dut.window.range[top] & (~inside | ~(age - dut.window.range)[top] | ~age[top]))
         pending, late = h.inner("pending"), h.inner("head_expired")
         oldest = inside & (ahead == 0)
-        h.prove("each tuple's last time is kept", (~inside | (h.look("times", place[:2]) == until))
+        h.prove("each tuple's last time in the window is stored", (~inside | (h.look("times", place[:2]) == until))
                 & (~seen | (h.inner("last") == (op.ts + dut.window.range)[:time_bits])))
         now = h.look("times", head[:2])
-        h.prove("what is known of the oldest tuple's time is true", (live_now == 0) | (
+        h.prove("registered copies of the oldest tuple's last time are right", (live_now == 0) | (
             (pending[2] | (h.inner("times.read__data") == now))
             & (pending[1] | (h.inner("times.r_data", domain="sync") == now))
             & (pending[0] | ~seen | (late == (now - op.ts)[:time_bits][top]))
             & ((pending & (pending + 1))[:3] == 0)))
-        h.prove("the oldest tuple of a probe's window is not too old", ~oldest | ~dut.task.valid | task.flush
+        h.prove("the oldest tuple of a probe's window is within the RANGE", ~oldest | ~dut.task.valid | task.flush
                 | ~dut.window.timed | (age <= dut.window.range))
     return h
 
@@ -209,13 +214,13 @@ def _few_stores() -> Iterator[None]:
 
 @_few_stores()
 def ring(lanes: int, probes: int, capacity: int) -> Harness:
-    """Storing and scanning at once. Differences of positions are modular."""
+    """The harness of a ring, stored to and scanned at once. Differences of positions are modular."""
     config = _config(cores=1, capacity=capacity, lanes=lanes, probes=probes)
     dut = ScannedRing(config)
     h = Harness(dut)
     bits, most = position_bits(config), config.capacity + STORES
     lane_bits = lanes.bit_length() - 1
-    assume_offers_stand(h, "i", dut.i)
+    assume_stable_offers(h, "i", dut.i)
     _settings(h, config)
     live, was_stored, advanced, head, seen, kept, space, border = (h.inner(f"storage.{name}") for name in (
         "live", "was_stored", "advanced", "head", "decoded", "stored_here", "slot_free", "border"))
@@ -236,10 +241,11 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
         """The distance from position ``a`` to ``b``, modular."""
         return (b - a)[:bits]
 
-    offers_stand(h, "batch", dut.o)
+    prove_stable_offers(h, "batch", dut.o)
     live_now = Signal(bits)
     h.m.d.comb += live_now.eq(live + was_stored - advanced)
-    h.prove("the ring holds what lies between its ends", (live_now <= config.capacity) & (to(head, tail) == live_now)
+    h.prove("the ring holds the tuples between head and tail",
+            (live_now <= config.capacity) & (to(head, tail) == live_now)
             & (h.inner("storage.not_empty") == (live != 0)) & (h.inner("storage.full") == (live == config.capacity))
             & (~seen | ~(was_stored | advanced)) & (h.inner("storage.was_counted") == was_stored)
             & (~seen | (~h.inner("storage.stored_elsewhere") & (h.inner("storage.evicts") == (kept & spent))
@@ -248,23 +254,24 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
             & ((border + most - tail)[:bits] == 0)
             & (moved | ((h.inner("storage.was_one") == (live == 1))
                         & (h.inner("storage.was_almost_full") == (live == config.capacity - 1)))))
-    h.prove("stores that are left are counted", _stores_left(h, config, "storage.", live_now))
-    h.prove("a task that waits will find its tuples", ~held | (
+    h.prove("the stores left until the window is full are counted", _stores_left(h, config, "storage.", live_now))
+    h.prove("the ring still holds the tuples of a waiting task", ~held | (
         (to(start, tail) <= most) & (to(start, head) <= to(start, tail)) & (to(start, end) <= to(start, written))
         & (~waiting | (to(first, start) <= to(first, tail)))))
-    h.prove("a batch that waits will find its tuples", ((number != 0) == waiting) & (~waiting | (
+    h.prove("the ring still holds the tuples of a waiting batch", ((number != 0) == waiting) & (~waiting | (
         (to(first, tail) <= most) & (to(first, head) <= to(first, tail)) & (reach <= to(first, written))
         & (h.inner("scanner.batch_closed") | (number < limit))))
         & (~h.started() | (limit == Mux(dut.window.slice != 0, 1, probes))) & (h.started() | ~held))
-    h.prove("a pass finds its tuples", ~scanning | ((to(position, tail) <= most) & (left <= to(position, written))))
+    h.prove("the ring still holds the tuples that a pass has yet to read",
+            ~scanning | ((to(position, tail) <= most) & (left <= to(position, written))))
     h.prove("tuples are written a cycle after they are stored", to(written, tail) == was_stored)
     ends, held_empty, vacant = (h.inner(f"scanner.{name}") for name in ("last_or_idle", "task_ready", "batch_free"))
-    h.prove("the last read of a pass is known",
+    h.prove("the flags for the last read of a pass are right",
             (~scanning | ((last == (left <= lanes)) & (h.inner("scanner.next_last") == (left <= 2 * lanes))))
             & (ends == (~scanning | last)))
-    h.prove("what waits for its turn is known", (h.inner("scanner.pass_due") == (waiting & ends & ~dut.o.valid))
+    h.prove("the flags that start a pass are right", (h.inner("scanner.pass_due") == (waiting & ends & ~dut.o.valid))
             & (vacant == ~dut.o.valid) & (held_empty == ~held))
-    h.prove("nothing is written before there is space", ~(seen & space) | (
+    h.prove("no tuple is written before its slot is free", ~(seen & space) | (
         (~scanning | (to(position, tail) < most)) & (~waiting | (to(first, tail) < most))
         & (~held | (to(start, tail) < most))))
     rows = len(lower)
@@ -281,64 +288,68 @@ def ring(lanes: int, probes: int, capacity: int) -> Harness:
         row = Array(h.inner(f"scanner.rows__{k}") for k in range(lanes))[lane]
         apart.append(~concerned | (row == there[lane_bits:][:rows]))
         apart.append(~concerned | ~write | (written % slots != there % slots))
-    h.prove("a read finds tuples that were written, and not written over", Cat(found).all())
-    h.prove("no slot is read and written in one cycle", Cat(apart).all())
+    h.prove("a read finds tuples that were written and not overwritten", Cat(found).all())
+    h.prove("no slot is read and written in the same cycle", Cat(apart).all())
     return h
 
 
-_LIVE = Fault("the ring holds what lies between its ends", Storage, "live.eq(live + was_stored - advanced)",
+_LIVE = Fault("the ring holds the tuples between head and tail", Storage, "live.eq(live + was_stored - advanced)",
               "live.eq(live + was_stored - (advanced & ~was_stored))")
 
 _STORAGE_FAULTS = (
     _LIVE,
-    Fault("offers at task stand", Storage, "self.task.valid.eq(expiry_done & makes_task)",
+    Fault("offers at task are stable", Storage, "self.task.valid.eq(expiry_done & makes_task)",
           "self.task.valid.eq(expiry_done & makes_task & ~self.scanning)"),
-    Fault("counters are right when they are looked at", Storage, "decoded.eq(self.i.valid & ~commit)",
+    Fault("counters are up to date when they are read", Storage, "decoded.eq(self.i.valid & ~commit)",
           "decoded.eq(self.i.valid)"),
-    Fault("row ids are counted with the turns", Storage, "turn == config.cores - 1", "turn == self.index"),
-    Fault("each tuple's row id follows from its place", Storage, "head_row + config.cores)", "head_row + 1)"),
+    Fault("row ids and turns advance together", Storage, "turn == config.cores - 1", "turn == self.index"),
+    Fault("each tuple's row id follows from its position", Storage, "head_row + config.cores)", "head_row + 1)"),
 )
 
 _ONLY_FAULTS = (
-    Fault("empty and full are known", Storage, "was_almost_full.eq(live == depth - 1)",
+    Fault("the flags for empty and full are right", Storage, "was_almost_full.eq(live == depth - 1)",
           "was_almost_full.eq(live == depth - 2)"),
-    Fault("what is known of an operation is true", Storage, "decoded.eq(self.i.valid & ~commit)",
+    Fault("the decoded flags of an operation are right", Storage, "decoded.eq(self.i.valid & ~commit)",
           "decoded.eq(self.i.valid)"),
-    Fault("own tuples are counted once each", Storage, "self.task.ready) | (fits & slot_free)",
+    Fault("each own tuple is counted once", Storage, "self.task.ready) | (fits & slot_free)",
           "self.task.ready) | fits"),
-    Fault("after an overflow nothing is taken, and it stands", Storage,
+    Fault("after an overflow no record is taken, and the cause of the overflow remains", Storage,
           "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), fits.eq(1)]"),
-    Fault("stores that are left are counted", Storage, "Mux(advanced, Mux(counted", "Mux(~advanced, Mux(counted",
+    Fault("the stores left until the window is full are counted",
+          Storage, "Mux(advanced, Mux(counted", "Mux(~advanced, Mux(counted",
           "_count"),
     Fault("the oldest tuple lies within the window's rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
     Fault("a probe's window has no tuple beyond its rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
-    Fault("a task tells the places and the oldest row id of the live tuples", Storage, "task.start.eq(head)",
+    Fault("a task carries the positions and the oldest row id of the live tuples", Storage, "task.start.eq(head)",
           "task.start.eq(tail)"),
 )
 
 _TIME_FAULTS = (
-    Fault("each tuple's last time is kept", Storage, "times.w_addr.eq(self.written[:len(times.w_addr)])",
+    Fault("each tuple's last time in the window is stored",
+          Storage, "times.w_addr.eq(self.written[:len(times.w_addr)])",
           "times.w_addr.eq(head[:len(times.w_addr)])", "_age"),
-    Fault("what is known of the oldest tuple's time is true", Storage, "first | advance, -1", "advance, -1", "_age"),
-    Fault("the oldest tuple of a probe's window is not too old", Storage, "pending >> 1", "pending >> 2",
+    Fault("registered copies of the oldest tuple's last time are right",
+          Storage, "first | advance, -1", "advance, -1", "_age"),
+    Fault("the oldest tuple of a probe's window is within the RANGE", Storage, "pending >> 1", "pending >> 2",
           "_age"),
 )
 
 _RING_FAULTS = (
     _LIVE,
-    Fault("offers at batch stand", Scanner, "with m.If(batch_free):", "with m.If(1):"),
-    Fault("a task that waits will find its tuples", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
-    Fault("a batch that waits will find its tuples", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
-    Fault("a pass finds its tuples", Scanner, "Mux(pass_due, reach, left", "Mux(pass_due, reach + 1, left"),
+    Fault("offers at batch are stable", Scanner, "with m.If(batch_free):", "with m.If(1):"),
+    Fault("the ring still holds the tuples of a waiting task", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
+    Fault("the ring still holds the tuples of a waiting batch", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
+    Fault("the ring still holds the tuples that a pass has yet to read",
+          Scanner, "Mux(pass_due, reach, left", "Mux(pass_due, reach + 1, left"),
     Fault("tuples are written a cycle after they are stored", Storage, "tail.eq(tail + 1)",
           "tail.eq(tail + 2)"),
-    Fault("what waits for its turn is known", Scanner, "(last_or_idle | (issue & next_last))", "last_or_idle"),
-    Fault("the last read of a pass is known", Scanner, "reach <= 2 * lanes", "reach <= lanes"),
-    Fault("nothing is written before there is space", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
+    Fault("the flags that start a pass are right", Scanner, "(last_or_idle | (issue & next_last))", "last_or_idle"),
+    Fault("the flags for the last read of a pass are right", Scanner, "reach <= 2 * lanes", "reach <= lanes"),
+    Fault("no tuple is written before its slot is free", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
     Fault("reads address the slots of their positions", Scanner, "upper) + 1)", "upper))"),
-    Fault("a read finds tuples that were written, and not written over", Storage, "task.end.eq(Mux(flush, head, tail))",
+    Fault("a read finds tuples that were written and not overwritten", Storage, "task.end.eq(Mux(flush, head, tail))",
           "task.end.eq(tail + 1)"),
-    Fault("no slot is read and written in one cycle", Scanner, "self.rows[lanes - 1].eq(lower)",
+    Fault("no slot is read and written in the same cycle", Scanner, "self.rows[lanes - 1].eq(lower)",
           "self.rows[lanes - 1].eq(upper)"),
 )
 

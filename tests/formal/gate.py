@@ -12,7 +12,7 @@ from splitjoin.hw.gate.source import SourceInput
 from splitjoin.hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
-from .monitors import Follower, assume_offers_stand, follow, offers_stand
+from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .network import BUFFER_FAULTS, buffered
 from .proofs import Fault, Proof
 
@@ -36,20 +36,21 @@ def source_input() -> Harness:
     h = Harness(dut)
     flush = dut.i.payload.op == Op.FLUSH
     h.assume("a new round begins while nothing is taken", ~dut.reopen | dut.hold)
-    offers_stand(h, "o", dut.o)
+    prove_stable_offers(h, "o", dut.o)
     level, holds, sound = buffered(h, "buffer")
-    h.prove("its buffer is never full and empty, and its shares agree", sound)
+    h.prove("the buffer is not full and empty at once, and the copies of its head agree", sound)
     f = Follower(h, "item", entered=_taken(dut.i) & ~flush, entering=dut.i.payload, port=dut.o, capacity=2)
     follow(h, f)
-    h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
-    h.prove("the item picked is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
+    h.prove("the level counts the items inside, and valid follows from it",
+            (f.inside == level) & (dut.o.valid == (level != 0)))
+    h.prove("the picked item is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
     h.prove("no FLUSH passes", Cat((level <= n) | (Value.cast(holds(Const(n)))[:2] != Op.FLUSH) for n in (0, 1)).all())
     was_open, was_flushed = h.past(dut.open, "was_open"), h.past(dut.flushed, "was_flushed")
-    h.prove("only what is open brings something", ~_taken(dut.i) | dut.open)
-    h.prove("a FLUSH closes", ~was_flushed | ~dut.open)
-    h.prove("what is closed stays so until a new round, or until it was removed",
+    h.prove("records are taken only while the source is open", ~_taken(dut.i) | dut.open)
+    h.prove("a FLUSH closes the source", ~was_flushed | ~dut.open)
+    h.prove("a closed source stays closed until a new round or its removal",
             ~h.started() | was_open | ~h.past(dut.active & ~dut.reopen, "stays") | ~dut.open)
-    h.prove("what is removed is not open", dut.active | ~dut.open)
+    h.prove("a removed source is not open", dut.active | ~dut.open)
     return h
 
 
@@ -58,20 +59,20 @@ def merger() -> Harness:
     h = Harness(dut)
     m = h.m
     top = _CONFIG.time_bits
-    assume_offers_stand(h, "i", *dut.i)
-    offers_stand(h, "o", dut.o)
+    assume_stable_offers(h, "i", *dut.i)
+    prove_stable_offers(h, "o", dut.o)
     level, holds, sound = buffered(h, "buffer")
-    h.prove("its buffer is never full and empty, and its shares agree", sound)
+    h.prove("the buffer is not full and empty at once, and the copies of its head agree", sound)
     last, last_input, known = h.inner("last"), h.inner("last_input"), h.inner("last_valid")
     keys = [_key(i.payload) for i in dut.i]
 
-    # All times under way lie in half the counter's range, from some time on that only moves forward.
+    # All times in flight lie in half the counter's range, from a time on that only moves forward.
     floor = h.free("floor", top + 1)
     ages = [(k - floor)[:top + 1] for k in keys]
     last_age = (last - floor)[:top + 1]
     for n, i in enumerate(dut.i):
         h.assume(f"times at {n} lie in half the range", ~i.valid | ~ages[n][-1])
-    h.assume("so does the last one", ~known | ~last_age[-1])
+    h.assume("the last time lies in half the range, too", ~known | ~last_age[-1])
 
     def precedes(n: int, k: int) -> Value:
         """True if the record at input ``n`` precedes that at input ``k``."""
@@ -83,48 +84,49 @@ def merger() -> Harness:
     f = Follower(h, "item", entered=handed[0] | handed[1], port=dut.o, capacity=2,
                  entering=Mux(handed[0], Value.cast(dut.i[0].payload), Value.cast(dut.i[1].payload)))
     follow(h, f)
-    h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
-    h.prove("the item picked is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
-    h.prove("one record at most is handed on in a cycle", ~(handed[0] & handed[1]))
-    h.prove("a record is handed on when none that precedes it can come", Cat(
+    h.prove("the level counts the items inside, and valid follows from it",
+            (f.inside == level) & (dut.o.valid == (level != 0)))
+    h.prove("the picked item is in its slot", ~f.picked | (Value.cast(holds(f.ahead)) == f.token))
+    h.prove("at most one record is passed on in a cycle", ~(handed[0] & handed[1]))
+    h.prove("a record is passed on only when no record that precedes it can arrive", Cat(
         ~handed[n] | Mux(dut.i[1 - n].valid, precedes(n, 1 - n) & ~late[1 - n], ~dut.i_open[1 - n])
         for n in range(2)).all())
     h.prove("a record that is ready does not wait", Cat(
         ~dut.i[n].valid | late[n] | (level == 2) | handed[n]
         | Mux(dut.i[1 - n].valid, precedes(1 - n, n) | late[1 - n], dut.i_open[1 - n]) for n in range(2)).all())
-    h.prove("what comes too late is refused at once, and nothing else is",
+    h.prove("late records, and no others, are refused at once",
             Cat(late[n] == (i.valid & i.ready & ~handed[n]) for n, i in enumerate(dut.i)).all())
-    h.prove("tuples that are refused are counted",
+    h.prove("refused tuples are counted",
             Cat(dut.refused[n] == (late[n] & (i.payload.op == Op.TUPLE)) for n, i in enumerate(dut.i)).all())
 
-    # What was handed on, in order: the harness's own memory of it.
+    # The harness's own copy of the last record that was passed on.
     before, some = Signal(top + 1), Signal()
     chosen = Mux(handed[0], ages[0], ages[1])
     with m.If(handed[0] | handed[1]):
         m.d.sync += [before.eq(Mux(handed[0], keys[0], keys[1])), some.eq(1)]
     with m.Elif(~known):
         m.d.sync += some.eq(0)
-    h.prove("the last record is remembered while anything is open", ~known | (some & (before == last)))
-    h.prove("records are handed on in order",
+    h.prove("the last record is remembered while any input is open", ~known | (some & (before == last)))
+    h.prove("records are passed on in order",
             ~(handed[0] | handed[1]) | ~known | (chosen >= (before - floor)[:top + 1]))
-    h.prove("a record inside is announced before it shows", (level == 0) | dut.o_open)
+    h.prove("the output is open while a record is inside", (level == 0) | dut.o_open)
     busy = h.past(dut.i_open.any() | Cat(i.valid for i in dut.i).any(), "busy")
-    h.prove("what is open below is open a cycle later", ~busy | dut.o_open)
+    h.prove("the output is open a cycle after an input was", ~busy | dut.o_open)
     return h
 
 
 def whole(sources: int) -> Harness:
-    """A gate whose sources are open from the start. Times do not wrap within the bound."""
+    """The harness of a gate whose sources are open from the start. Times do not wrap within the bound."""
     dut = ScaleGate(_CONFIG, sources)
     h = Harness(dut)
     m = h.m
     h.assume("all sources take part", dut.active.all())
-    assume_offers_stand(h, "i", *dut.i)
-    offers_stand(h, "o", dut.o)
+    assume_stable_offers(h, "i", *dut.i)
+    prove_stable_offers(h, "o", dut.o)
     out, key = dut.o.payload, _key(dut.o.payload)
     flush = out.op == Op.FLUSH
 
-    # What still can come from a source: nothing that precedes its last record.
+    # A source is in order: no record that precedes its last one can still arrive.
     inside, behind, closed = Signal(6), [], []
     entered = []
     for n, i in enumerate(dut.i):
@@ -149,62 +151,64 @@ def whole(sources: int) -> Harness:
     with m.If(_taken(dut.o)):
         m.d.sync += [last.eq(key), some.eq(~flush)]
     h.prove("records leave in order", ~dut.o.valid | flush | ~some | (key >= last))
-    h.prove("what leaves, nothing precedes that can still come", Cat(
+    h.prove("no record that can still arrive precedes one that leaves", Cat(
         ~dut.o.valid | flush | shut | (any_ & (key <= least)) for any_, least, shut in behind).all())
     h.prove("nothing leaves that did not enter", ~dut.o.valid | flush | (inside != 0))
-    h.prove("a FLUSH leaves when all have closed and all has left",
+    h.prove("a FLUSH leaves when all sources are closed and all records have left",
             ~dut.o.valid | ~flush | ((inside == 0) & Cat(closed).all()))
-    h.prove("nothing is refused", dut.refused == 0)
+    h.prove("no record is refused", dut.refused == 0)
     return h
 
 
 _SOURCE_FAULTS = (
     *BUFFER_FAULTS,
-    Fault("what is inside is counted, and offered", SourceInput,
+    Fault("the level counts the items inside, and valid follows from it", SourceInput,
           "buffer.i.valid.eq(self.i.valid & accepting & ~is_flush)",
           "buffer.i.valid.eq(self.i.valid & ~is_flush)"),
     Fault("no FLUSH passes", SourceInput, "buffer.i.payload.eq(self.i.payload)",
           "buffer.i.payload.eq(self.i.payload.as_value() | 2)"),
-    Fault("only what is open brings something", SourceInput, "self.i.ready.eq(accepting & buffer.i.ready)",
+    Fault("records are taken only while the source is open", SourceInput, "self.i.ready.eq(accepting & buffer.i.ready)",
           "self.i.ready.eq(buffer.i.ready)"),
-    Fault("a FLUSH closes", SourceInput, "(closed | self.flushed)", "(closed | (self.flushed & ~self.o.valid))"),
-    Fault("what is closed stays so until a new round, or until it was removed", SourceInput, "(closed | self.flushed)",
+    Fault("a FLUSH closes the source",
+          SourceInput, "(closed | self.flushed)", "(closed | (self.flushed & ~self.o.valid))"),
+    Fault("a closed source stays closed until a new round or its removal", SourceInput, "(closed | self.flushed)",
           "self.flushed"),
-    Fault("what is removed is not open", SourceInput, "self.open.eq(self.active & ~closed)", "self.open.eq(~closed)"),
+    Fault("a removed source is not open", SourceInput, "self.open.eq(self.active & ~closed)", "self.open.eq(~closed)"),
 )
 
 _MERGER_FAULTS = (
     *BUFFER_FAULTS,
-    Fault("what is inside is counted, and offered", ReadyMerger, "buffer.i.valid.eq(grant.any())",
+    Fault("the level counts the items inside, and valid follows from it", ReadyMerger, "buffer.i.valid.eq(grant.any())",
           "buffer.i.valid.eq(on_time.any())"),
-    Fault("one record at most is handed on in a cycle", ReadyMerger, "Mux(on_time[0], ~precedes, exhausted[0])",
+    Fault("at most one record is passed on in a cycle", ReadyMerger, "Mux(on_time[0], ~precedes, exhausted[0])",
           "Mux(on_time[0], 1, exhausted[0])"),
-    Fault("a record is handed on when none that precedes it can come", ReadyMerger,
+    Fault("a record is passed on only when no record that precedes it can arrive", ReadyMerger,
           "exhausted[n].eq(~i.valid & ~self.i_open[n])", "exhausted[n].eq(~i.valid)"),
     Fault("a record that is ready does not wait", ReadyMerger, "exhausted[n].eq(~i.valid & ~self.i_open[n])",
           "exhausted[n].eq(0)"),
-    Fault("what comes too late is refused at once, and nothing else is", ReadyMerger,
+    Fault("late records, and no others, are refused at once", ReadyMerger,
           "late[0].eq(last_valid & (keys[0] - last - last_input)[top])",
           "late[0].eq(last_valid & (keys[0] - last)[top])"),
-    Fault("tuples that are refused are counted", ReadyMerger, " & (i.payload.op == Op.TUPLE)", ""),
-    Fault("the last record is remembered while anything is open", ReadyMerger, "Mux(grant[0], keys[0], keys[1])",
+    Fault("refused tuples are counted", ReadyMerger, " & (i.payload.op == Op.TUPLE)", ""),
+    Fault("the last record is remembered while any input is open", ReadyMerger, "Mux(grant[0], keys[0], keys[1])",
           "Mux(grant[1], keys[0], keys[1])"),
-    Fault("records are handed on in order", ReadyMerger, "late[1].eq(last_valid & (keys[1] - last)[top])",
+    Fault("records are passed on in order", ReadyMerger, "late[1].eq(last_valid & (keys[1] - last)[top])",
           "late[1].eq(0)"),
-    Fault("a record inside is announced before it shows", ReadyMerger, " | buffer.o.valid", ""),
-    Fault("what is open below is open a cycle later", ReadyMerger, "self.i_open.any() | ", ""),
+    Fault("the output is open while a record is inside", ReadyMerger, " | buffer.o.valid", ""),
+    Fault("the output is open a cycle after an input was", ReadyMerger, "self.i_open.any() | ", ""),
 )
 
 _WHOLE_FAULTS = (
-    Fault("offers at o stand", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
+    Fault("offers at o are stable", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
     Fault("records leave in order", SkidBuffer, "heads[0] == n",
           "heads[0] != n"),  # a node refuses what would break the order
-    Fault("what leaves, nothing precedes that can still come", ReadyMerger,
+    Fault("no record that can still arrive precedes one that leaves", ReadyMerger,
           "exhausted[n].eq(~i.valid & ~self.i_open[n])",
           "exhausted[n].eq(~i.valid)"),
     Fault("nothing leaves that did not enter", SkidBuffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
-    Fault("a FLUSH leaves when all have closed and all has left", ScaleGate, "flushed & drained", "flushed"),
-    Fault("nothing is refused", ReadyMerger, "precedes.eq(~(keys[1] - keys[0])[top])", "precedes.eq(1)"),
+    Fault("a FLUSH leaves when all sources are closed and all records have left",
+          ScaleGate, "flushed & drained", "flushed"),
+    Fault("no record is refused", ReadyMerger, "precedes.eq(~(keys[1] - keys[0])[top])", "precedes.eq(1)"),
 )
 
 PROOFS = (

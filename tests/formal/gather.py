@@ -19,7 +19,7 @@ from splitjoin.hw.gather.tree import GatherTree
 from splitjoin.hw.layouts import result_layout
 
 from .harness import Harness
-from .monitors import Follower, assume_offers_stand, follow, offers_stand
+from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
@@ -29,11 +29,11 @@ def _taken(port: Any) -> Value:
     return port.valid & port.ready
 
 
-#: Bits of row ids that are compared, here.
+#: Bits of row ids that are compared in these proofs.
 _BITS = 4
 
 
-#: Bits of row ids, here; nothing in these circuits depends on how many there are.
+#: Bits of row ids in these proofs; the circuits do not depend on their number.
 _ROW = 5
 
 
@@ -44,7 +44,10 @@ def _narrow() -> Iterator[None]:
 
 
 class _Queue:
-    """The contents of the `LookaheadFifo` at ``path``. ``bits``: of row ids. ``absent``: ``lets_pass`` while empty."""
+    """The contents of the `LookaheadFifo` at ``path``.
+
+    ``bits``: compared bits of row ids. ``absent``: the value of ``lets_pass`` while it is empty.
+    """
 
     def __init__(self, h: Harness, path: str, bits: int, absent: Value):
         at = f"{path}." if path else ""
@@ -69,12 +72,12 @@ class _Queue:
         self.pair = self.some & (kind == ItemKind.PAIR)
 
     def at(self, position: Any) -> Value:
-        """The result behind ``position`` others."""
+        """The result at ``position``, from the head on."""
         place = (self._head + position)[:len(self._head)]
         return Cat(*(self._h.look(f"{self._at}{rows}", place) for rows in ("kinds", "probes", "stored")))
 
 
-def _tells(offer: Any, results: Any) -> Value:
+def _is_offer_of(offer: Any, results: Any) -> Value:
     """True if ``offer`` is the kind of result that the stream ``results`` offers."""
     return Cat(offer[name] == value for name, value in offer_of(results).items()).all()
 
@@ -83,19 +86,19 @@ def _tells(offer: Any, results: Any) -> Value:
 def lookahead(bits: int) -> Harness:
     dut = LookaheadFifo(bits)
     h = Harness(dut)
-    h.assume("what comes is told", _tells(dut.i_offer, dut.i))
-    h.assume("what goes is there", ~dut.pop | dut.valid)
+    h.assume("i_offer is the kind of the offered result", _is_offer_of(dut.i_offer, dut.i))
+    h.assume("items are popped only while there is one", ~dut.pop | dut.valid)
     queue = _Queue(h, "", bits, h.started() & ~h.past(dut.wait_if_empty, "waited_if_empty"))
     item = Signal(len(queue.at(0)), name="item")
     h.m.d.comb += item.eq(Cat(dut.kind, dut.item))
     h.output = out = SimpleNamespace(valid=dut.valid, ready=dut.pop, payload=item)
-    offers_stand(h, "o", out)
+    prove_stable_offers(h, "o", out)
     f = Follower(h, "item", entered=_taken(dut.i), entering=dut.i.payload, port=out, capacity=4)
     follow(h, f)
-    h.prove("its places and flags agree", queue.sound)
-    h.prove("what is inside is counted", (f.inside == queue.level) & (dut.i.ready == (queue.level != 4)))
-    h.prove("the item picked is in its place", ~f.picked | (queue.at(f.ahead) == f.token))
-    h.prove("the first two are shown", Cat(
+    h.prove("its pointers and flags agree", queue.sound)
+    h.prove("the items inside are counted", (f.inside == queue.level) & (dut.i.ready == (queue.level != 4)))
+    h.prove("the picked item is in its place", ~f.picked | (queue.at(f.ahead) == f.token))
+    h.prove("the first two items are visible", Cat(
         (dut.present[n] == (queue.level > n)) & (~dut.present[n] | (
             dut.row_ids[n] == data.View(result_layout(), queue.at(n)).stored[:bits])) for n in (0, 1)).all())
     return h
@@ -109,31 +112,32 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
               for n in range(inputs)]
     slices = Cat(q.kind == ItemKind.SLICE for q in queues)
     leaving = Cat(q.leaves for q in queues)
-    h.prove("places and flags of its queues agree", Cat(q.sound for q in queues).all())
-    h.prove("only what is there leaves, with what is taken",
+    h.prove("pointers and flags of its queues agree", Cat(q.sound for q in queues).all())
+    h.prove("queues pop when the output is taken, and only if they have an item",
             (_taken(out) == leaving.any()) & Cat(~q.leaves | q.some for q in queues).all())
-    h.prove("a pair leaves alone and as it came", ~_taken(out) | (out.payload.kind != ItemKind.PAIR) | (
+    h.prove("a pair leaves alone and unchanged", ~_taken(out) | (out.payload.kind != ItemKind.PAIR) | (
         (sum(leaving) == 1) & Cat(~q.leaves | (q.pair & (Value.cast(q.first) == Value.cast(out.payload)))
                                   for q in queues).all()))
     kinds = (ItemKind.STAR, ItemKind.END)
-    h.assume("stars and ENDs do not stand at one barrier",
+    h.assume("stars and ENDs do not meet at one barrier",
              ~(Cat(q.some & (q.kind == kinds[0]) for q in queues).any()
                & Cat(q.some & (q.kind == kinds[1]) for q in queues).any()))
     first = queues[0].first
-    h.prove("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
+    h.prove("a barrier is offered only when all inputs have one, and it pops all of them or only those between slices",
             ~out.valid | (out.payload.kind == ItemKind.PAIR) | (
                 Cat(q.some & ~q.pair for q in queues).all() & (out.payload.probe == first.probe)
                 & (out.payload.stored == first.stored) & Mux(
                     slices.any(), (~out.ready | (leaving == slices)) & (out.payload.kind == ItemKind.SLICE),
                     (~out.ready | leaving.all()) & (out.payload.kind == first.kind))))
-    h.prove("it tells what is on offer", _tells(h.dut.o_offer, out))
+    h.prove("o_offer is the kind of the offered result", _is_offer_of(h.dut.o_offer, out))
     if h.dut.has_offer_input:
-        h.assume("what comes is told", Cat(_tells(*of) for of in zip(h.dut.i_offer, h.dut.i, strict=True)).all())
-    h.prove("with total, a pair is on offer when all inputs show something",
+        h.assume("i_offer is the kind of the offered result",
+                 Cat(_is_offer_of(*of) for of in zip(h.dut.i_offer, h.dut.i, strict=True)).all())
+    h.prove("with total, a pair is offered only when all inputs have an item",
             ~h.dut.total | ~out.valid | (out.payload.kind != ItemKind.PAIR) | Cat(q.some for q in queues).all())
     total = h.constant("total_order", 1)
-    h.assume("the order stands", h.dut.total == total)
-    h.assume("and for a cycle before the first result", h.started() | ~Cat(i.valid for i in h.dut.i).any())
+    h.assume("the order is constant", h.dut.total == total)
+    h.assume("the order is set a cycle before the first result", h.started() | ~Cat(i.valid for i in h.dut.i).any())
     known, turns = [], {}
     for j, k in combinations(range(inputs), 2):
         before, behind = h.inner(f"precedes{j}_{k}").any(), h.inner(f"precedes{k}_{j}").any()
@@ -142,8 +146,8 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
         younger = (queues[k].first.stored[:bits] - queues[j].first.stored[:bits])[bits - 1]
         known.append(Mux(total, (~before | (both & ~younger)) & (~behind | (both & younger)),
                          ~h.started() | ((before == turn) & (behind == ~turn))))
-    h.prove("what is known of the order of two inputs is true", Cat(known).all())
-    h.prove("the turns of all inputs are an order", Cat(
+    h.prove("the registered comparisons of two inputs are right", Cat(known).all())
+    h.prove("the turns of all inputs are a total order", Cat(
         Mux(turns[i, j] == turns[j, k], turns[i, k] == turns[i, j], 1)
         for i, j, k in combinations(range(inputs), 3)).all() if inputs > 2 else Const(1))
     return queues
@@ -154,10 +158,10 @@ def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
     dut = Merger(inputs, _BITS, has_offer_input=has_offer_input)
     h = Harness(dut)
     queues = _queues(h, inputs)
-    offers_stand(h, "o", dut.o)
+    prove_stable_offers(h, "o", dut.o)
     pairs, here = Cat(q.pair for q in queues), Cat(q.some for q in queues)
     h.prove("without total, pairs do not wait for other inputs", dut.total | ~pairs.any() | dut.o.valid)
-    h.prove("a barrier that all have come to does not wait", ~(here.all() & ~pairs.any()) | dut.o.valid)
+    h.prove("a barrier that all inputs have reached does not wait", ~(here.all() & ~pairs.any()) | dut.o.valid)
     # Row ids are modular: the pairs shown lie within half of what their bits count, of some row.
     base = h.free("base", _ROW)
     age = [(q.first.stored - base)[:_ROW] for q in queues]
@@ -167,15 +171,16 @@ def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
             ~dut.total | Cat(~q.leaves | ~q.pair | ~other.pair | (a <= b)
                              for q, a in zip(queues, age, strict=True)
                              for other, b in zip(queues, age, strict=True)).all())
-    h.prove("with total, row ids that all show are compared in a cycle",
+    h.prove("with total, the row ids of all inputs are compared within a cycle",
             ~h.past(here.all() & ~dut.o.valid, "waited") | dut.o.valid)
     return h
 
 
 @_narrow()
 def sorted_merger(inputs: int) -> Harness:
-    """In total order each group leaves sorted, if each input's group is sorted. The proof of the FIFO shows that an
-    input's results keep their order. Row ids do not wrap here.
+    """A merger in total order: each group leaves sorted if each input's group is sorted.
+
+    The proof of the FIFO shows that the results of an input keep their order. Row ids do not wrap here.
     """
     dut = Merger(inputs, _BITS + 1)
     h = Harness(dut)
@@ -193,15 +198,16 @@ def sorted_merger(inputs: int) -> Harness:
         with m.If(q.leaves & q.pair):
             m.d.sync += [last.eq(q.first.stored), some.eq(1)]
         pairs.append((q, had))
-        # What an input brings next is not older than what left: it shows it, or it left itself.
+        # The next pair of an input is not older than the last pair that left: it is at the input's head, or the last
+        # pair came from this input.
         kept.append(~some | Mux(q.some, ~q.pair | (q.first.stored >= last), had & (own == last)))
         kept.append(some | ~had)
     with m.If(Cat(q.leaves & ~q.pair for q in queues).any()):
         m.d.sync += [some.eq(0), *(had.eq(0) for _, had in pairs)]
     h.prove("a group leaves in the order of stored tuples",
             Cat(~(q.leaves & q.pair) | ~some | (q.first.stored >= last) for q in queues).all())
-    h.prove("no input brings anything older", Cat(kept).all())
-    h.prove("what leaves is the oldest", Cat(
+    h.prove("no input holds an older tuple than the last that left", Cat(kept).all())
+    h.prove("the pair that leaves is the oldest", Cat(
         ~(q.leaves & q.pair) | ~other.pair | (q.first.stored <= other.first.stored)
         for q in queues for other in queues).all())
     return h
@@ -213,14 +219,14 @@ def tree(leaves: int, fanin: int) -> Harness:
     dut = GatherTree(leaves=leaves, fanin=fanin, bits=_BITS)
     h = Harness(dut)
     m = h.m
-    assume_offers_stand(h, "i", *dut.i)
-    offers_stand(h, "o", dut.o)
+    assume_stable_offers(h, "i", *dut.i)
+    prove_stable_offers(h, "o", dut.o)
     total = h.constant("total_order", 1)
-    h.assume("the order stands", dut.total == total)
+    h.assume("the order is constant", dut.total == total)
     settled = h.started()
     for n in range(dut.latency):
         settled = h.past(settled, f"settled{n}")
-    h.assume("and all nodes know it before the first result", settled | ~Cat(i.valid for i in dut.i).any())
+    h.assume("all nodes have the order before the first result", settled | ~Cat(i.valid for i in dut.i).any())
     bits = 3  # more groups than a tree of two levels can hold
     for n, i in enumerate(dut.i):
         h.assume(f"row ids of input {n} are small", (i.payload.probe[bits:] == 0) & (i.payload.stored[bits:] == 0))
@@ -256,9 +262,9 @@ def tree(leaves: int, fanin: int) -> Harness:
         with m.If(pair & item.stored[0]):
             m.d.sync += gone.eq(1)
     h.prove("each pair leaves in its group", ~dut.o.valid | ~pair | (item.probe[:bits] == group))
-    h.prove("a group is whole when its barrier leaves",
+    h.prove("a group is complete when its barrier leaves",
             ~dut.o.valid | pair | (group != one) | (left == came))
-    h.prove("a pair leaves once, and only if it came",
+    h.prove("a pair leaves once, and only if it entered",
             ~(dut.o.valid & pair & item.stored[0]) | (marked & ~gone & (where == group)))
     return h
 
@@ -271,11 +277,11 @@ def combiner() -> Harness:
     left, right = queues = tuple(_Queue(h, name, 0, h.started()) for name in ("left", "right"))
     ends = [q.some & (q.kind == ItemKind.END) for q in queues]
     total = h.constant("total_order", 1)
-    h.assume("the order stands", dut.total == total)
-    assume_offers_stand(h, "sequence", turn)
-    offers_stand(h, "o", out)
-    h.prove("places and flags of its queues agree", left.sound & right.sound)
-    h.prove("only what is there leaves, with what is taken",
+    h.assume("the order is constant", dut.total == total)
+    assume_stable_offers(h, "sequence", turn)
+    prove_stable_offers(h, "o", out)
+    h.prove("pointers and flags of its queues agree", left.sound & right.sound)
+    h.prove("queues pop when the output is taken, and only if they have an item",
             (_taken(out) == (left.leaves | right.leaves)) & Cat(~q.leaves | q.some for q in queues).all())
     item, side = Signal(out.payload.shape()), right.leaves
     kind = Mux(side, right.kind, left.kind)
@@ -286,25 +292,26 @@ def combiner() -> Harness:
     ]
     # The other fields of an END are undefined.
     end = out.payload.kind == ItemKind.END
-    h.prove("an END is on offer when both sides have come to theirs, and leaves both",
+    h.prove("an END is offered only when both sides have reached theirs, and it pops both",
             ~out.valid | ((end == (ends[0] & ends[1])) & (~end | ~out.ready | (left.leaves & right.leaves))))
-    h.prove("all else leaves one side, as it came",
+    h.prove("any other item pops one side, and is unchanged",
             ~_taken(out) | end | ((left.leaves ^ right.leaves) & (Value.cast(item) == Value.cast(out.payload))))
-    h.prove("without total, nothing waits", dut.total | ~_waiting(queues, ends) | out.valid)
-    goes = [q.leaves for q in queues]
-    stars = Cat(go & (q.kind == ItemKind.STAR) for go, q in zip(goes, queues, strict=True)).any()
-    told, whose = Signal(), Signal()  # the turn that was taken last has not ended; the side whose it is
+    h.prove("without total, no item waits", dut.total | ~_waiting(queues, ends) | out.valid)
+    pops = [q.leaves for q in queues]
+    stars = Cat(pop & (q.kind == ItemKind.STAR) for pop, q in zip(pops, queues, strict=True)).any()
+    has_turn, turn_side = Signal(), Signal()  # the turn that was taken last has not ended; its side
     with h.m.If(_taken(turn)):
-        h.m.d.sync += [told.eq(1), whose.eq(turn.payload)]
+        h.m.d.sync += [has_turn.eq(1), turn_side.eq(turn.payload)]
     with h.m.Elif(stars):
-        h.m.d.sync += told.eq(0)
-    h.prove("in total order the side is the one whose turn it is",
-            ~dut.total | ~(goes[0] | goes[1]) | (goes[0] & goes[1])
-            | (told & (goes[0] == ~whose) & (goes[1] == whose)))
-    h.prove("a turn ends with its star, and only then", ~_taken(turn) | (dut.total & (~told | stars)))
-    h.prove("whose turn it may be is what was told", ~h.started() | (
-        h.inner("allowed") == Mux(total, Cat(told & ~whose, told & whose), 0b11)))
-    h.prove("and nothing is before that", (h.started() | ~told) & (h.inner("was_total") == (total & h.started())))
+        h.m.d.sync += has_turn.eq(0)
+    h.prove("in total order items are of the side whose turn it is",
+            ~dut.total | ~(pops[0] | pops[1]) | (pops[0] & pops[1])
+            | (has_turn & (pops[0] == ~turn_side) & (pops[1] == turn_side)))
+    h.prove("a turn ends with its star, and only then", ~_taken(turn) | (dut.total & (~has_turn | stars)))
+    h.prove("the allowed sides follow from the turn", ~h.started() | (
+        h.inner("allowed") == Mux(total, Cat(has_turn & ~turn_side, has_turn & turn_side), 0b11)))
+    h.prove("there is no turn in the first cycle",
+            (h.started() | ~has_turn) & (h.inner("was_total") == (total & h.started())))
     return h
 
 
@@ -314,47 +321,47 @@ def _waiting(queues: Sequence[_Queue], ends: Sequence[Value]) -> Value:
 
 
 _LOOKAHEAD_FAULTS = (
-    Fault("offers at o stand", LookaheadFifo, "read(probes, heads[0])", "read(probes, second)"),
+    Fault("offers at o are stable", LookaheadFifo, "read(probes, heads[0])", "read(probes, second)"),
     Fault("nothing leaves that did not enter", LookaheadFifo, "self.valid.eq(occupied[0])", "self.valid.eq(1)"),
-    Fault("items leave whole and in order", LookaheadFifo, "write.addr.eq(tail)", "write.addr.eq(second)"),
-    Fault("what is picked is inside", LookaheadFifo, "self.i.ready.eq(not_full)", "self.i.ready.eq(1)"),
-    Fault("its places and flags agree", LookaheadFifo, "(self.slice, kind == ItemKind.SLICE, offer.slice)",
+    Fault("items leave unchanged and in order", LookaheadFifo, "write.addr.eq(tail)", "write.addr.eq(second)"),
+    Fault("the picked item is inside", LookaheadFifo, "self.i.ready.eq(not_full)", "self.i.ready.eq(1)"),
+    Fault("its pointers and flags agree", LookaheadFifo, "(self.slice, kind == ItemKind.SLICE, offer.slice)",
           "(self.slice, kind == ItemKind.SLICE, offer.star)"),
-    Fault("what is inside is counted", LookaheadFifo, "not_full.eq(self.pop | ~occupied[-2])",
+    Fault("the items inside are counted", LookaheadFifo, "not_full.eq(self.pop | ~occupied[-2])",
           "not_full.eq(self.pop | ~occupied[-1])"),
-    Fault("the item picked is in its place", LookaheadFifo, "write.en.eq(~occupied[-1])", "write.en.eq(self.pop)"),
-    Fault("the first two are shown", LookaheadFifo, "read(stored, third)", "read(stored, second)"),
+    Fault("the picked item is in its place", LookaheadFifo, "write.en.eq(~occupied[-1])", "write.en.eq(self.pop)"),
+    Fault("the first two items are visible", LookaheadFifo, "read(stored, third)", "read(stored, second)"),
 )
 
 _QUEUES_FAULTS = (
-    Fault("places and flags of its queues agree", LookaheadFifo, "(self.slice, kind == ItemKind.SLICE, offer.slice)",
+    Fault("pointers and flags of its queues agree", LookaheadFifo, "(self.slice, kind == ItemKind.SLICE, offer.slice)",
           "(self.slice, kind == ItemKind.SLICE, offer.star)"),
 )
 
 _MERGER_FAULTS = (
-    Fault("offers at o stand", Merger, "Mux(grant[j], ~self.o.ready, Mux(grant[k], self.o.ready, turn))",
+    Fault("offers at o are stable", Merger, "Mux(grant[j], ~self.o.ready, Mux(grant[k], self.o.ready, turn))",
           "turn ^ self.o.ready"),
     *_QUEUES_FAULTS,
-    Fault("only what is there leaves, with what is taken", Merger, "barrier_offer | grant.any()",
+    Fault("queues pop when the output is taken, and only if they have an item", Merger, "barrier_offer | grant.any()",
           "grant.any()"),
-    Fault("a pair leaves alone and as it came", Merger, "~(pair[k] & precedes[k, j])", "~(pair[k] & precedes[j, k])"),
-    Fault("a barrier is on offer when all inputs have come to one, and is that of all or of those between slices",
+    Fault("a pair leaves alone and unchanged", Merger, "~(pair[k] & precedes[k, j])", "~(pair[k] & precedes[j, k])"),
+    Fault("a barrier is offered only when all inputs have one, and it pops all of them or only those between slices",
           Merger, "slices[j] | ~slices.any()", "1"),
-    Fault("it tells what is on offer", Merger, "offer.slice.eq(barrier_offer & slices.any())",
+    Fault("o_offer is the kind of the offered result", Merger, "offer.slice.eq(barrier_offer & slices.any())",
           "offer.slice.eq(slices.all())"),
-    Fault("with total, a pair is on offer when all inputs show something", Merger,
+    Fault("with total, a pair is offered only when all inputs have an item", Merger,
           "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
-    Fault("what is known of the order of two inputs is true", Merger, "queues[k].row_ids[b] - queues[j].row_ids[a]",
+    Fault("the registered comparisons of two inputs are right", Merger, "queues[k].row_ids[b] - queues[j].row_ids[a]",
           "queues[k].row_ids[b] - queues[j].row_ids[0]"),
-    Fault("the turns of all inputs are an order", Merger, "grant[j], ~self.o.ready",
+    Fault("the turns of all inputs are a total order", Merger, "grant[j], ~self.o.ready",
           "grant[j], ~self.o.ready & (k > 1)"),
     Fault("without total, pairs do not wait for other inputs", Merger,
           "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(1)"),
-    Fault("a barrier that all have come to does not wait", Merger, "barrier_offer.eq(barrier.all())",
+    Fault("a barrier that all inputs have reached does not wait", Merger, "barrier_offer.eq(barrier.all())",
           "barrier_offer.eq(slices.all())"),
     Fault("with total, the oldest stored tuple goes first", ComparisonSelect, "~self.other_older if",
           "self.other_older if"),
-    Fault("with total, row ids that all show are compared in a cycle", Merger, "(queues[j].pop == a)",
+    Fault("with total, the row ids of all inputs are compared within a cycle", Merger, "(queues[j].pop == a)",
           "queues[j].pop & (a == 1)"),
 )
 
@@ -362,31 +369,35 @@ _SORTED_FAULTS = (
     Fault("a group leaves in the order of stored tuples", ComparisonSelect,
           "~self.other_older if self._older else self.other_older",
           "self.other_older if self._older else ~self.other_older"),
-    Fault("no input brings anything older", Merger, "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
-    Fault("what leaves is the oldest", ComparisonSelect, "~self.other_older if", "self.other_older if"),
+    Fault("no input holds an older tuple than the last that left",
+          Merger, "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
+    Fault("the pair that leaves is the oldest", ComparisonSelect, "~self.other_older if", "self.other_older if"),
 )
 
 _TREE_FAULTS = (
-    Fault("offers at o stand", LookaheadFifo, "read(probes, heads[0])", "read(probes, second)"),
+    Fault("offers at o are stable", LookaheadFifo, "read(probes, heads[0])", "read(probes, second)"),
     Fault("each pair leaves in its group", Merger, "barrier_offer.eq(barrier.all())",
           "barrier_offer.eq(barrier.any() & ~pair.any())"),
-    Fault("a group is whole when its barrier leaves", LookaheadFifo, "self.pop ^ push", "self.pop"),
-    Fault("a pair leaves once, and only if it came", LookaheadFifo, "head + self.pop", "head"),
+    Fault("a group is complete when its barrier leaves", LookaheadFifo, "self.pop ^ push", "self.pop"),
+    Fault("a pair leaves once, and only if it entered", LookaheadFifo, "head + self.pop", "head"),
 )
 
 _COMBINER_FAULTS = (
-    Fault("offers at o stand", Combiner, "turn.eq(grant[STREAM_S] ^ self.o.ready)", "turn.eq(~grant[STREAM_S])"),
+    Fault("offers at o are stable", Combiner, "turn.eq(grant[STREAM_S] ^ self.o.ready)", "turn.eq(~grant[STREAM_S])"),
     *_QUEUES_FAULTS,
-    Fault("only what is there leaves, with what is taken", Combiner, "self.o.valid.eq(able.any() | end)",
+    Fault("queues pop when the output is taken, and only if they have an item",
+          Combiner, "self.o.valid.eq(able.any() | end)",
           "self.o.valid.eq(able.any())"),
-    Fault("an END is on offer when both sides have come to theirs, and leaves both", Combiner, "left.end & right.end",
+    Fault("an END is offered only when both sides have reached theirs, and it pops both",
+          Combiner, "left.end & right.end",
           "left.end | right.end"),
-    Fault("all else leaves one side, as it came", Combiner, "item.r.eq(Mux(side, right.item.stored, left.item.probe))",
+    Fault("any other item pops one side, and is unchanged",
+          Combiner, "item.r.eq(Mux(side, right.item.stored, left.item.probe))",
           "item.r.eq(Mux(side, right.item.probe, left.item.probe))"),
-    Fault("without total, nothing waits", Combiner, "self.o.valid.eq(able.any() | end)", "self.o.valid.eq(able.any())"),
-    Fault("in total order the side is the one whose turn it is", Combiner, "allowed & not_end", "not_end"),
-    Fault("whose turn it may be is what was told", Combiner, "due.valid.replicate(2) & ", ""),
-    Fault("and nothing is before that", Combiner, "was_total.eq(self.total)", "was_total.eq(1)"),
+    Fault("without total, no item waits", Combiner, "self.o.valid.eq(able.any() | end)", "self.o.valid.eq(able.any())"),
+    Fault("in total order items are of the side whose turn it is", Combiner, "allowed & not_end", "not_end"),
+    Fault("the allowed sides follow from the turn", Combiner, "due.valid.replicate(2) & ", ""),
+    Fault("there is no turn in the first cycle", Combiner, "was_total.eq(self.total)", "was_total.eq(1)"),
     Fault("a turn ends with its star, and only then", Combiner, "(allowed & star).any()",
           "(allowed & not_end).any()"),
 )

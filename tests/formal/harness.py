@@ -25,7 +25,7 @@ class _Elaborated(Elaboratable):
 class Harness:
     """A component ``dut`` inside a module ``m`` that states properties about it.
 
-    The component's own signals can be looked up, so that invariants can speak of its state: induction needs these. The
+    The component's inner signals can be looked up by name, for the invariants about its state that induction needs. The
     clock domain has no reset: proofs begin in the power-up state.
     """
 
@@ -68,7 +68,7 @@ class Harness:
         signal, before = self.free(name, shape), Signal(shape, name=f"{name}_before")
         started = self.started()
         self.m.d.sync += Value.cast(before).eq(Value.cast(signal))
-        self.assume(f"{name} stands", ~started | (Value.cast(signal) == Value.cast(before)))
+        self.assume(f"{name} is constant", ~started | (Value.cast(signal) == Value.cast(before)))
         return signal
 
     def started(self) -> Value:
@@ -79,15 +79,15 @@ class Harness:
         return self._started
 
     def past(self, value: Any, name: str) -> Any:
-        """``value`` in the cycle before; 0 in the first."""
+        """``value`` in the previous cycle; 0 in the first one."""
         before = Signal(Value.cast(value).shape(), name=name)
         self.m.d.sync += before.eq(value)
         return before
 
     def inner(self, path: str, *, bits: int | None = None, domain: str | None = None) -> Signal:
-        """The signal ``a.b.c``: ``c`` in the component's submodule ``b`` of its submodule ``a``.
+        """The signal ``c`` at the path ``a.b.c``: in submodule ``b`` of the component's submodule ``a``.
 
-        Where several have that name, the one that has ``bits`` bits, or is driven in ``domain``; or is no port.
+        If several signals have that name: the one of ``bits`` bits, or driven in ``domain``, or that is not a port.
         """
         *folders, name = path.split(".")
         fragment = self._folder(folders)
@@ -130,7 +130,7 @@ class Harness:
         return fragment
 
     def rtlil(self, only: str | None = None) -> str:
-        """The whole as RTLIL with the top ``proof``; ``only``: with one property instead of all."""
+        """The harness as RTLIL with the top module ``proof``. ``only``: the name of the only property to prove."""
         chosen = {name: value for name, value in self._asserts.items() if only in (None, name)}
         assert chosen, f"there is no property {only!r}, but {', '.join(self._asserts)}"
         for kind, cells in (("assert", chosen), ("assume", self._assumes)):

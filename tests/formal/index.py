@@ -1,4 +1,4 @@
-"""Proofs of the index: each bucket's chain is its tuples, each of them once, from young to old."""
+"""Proofs of the index: a bucket's chain has each of its tuples once, from the youngest to the oldest."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from .proofs import Fault, Proof
 
 __all__ = ["PROOFS", "STORES", "few_stores"]
 
-#: Tuples that are stored ahead of what is unread, here: fewer than in the circuits, so that positions come round soon.
+#: Tuples that may be stored ahead of unread ones in these proofs: fewer than in the circuits, so that positions wrap
+#: soon.
 STORES = 2
 #: Four buckets, and chains of up to four live tuples.
 _CONFIG = Configuration(keys_r=(2,), keys_s=(2,), tests=((0, 0),), tree=0, capacity=4, core="bucket", index=(0,))
-#: Cycles from a store until it is in the memory of heads, and in that of links.
+#: Cycles from a store until the memory of heads has it, and until the memory of links has it.
 _HEAD, _LINK = 5, 6
 
 
@@ -60,7 +61,10 @@ class LookedUp(wiring.Component):
 
 @few_stores()
 def chains() -> Harness:
-    """Positions wrap around after 16 stores. One bucket, which may be any, is followed, and one of its tuples."""
+    """The harness of an index: the solver picks a bucket, and one of its tuples, to follow.
+
+    Positions wrap around after 16 stores.
+    """
     config = _CONFIG
     dut = LookedUp(config)
     h = Harness(dut)
@@ -105,16 +109,16 @@ def chains() -> Harness:
 
     pending = step[5] | step[6]
     visits = (sweep - 1 - bucket)[:2]  # how many buckets were looked at after this one
-    h.prove("what is in the index is counted, and a bucket looked at for each", ~(
+    h.prove("indexed tuples are counted, and the sweep checks a bucket for each", ~(
         (count - inside)[:bits] != stored[:_HEAD].any()) & (clearing | ((inside - sweep)[:2] == pending)))
-    h.prove("a store is held until the one before is in", (step == Cat(stored, step[_LINK])) & (
+    h.prove("a store waits until the previous one is complete", (step == Cat(stored, step[_LINK])) & (
         dut.hold == (clearing | stored[:_HEAD - 1].any())) & ~(clearing & (step.any() | (count != 0))) & (
         (stored[:_HEAD] & (stored[:_HEAD] - 1)) == 0))
     h.prove("the head of a bucket is its youngest tuple", ~(some & (age <= most)) | (
         head_valid & (head_position == youngest)))
-    h.prove("what is a head is emptied before its position comes round", ~head_valid | (
+    h.prove("a head is cleared before its position is used again", ~head_valid | (
         some & (head_position == youngest) & ~(clearing & (sweep > bucket)) & (age <= most + 1 + visits + pending)))
-    h.prove("how old a head is is known", ~some | (age == 31) | (
+    h.prove("the age of a head is right", ~some | (age == 31) | (
         (age != 0) & ((inside - youngest)[:bits] == age[:bits])))
     h.prove("each tuple is linked to the next older one of its bucket", ~picked | (
         (since != 0) & (since <= most) & ((inside - at)[:bits] == since) & some & (age <= since)
@@ -124,7 +128,7 @@ def chains() -> Harness:
     found = h.past(dut.granted & (dut.bucket == bucket) & some, "found0")
     young = [h.past(youngest, "youngest0")]
     old = [h.past(age, "age0")]
-    h.prove("nobody reads the bucket that is written", ~h.inner("index.heads.w_en") | ~(
+    h.prove("no bucket is read while it is written", ~h.inner("index.heads.w_en") | ~(
         dut.granted | step[1] | step[2]) | (h.inner("index.heads.r_addr") != h.inner("index.heads.w_addr")))
     looked = h.past(dut.granted & (dut.bucket == bucket), "looked0")
     for n in (1, 2):
@@ -132,25 +136,25 @@ def chains() -> Harness:
         young.append(h.past(young[-1], f"youngest{n}"))
         # Of stores since the look-up, those that the comparison counts.
         old.append(h.past(old[-1] + (stored[_HEAD - 1] if n == 1 else 0), f"age{n}"))
-    h.prove("a look-up finds the youngest tuple of its bucket, if it is one of the ring's last", ~looked | (
+    h.prove("a look-up finds the youngest tuple of its bucket if the ring still holds it", ~looked | (
         (dut.o.valid == (found & (old[-1] <= most))) & (~dut.o.valid | (dut.o.payload == young[-1]))))
     return h
 
 
 _FAULTS = (
-    Fault("what is in the index is counted, and a bucket looked at for each", Index, "with m.If(clearing | step[6]):",
+    Fault("indexed tuples are counted, and the sweep checks a bucket for each", Index, "with m.If(clearing | step[6]):",
           "with m.If(clearing | (step[6] & stale)):"),
-    Fault("a store is held until the one before is in", Index, "with m.Elif(step[3] | cleared):",
+    Fault("a store waits until the previous one is complete", Index, "with m.Elif(step[3] | cleared):",
           "with m.Elif(step[2] | cleared):"),
     Fault("the head of a bucket is its youngest tuple", Index, "other_bucket.eq(sweep != bucket)",
           "other_bucket.eq(1)"),
-    Fault("what is a head is emptied before its position comes round", Index, "heads.w_data.position.eq(position)",
+    Fault("a head is cleared before its position is used again", Index, "heads.w_data.position.eq(position)",
           "heads.w_data.position.eq(self.known - 1)"),
-    Fault("how old a head is is known", Index, "self.known.eq(position + 1)", "self.known.eq(self.position + 1)"),
+    Fault("the age of a head is right", Index, "self.known.eq(position + 1)", "self.known.eq(self.position + 1)"),
     Fault("each tuple is linked to the next older one of its bucket", Index, "link.eq(Mux(in_ring, age, 0))",
           "link.eq(Mux(in_ring, age + 1, 0))"),
-    Fault("nobody reads the bucket that is written", Index, "step[1] | step[3] | step[5])", "step[1] | step[5])"),
-    Fault("a look-up finds the youngest tuple of its bucket, if it is one of the ring's last", Index,
+    Fault("no bucket is read while it is written", Index, "step[1] | step[3] | step[5])", "step[1] | step[5])"),
+    Fault("a look-up finds the youngest tuple of its bucket if the ring still holds it", Index,
           "step[0] | step[1] | step[3]", "step[0] | step[3]"),
 )
 

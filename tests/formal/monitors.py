@@ -1,4 +1,4 @@
-"""Properties that many circuits share: the stream contract, and that items pass whole and in order."""
+"""Properties that many circuits share: the stream contract, and that items pass unchanged and in order."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from amaranth.hdl import Cat, Signal, Value
 
 from .harness import Harness
 
-__all__ = ["Follower", "assume_offers_stand", "follow", "offers_stand", "past_offer"]
+__all__ = ["Follower", "assume_stable_offers", "follow", "past_offer", "prove_stable_offers"]
 
 
 def past_offer(h: Harness, name: str, port: Any) -> tuple[Signal, Signal]:
-    """A flag that ``port`` made an offer in the last cycle that was not taken, and its payload."""
+    """A flag that ``port`` made an offer in the previous cycle that was not taken, and the payload of the offer."""
     name = name.replace(" ", "_")
     return h.past(port.valid & ~port.ready, f"{name}_pending"), h.past(Value.cast(port.payload), f"{name}_offer")
 
 
-def _stands(h: Harness, name: str, port: Any) -> Value:
+def _is_stable(h: Harness, name: str, port: Any) -> Value:
     pending, offer = past_offer(h, name, port)
     return ~pending | (port.valid & (Value.cast(port.payload) == offer))
 
 
-def _all_stand(h: Harness, name: str, ports: Sequence[Any]) -> Value:
-    return Cat(_stands(h, f"{name} {n}", port) for n, port in enumerate(ports)).all()
+def _all_stable(h: Harness, name: str, ports: Sequence[Any]) -> Value:
+    return Cat(_is_stable(h, f"{name} {n}", port) for n, port in enumerate(ports)).all()
 
 
-def offers_stand(h: Harness, name: str, *ports: Any) -> None:
-    """The stream contract at outputs: an offer is neither withdrawn nor changed before it is taken."""
-    h.prove(f"offers at {name} stand", _all_stand(h, name, ports))
+def prove_stable_offers(h: Harness, name: str, *ports: Any) -> None:
+    """Prove the stream contract at outputs: an offer is neither withdrawn nor changed before it is taken."""
+    h.prove(f"offers at {name} are stable", _all_stable(h, name, ports))
 
 
-def assume_offers_stand(h: Harness, name: str, *ports: Any) -> None:
-    """The stream contract at inputs."""
-    h.assume(f"offers at {name} stand", _all_stand(h, name, ports))
+def assume_stable_offers(h: Harness, name: str, *ports: Any) -> None:
+    """Assume the stream contract at inputs."""
+    h.assume(f"offers at {name} are stable", _all_stable(h, name, ports))
 
 
 class Follower:
@@ -70,7 +70,7 @@ class Follower:
 
 
 def follow(h: Harness, *followers: Follower) -> None:
-    """State the properties to be proved of each of ``followers``."""
+    """Prove the properties of each of ``followers``."""
     h.prove("nothing leaves that did not enter", Cat(f.honest for f in followers).all())
-    h.prove("items leave whole and in order", Cat(f.ordered for f in followers).all())
-    h.prove("what is picked is inside", Cat(f.present for f in followers).all())
+    h.prove("items leave unchanged and in order", Cat(f.ordered for f in followers).all())
+    h.prove("the picked item is inside", Cat(f.present for f in followers).all())

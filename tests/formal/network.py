@@ -12,7 +12,7 @@ from splitjoin.hw.network.queue import Queue
 from splitjoin.hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
-from .monitors import Follower, follow, offers_stand
+from .monitors import Follower, follow, prove_stable_offers
 from .proofs import Fault, Proof
 
 __all__ = ["BUFFER_FAULTS", "PROOFS", "buffered", "sound_queue"]
@@ -43,19 +43,20 @@ def buffer() -> Harness:
     with patch.object(network.skid_buffer, "_SHARE", 1):
         h = Harness(dut)
         level, holds, sound = buffered(h, "")
-    offers_stand(h, "o", dut.o)
-    h.prove("its buffer is never full and empty, and its shares agree", sound)
+    prove_stable_offers(h, "o", dut.o)
+    h.prove("the buffer is not full and empty at once, and the copies of its head agree", sound)
     f = Follower(h, "item", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=dut.o, capacity=2)
     follow(h, f)
-    h.prove("what is inside is counted, and offered", (f.inside == level) & (dut.o.valid == (level != 0)))
-    h.prove("the item picked is in its slot", ~f.picked | (holds(f.ahead) == f.token))
+    h.prove("the level counts the items inside, and valid follows from it",
+            (f.inside == level) & (dut.o.valid == (level != 0)))
+    h.prove("the picked item is in its slot", ~f.picked | (holds(f.ahead) == f.token))
     return h
 
 
 def queue(depth: int) -> Harness:
     dut = Queue(2, depth)
     h = Harness(dut)
-    offers_stand(h, "o", dut.o)
+    prove_stable_offers(h, "o", dut.o)
     f = Follower(h, "item", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=dut.o, capacity=depth)
     follow(h, f)
     head, tail = h.inner("head"), h.inner("tail")
@@ -65,13 +66,13 @@ def queue(depth: int) -> Harness:
         there = position + steps
         return Mux(there >= depth, there - depth, there)[:len(head)]
 
-    h.prove("the level is that of what is inside, and offered",
+    h.prove("the level counts the items inside, and valid and ready follow from it",
             (dut.level == f.inside) & (f.inside <= depth) & (dut.o.valid == (f.inside != 0))
             & (dut.i.ready == (f.inside != depth)))
-    h.prove("the ends are a level apart", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
-    h.prove("what comes behind the ends is known",
+    h.prove("head and tail are a level apart", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
+    h.prove("the successors of head and tail are right",
             (h.inner("head_next") == after(head, 1)) & (h.inner("tail_next") == after(tail, 1)))
-    h.prove("the item picked is in its place", ~f.picked | (h.look("rows", after(head, f.ahead)) == f.token))
+    h.prove("the picked item is in its place", ~f.picked | (h.look("rows", after(head, f.ahead)) == f.token))
     return h
 
 
@@ -81,7 +82,8 @@ def distributor(children: int) -> Harness:
     level, holds, sound = buffered(h, "buffer")
     pending = h.inner("pending")
     # Children wait for an item exactly while there is a head item.
-    h.prove("who has the head is known, and the buffer is sound", sound & (pending.any() == (level != 0)))
+    h.prove("the buffer is consistent, and its first item is pending at a child",
+            sound & (pending.any() == (level != 0)))
     followers, counted, placed = [], [], []
     for n, child in enumerate(dut.o):
         f = Follower(h, f"item{n}", entered=dut.i.valid & dut.i.ready, entering=dut.i.payload, port=child, capacity=2)
@@ -89,46 +91,50 @@ def distributor(children: int) -> Harness:
         has = (level != 0) & ~pending[n]  # the head already
         counted.append((f.inside == level - has) & (child.valid == pending[n]))
         placed.append(~f.picked | (holds(f.ahead + has) == f.token))
-    offers_stand(h, "o", *dut.o)
+    prove_stable_offers(h, "o", *dut.o)
     follow(h, *followers)
-    h.prove("what each child lacks is counted, and offered", Cat(counted).all())
-    h.prove("the item picked is in its slot", Cat(placed).all())
+    h.prove("the items that each child still needs are counted, and the next is offered", Cat(counted).all())
+    h.prove("the picked item is in its slot", Cat(placed).all())
     return h
 
 
 BUFFER_FAULTS = (
-    Fault("offers at o stand", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
-    Fault("its buffer is never full and empty, and its shares agree", SkidBuffer,
+    Fault("offers at o are stable", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
+    Fault("the buffer is not full and empty at once, and the copies of its head agree", SkidBuffer,
           "self.i.valid | full | (not_empty & ~self.o.ready)", "self.i.valid"),
     Fault("nothing leaves that did not enter", SkidBuffer, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
-    Fault("items leave whole and in order", SkidBuffer, "head ^ self.o.ready", "head"),
-    Fault("what is picked is inside", SkidBuffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
-    Fault("what is inside is counted, and offered", SkidBuffer, "self.i.valid | full |", "self.i.valid |"),
-    Fault("the item picked is in its slot", SkidBuffer, "heads[0] == n", "heads[0] != n"),
+    Fault("items leave unchanged and in order", SkidBuffer, "head ^ self.o.ready", "head"),
+    Fault("the picked item is inside", SkidBuffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
+    Fault("the level counts the items inside, and valid follows from it",
+          SkidBuffer, "self.i.valid | full |", "self.i.valid |"),
+    Fault("the picked item is in its slot", SkidBuffer, "heads[0] == n", "heads[0] != n"),
 )
 
 _QUEUE_FAULTS = (
-    Fault("offers at o stand", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & self.i.valid)"),
+    Fault("offers at o are stable", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & self.i.valid)"),
     Fault("nothing leaves that did not enter", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(1)"),
-    Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
-    Fault("what is picked is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
-    Fault("the level is that of what is inside, and offered", Queue, "push & (tail_next == head)", "push"),
-    Fault("the ends are a level apart", Queue, "Mux(next_ == depth - 1, 0, next_ + 1)", "next_ + 1"),
-    Fault("what comes behind the ends is known", Queue, "init=1", "init=0"),
-    Fault("the item picked is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
+    Fault("items leave unchanged and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
+    Fault("the picked item is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
+    Fault("the level counts the items inside, and valid and ready follow from it",
+          Queue, "push & (tail_next == head)", "push"),
+    Fault("head and tail are a level apart", Queue, "Mux(next_ == depth - 1, 0, next_ + 1)", "next_ + 1"),
+    Fault("the successors of head and tail are right", Queue, "init=1", "init=0"),
+    Fault("the picked item is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )
 
 _DISTRIBUTOR_FAULTS = (
-    Fault("offers at o stand", Distributor, "child.valid.eq(pending[n])",
+    Fault("offers at o are stable", Distributor, "child.valid.eq(pending[n])",
           "child.valid.eq(pending[n] & ~self.o[n - 1].ready)"),
     Fault("nothing leaves that did not enter", Distributor, "child.valid.eq(pending[n])",
           "child.valid.eq(buffer.o.valid)"),
-    Fault("items leave whole and in order", Distributor, "(~pending | ready).all()", "(~pending | ready).any()"),
-    Fault("what is picked is inside", Distributor, "(pending & ~ready)", "pending"),
-    Fault("what each child lacks is counted, and offered", Distributor, "~buffer.i.ready | self.i.valid",
+    Fault("items leave unchanged and in order", Distributor, "(~pending | ready).all()", "(~pending | ready).any()"),
+    Fault("the picked item is inside", Distributor, "(pending & ~ready)", "pending"),
+    Fault("the items that each child still needs are counted, and the next is offered",
+          Distributor, "~buffer.i.ready | self.i.valid",
           "~buffer.i.ready"),
-    Fault("the item picked is in its slot", Distributor, "(~pending | ready).all()", "(~pending | ready).any()"),
-    Fault("who has the head is known, and the buffer is sound", Distributor, "buffer.o.ready.eq(advance)",
+    Fault("the picked item is in its slot", Distributor, "(~pending | ready).all()", "(~pending | ready).any()"),
+    Fault("the buffer is consistent, and its first item is pending at a child",
+          Distributor, "buffer.o.ready.eq(advance)",
           "buffer.o.ready.eq(advance & self.i.valid)"),
 )
 

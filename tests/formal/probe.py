@@ -1,4 +1,4 @@
-"""Proofs of the scanner and the prober: the emitters' assumptions hold, and each probe becomes a batch."""
+"""Proofs of the scanner and the prober: they fulfil the emitters' assumptions, and each probe becomes a batch."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from splitjoin.hw.core.scanner import Scanner
 from splitjoin.hw.network.queue import Queue
 
 from .harness import Harness
-from .monitors import Follower, assume_offers_stand, follow, offers_stand
+from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .network import sound_queue
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
 
-#: Passes whose batches wait, here.
+#: Passes whose batches may wait, in these proofs.
 _PASSES = 2
-#: Probes whose tables are written together, here.
+#: Probes whose tables are written together, in these proofs.
 _GROUP = 2
 
 
@@ -39,8 +39,9 @@ def _few() -> Iterator[None]:
 
 
 def _outcomes(h: Harness, tokens: list[Any]) -> Value:
-    """Properties of the outcomes of reads. ``tokens``: those on their way, each a flag for an outcome and one for the
-    last of a pass, from the youngest on. Returns the number of passes whose last outcome has not come.
+    """Prove properties of the outcomes of reads. Returns the number of passes whose last outcome is still to come.
+
+    ``tokens``: of the reads in flight, from the youngest on, a flag for an outcome and one for the last of a pass.
     """
     dut = h.dut
     h.output = dut.batch
@@ -49,7 +50,7 @@ def _outcomes(h: Harness, tokens: list[Any]) -> Value:
     allowed = [dut.room]
     for n in range(dut.latency):
         allowed.append(h.past(allowed[-1], f"room{n}"))
-    h.prove("an outcome comes of a read for which there was room",
+    h.prove("an outcome belongs to a read for which there was room",
             Cat(~token.any() | room for token, room in zip(tokens, allowed[1:], strict=True)).all())
     # Seen from the end, something follows each outcome that is not its pass's last.
     whole, open_ = [], dut.scanning
@@ -67,19 +68,19 @@ def scanner(*, tables: bool = False) -> Harness:
         core="scan", probes=2)
     dut = Scanner(config, "s")
     h = Harness(dut)
-    assume_offers_stand(h, "task", dut.task)
+    assume_stable_offers(h, "task", dut.task)
     h.output = dut.batch
-    offers_stand(h, "batch", dut.batch)
+    prove_stable_offers(h, "batch", dut.batch)
     stages = [h.inner(name) for name in ("token0", "token1", *(f"token_matched{n}" for n in range(config.stages)))]
     taken = dut.batch.valid & dut.batch.ready
     ahead = Signal(signed(5), name="ahead")  # batches taken less passes ended
     h.m.d.sync += ahead.eq(ahead + taken - (dut.found_valid & dut.found.last))
     under_way = _outcomes(h, [Cat(token[0], token.all()) for token in stages])
-    h.prove("what waits for its turn is known", (h.inner("batch_free") == ~dut.batch.valid)
+    h.prove("the flags that start a pass are right", (h.inner("batch_free") == ~dut.batch.valid)
             & (h.inner("last_or_idle") == (~dut.scanning | h.inner("last")))
             & (~h.inner("pass_due") | (h.inner("batch_free") & h.inner("last_or_idle"))))
-    h.prove("passes that ended are counted", ahead == under_way - dut.batch.valid)
-    h.prove("a pass has outcomes when the batch before it was taken", ~dut.found_valid | (ahead >= 0))
+    h.prove("ended passes are counted", ahead == under_way - dut.batch.valid)
+    h.prove("a pass has outcomes only after the previous batch was taken", ~dut.found_valid | (ahead >= 0))
     if tables:
         single = h.constant("single", 1)
         h.assume("batches are of one probe for ever or never", dut.single == single)
@@ -88,7 +89,7 @@ def scanner(*, tables: bool = False) -> Harness:
 
 
 def _written(h: Harness, probes: int) -> None:
-    """The matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` requires."""
+    """Prove that the matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` requires."""
     fill, swap, load = (h.inner(name) for name in ("fill", "swap", "load"))
     loaded = Cat(load[first:first + _GROUP].any() for first in range(0, probes, _GROUP))
     # Since the last swap, of which groups tables were written; and bounds loaded that are not.
@@ -98,12 +99,12 @@ def _written(h: Harness, probes: int) -> None:
         filled.eq(Mux(swap, 0, filled | fill)), pending.eq((pending | loaded) & ~fill),
         age.eq(Mux(fill.any(), 1, Mux(age < WRITING, age + 1, WRITING))),
     ]
-    h.prove("a group's tables are written once for a batch, one group's at a time",
+    h.prove("each group's tables are written once for a batch, one group at a time",
             ((fill & filled) == 0) & ((fill & (fill - 1)[:len(fill)]) == 0))
-    h.prove("a group's tables are written when those of the one before are", ~fill.any() | (age == WRITING))
-    h.prove("a batch is looked up when its tables are written",
+    h.prove("a group's tables are written only after those of the previous group", ~fill.any() | (age == WRITING))
+    h.prove("a batch is looked up only after its tables are written",
             ~swap | ((age == WRITING) & filled.any() & ~(pending | loaded | fill).any()))
-    h.prove("no bounds are loaded into what is written", ~load.any() | (age == WRITING))
+    h.prove("no bounds are loaded while tables are written", ~load.any() | (age == WRITING))
     h.prove("bounds are loaded for one group at a time, and before its tables are written",
             ((loaded & filled) == 0) & (~loaded.any() | ((pending & ~loaded) == 0)))
     # The steps of it, from a batch's first probe to its pass.
@@ -114,7 +115,7 @@ def _written(h: Harness, probes: int) -> None:
     waiting = h.dut.waiting
     begun = Cat(number > first for first in range(0, probes, _GROUP))
     last = Cat((number > first) & (number <= first + _GROUP) for first in range(0, probes, _GROUP))
-    h.prove("what is written is at one of its steps", Cat(
+    h.prove("the state of writing tables is consistent", Cat(
         waiting == (number != 0), ~closed | waiting, ~waiting | closed | (number < most), number <= probes,
         h.inner("task_valid") == ~h.inner("task_ready"), h.started() | ~h.inner("task_valid"),
         ~h.started() | (most == Mux(h.dut.single, 1, probes)),
@@ -134,9 +135,9 @@ def prober(core: str) -> Harness:
     config = _config(core=core, index=(0,))
     dut = Prober(config, "s", CellBuckets() if core == "bucket" else HashBuckets())
     h = Harness(dut)
-    assume_offers_stand(h, "task", dut.task)
-    offers_stand(h, "batch", dut.batch)
-    h.prove("its queue is sound", sound_queue(h, "batches", _PASSES))
+    assume_stable_offers(h, "task", dut.task)
+    prove_stable_offers(h, "batch", dut.batch)
+    h.prove("pointers, flags and level of its queue agree", sound_queue(h, "batches", _PASSES))
     tokens = [h.inner(f"token{n}") for n in range(2 + config.stages)]
     taken, ended = dut.batch.valid & dut.batch.ready, dut.found_valid & dut.found.last
     passes = Signal(signed(5), name="passes")  # that ended, and whose batches were not taken
@@ -144,15 +145,15 @@ def prober(core: str) -> Harness:
     under_way = _outcomes(h, [token[:2] for token in tokens])
     choosing, reading, waited, linked, ready = (
         h.inner(name) for name in ("choosing", "reading", "link_wait", "link_ready", "lookup_done"))
-    h.prove("a pass is at one of its steps", sum((choosing, reading, waited, linked)) == dut.scanning)
+    h.prove("the state of a pass is consistent", sum((choosing, reading, waited, linked)) == dut.scanning)
     h.assume("buckets are granted that are asked for", ~dut.granted | dut.look)
     looking, reached, stop = (h.inner(name) for name in ("lookup_busy", "reached", "no_lookup"))
-    h.prove("a probe that waits is at one of its steps", (
+    h.prove("the state of a waiting probe is consistent", (
         dut.waiting == sum((h.inner("step"), looking, ready, *(h.inner(f"looked_up{n}")[1] for n in range(4)))))
             & Mux(reached, looking, ~(looking & stop)))
     level = h.inner("batches.level")
-    h.prove("passes that ended are counted", passes == level - under_way)
-    h.prove("no more passes have ended whose batches were not taken", ~dut.found_valid | (passes < _PASSES))
+    h.prove("ended passes are counted", passes == level - under_way)
+    h.prove("ended passes whose batches were not taken fit the queue", ~dut.found_valid | (passes < _PASSES))
 
     # Each probe becomes a batch.
     def essence(item: Any) -> Value:
@@ -163,9 +164,9 @@ def prober(core: str) -> Harness:
     f = Follower(h, "probe", entered=dut.task.valid & dut.task.ready, entering=essence(dut.task.payload),
                  port=dut.batch, leaving=essence(dut.batch.payload), capacity=_PASSES + 1)
     follow(h, f)
-    h.prove("what is inside is counted", f.inside == level + dut.waiting)
+    h.prove("the items inside are counted", f.inside == level + dut.waiting)
     place = data.View(batch_layout(config), h.look("batches.rows", (head + f.ahead)[:len(head)]))
-    h.prove("the item picked is in its place", ~f.picked | (f.token == Mux(
+    h.prove("the picked item is in its place", ~f.picked | (f.token == Mux(
         f.ahead < level, essence(place), essence(held))))
     return h
 
@@ -175,51 +176,53 @@ def _config(*, capacity: int = 2, **options: Any) -> Configuration:
 
 
 _SCANNER_FAULTS = (
-    Fault("offers at batch stand", Scanner, "with m.If(batch_free):", "with m.If(1):"),
-    Fault("an outcome comes of a read for which there was room", Scanner, "issue.eq(self.scanning & self.room)",
+    Fault("offers at batch are stable", Scanner, "with m.If(batch_free):", "with m.If(1):"),
+    Fault("an outcome belongs to a read for which there was room", Scanner, "issue.eq(self.scanning & self.room)",
           "issue.eq(self.scanning)"),
     Fault("a pass ends with its last outcome", Scanner, "self.found.last.eq(token[1])", "self.found.last.eq(0)"),
-    Fault("what waits for its turn is known", Scanner, "(batch_free | self.batch.ready)", "1"),
-    Fault("passes that ended are counted", Scanner, "self.found.last.eq(token[1])", "self.found.last.eq(1)"),
-    Fault("a pass has outcomes when the batch before it was taken", Scanner, "(batch_free | self.batch.ready)", "1"),
+    Fault("the flags that start a pass are right", Scanner, "(batch_free | self.batch.ready)", "1"),
+    Fault("ended passes are counted", Scanner, "self.found.last.eq(token[1])", "self.found.last.eq(1)"),
+    Fault("a pass has outcomes only after the previous batch was taken",
+          Scanner, "(batch_free | self.batch.ready)", "1"),
 )
 _TABLES_FAULTS = (
-    Fault("a group's tables are written once for a batch, one group's at a time", Scanner,
+    Fault("each group's tables are written once for a batch, one group at a time", Scanner,
           "[some.eq(0), group_complete.eq(0)]", "group_complete.eq(0)", "_write"),
-    Fault("a group's tables are written when those of the one before are", Scanner, "batch_locked.eq(last)",
+    Fault("a group's tables are written only after those of the previous group", Scanner, "batch_locked.eq(last)",
           "batch_locked.eq(0)", "_write"),
-    Fault("a batch is looked up when its tables are written", Scanner, "TABLE_WRITE_CYCLES - _READ_LATENCY - 2",
+    Fault("a batch is looked up only after its tables are written", Scanner, "TABLE_WRITE_CYCLES - _READ_LATENCY - 2",
           "TABLE_WRITE_CYCLES - _READ_LATENCY - 3", "_write"),
-    Fault("no bounds are loaded into what is written", Scanner, "since[-1] & ~batch_closed",
+    Fault("no bounds are loaded while tables are written", Scanner, "since[-1] & ~batch_closed",
           "since[-2] & ~batch_closed",
           "_write"),
     Fault("bounds are loaded for one group at a time, and before its tables are written", Scanner,
           "(batch_size + 1) % geometry.PROBE_GROUP == 0", "batch_size % geometry.PROBE_GROUP == 0", "_write"),
-    Fault("what is written is at one of its steps", Scanner, "[batch_locked.eq(0), written.eq(0)]",
+    Fault("the state of writing tables is consistent", Scanner, "[batch_locked.eq(0), written.eq(0)]",
           "batch_locked.eq(0)"),
 )
 _PROBER_FAULTS = (
-    Fault("offers at batch stand", Queue, "read.addr.eq(head)", "read.addr.eq(tail)"),
-    Fault("its queue is sound", Queue, "push & (tail_next == head)", "push & (tail == head)"),
-    Fault("an outcome comes of a read for which there was room", Prober, "choosing & ~has_next & self.room",
+    Fault("offers at batch are stable", Queue, "read.addr.eq(head)", "read.addr.eq(tail)"),
+    Fault("pointers, flags and level of its queue agree", Queue, "push & (tail_next == head)", "push & (tail == head)"),
+    Fault("an outcome belongs to a read for which there was room", Prober, "choosing & ~has_next & self.room",
           "choosing & ~has_next", "_follow"),
     Fault("a pass ends with its last outcome", Prober, "token = Cat(valid, last, group)",
           "token = Cat(valid, last & valid, group)", "_compare"),
-    Fault("a pass is at one of its steps", Prober, "self.scanning.eq(0), choosing.eq(0)", "self.scanning.eq(0)",
+    Fault("the state of a pass is consistent", Prober, "self.scanning.eq(0), choosing.eq(0)", "self.scanning.eq(0)",
           "_follow"),
-    Fault("a probe that waits is at one of its steps", Prober, "no_lookup | (self.granted & last_lookup)",
+    Fault("the state of a waiting probe is consistent", Prober, "no_lookup | (self.granted & last_lookup)",
           "self.granted & last_lookup",
           "_lookup"),
-    Fault("passes that ended are counted", Prober, "(~self.scanning | last) & batches", "batches", "_follow"),
-    Fault("no more passes have ended whose batches were not taken", Prober, "last) & batches.i.ready", "last)",
+    Fault("ended passes are counted", Prober, "(~self.scanning | last) & batches", "batches", "_follow"),
+    Fault("ended passes whose batches were not taken fit the queue", Prober, "last) & batches.i.ready", "last)",
           "_follow"),
     Fault("nothing leaves that did not enter", Prober, "batches.i.valid.eq(take)", "batches.i.valid.eq(lookup_done)",
           "_follow"),
-    Fault("items leave whole and in order", Prober, "held.flush.eq(task.flush)", "held.flush.eq(task.masked)",
+    Fault("items leave unchanged and in order", Prober, "held.flush.eq(task.flush)", "held.flush.eq(task.masked)",
           "_lookup"),
-    Fault("what is picked is inside", Prober, "batches.i.valid.eq(take)", "batches.i.valid.eq(lookup_done)", "_follow"),
-    Fault("what is inside is counted", Prober, "last) & batches.i.ready", "last)", "_follow"),
-    Fault("the item picked is in its place", Prober, "held.row.eq(task.row)", "held.row.eq(task.row + 1)", "_lookup"),
+    Fault("the picked item is inside",
+          Prober, "batches.i.valid.eq(take)", "batches.i.valid.eq(lookup_done)", "_follow"),
+    Fault("the items inside are counted", Prober, "last) & batches.i.ready", "last)", "_follow"),
+    Fault("the picked item is in its place", Prober, "held.row.eq(task.row)", "held.row.eq(task.row + 1)", "_lookup"),
 )
 
 PROOFS = (

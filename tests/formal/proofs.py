@@ -18,7 +18,7 @@ __all__ = ["Fault", "Proof", "alive", "check", "find", "planted"]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that breaks ``breaks``, one of a proof's properties: ``old`` in ``part.method`` reads ``new``."""
+    """A fault that breaks the property ``breaks`` of a proof: ``part.method`` has ``new`` instead of ``old``."""
 
     breaks: str
     part: type
@@ -29,16 +29,17 @@ class Fault:
 
 @dataclass(frozen=True)
 class Proof:
-    """Properties of one circuit.
+    """A proof of the properties of one circuit.
 
     Attributes:
-        name: Of the circuit, for the table; a file of `tests/formal` may have several.
+        name: The name of the circuit, for the table; a file of `tests/formal` may have several.
         make: Makes the harness; called anew for every run.
-        depth: With ``inductive`` how many cycles the induction looks back, else the bound: for how many cycles from
-            power-up the properties are proved.
-        faults: At least one per property.
-        search: Cycles within which each fault shows.
-        first: Cycles within which an item can leave the circuit.
+        inductive: True for a proof by induction, False for a bounded one.
+        depth: The number of cycles: those that the induction looks back; or those from power-up for which a bounded
+            proof holds.
+        faults: Faults to plant, at least one for each property.
+        search: The number of cycles within which each fault shows.
+        first: The number of cycles within which an item can leave the circuit.
         quick: True if it takes only seconds, and so runs with all other tests; the rest runs by ``make formal``.
     """
 
@@ -53,13 +54,13 @@ class Proof:
 
 
 def check(proof: Proof, folder: Path) -> Verdict:
-    """The properties that do not hold; none: it is proved."""
+    """The properties of ``proof`` that fail; none if it is proved."""
     to_smt(proof.make().rtlil(), folder)
     return bounded(folder, proof.depth) or (induction(folder, proof.depth) if proof.inductive else [])
 
 
 def find(proof: Proof, fault: Fault, folder: Path) -> Verdict:
-    """The properties that break in the circuit with ``fault``: its own, or none."""
+    """The properties that fail in the circuit with ``fault`` planted: the one that it breaks, or none."""
     with planted(fault):
         to_smt(proof.make().rtlil(only=fault.breaks), folder)
     return bounded(folder, proof.search)
@@ -81,7 +82,7 @@ def alive(proof: Proof, folder: Path) -> bool:
 
 @contextmanager
 def planted(fault: Fault) -> Iterator[None]:
-    """Context in which ``fault.part`` elaborates with the fault."""
+    """Context manager: ``fault.part`` elaborates with the fault."""
     part, name = fault.part, fault.method
     sound = getattr(part, name)
     source = textwrap.dedent(inspect.getsource(sound))

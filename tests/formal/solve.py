@@ -1,4 +1,4 @@
-"""From RTLIL to a verdict: yosys writes the circuit for a solver, yosys-smtbmc unrolls it, z3 decides."""
+"""The solver's tools: yosys converts RTLIL to SMT-LIB, yosys-smtbmc unrolls it cycle by cycle, z3 decides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["Verdict", "bounded", "induction", "to_smt"]
 
-#: The failed properties; none if all hold within the bound.
+#: The names of the properties that failed; empty if all hold.
 Verdict = list[str]
 
 _SCRIPT = ("read_rtlil proof.il; prep -top proof -flatten; memory_nordff; async2sync; dffunmap; "
@@ -45,7 +45,7 @@ def to_smt(rtlil: str, folder: Path) -> None:
 
 def bounded(folder: Path, cycles: int) -> Verdict:
     """Look for a failure in the first ``cycles`` cycles after power-up."""
-    # Each step asked anew: over many cycles z3 is faster if it may simplify before it decides.
+    # No incremental solving: over many cycles z3 is faster if it may simplify each query before it decides.
     return _smtbmc(folder, ["--noincr", "-t", str(cycles)])
 
 

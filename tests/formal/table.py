@@ -14,7 +14,7 @@ ALL: tuple[Proof, ...] = (*network.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PR
 
 
 def table() -> str:
-    """A table in Markdown: circuits with the same properties, the properties, and how far they are proved."""
+    """A table in Markdown: circuits with the same properties, these properties, and for how long they are proved."""
 
     def essence(proof: Proof) -> tuple[tuple[str, ...], str]:
         how = f"for ever (induction over {proof.depth})" if proof.inductive else f"{proof.depth} cycles from power-up"

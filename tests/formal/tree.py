@@ -1,4 +1,4 @@
-"""Proofs of the distribution tree: every item reaches every leaf, and none needs back-pressure on the way."""
+"""Proofs of the distribution tree: every item reaches every leaf, without back-pressure between the nodes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from splitjoin.hw.network.queue import Queue
 from splitjoin.hw.network.tree import DistributionTree
 
 from .harness import Harness
-from .monitors import Follower, follow, offers_stand
+from .monitors import Follower, follow, prove_stable_offers
 from .network import sound_queue
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
 
-#: Places in a row of a queue, fewer than there are: a queue's proof says that their number does not matter.
+#: Words in a LUT RAM of a FIFO, fewer than in the circuits: the queue's proof covers several depths.
 _ROW = 4
 
 
@@ -53,17 +53,17 @@ def tree(leaves: int, fanout: int) -> Harness:
             position = position - (there & ~reached)
             reached = reached | here
         placed.append(~f.picked | (reached & (found == f.token)))
-    offers_stand(h, "o", *dut.o)
+    prove_stable_offers(h, "o", *dut.o)
     follow(h, *followers)
-    h.prove("the queues are sound", Cat(sound).all())
-    h.prove("there is a place for all that may come", Cat(kept).all())
-    h.prove("what each leaf lacks is counted, and offered", Cat(counted).all())
-    h.prove("the item picked is in its place", Cat(placed).all())
+    h.prove("pointers, flags and levels of the FIFOs agree", Cat(sound).all())
+    h.prove("each FIFO has a place for every item in flight and every credit", Cat(kept).all())
+    h.prove("the items that each leaf still needs are counted, and the next is offered", Cat(counted).all())
+    h.prove("the picked item is in its place", Cat(placed).all())
     return h
 
 
 def _ways(way: list[str], count: int, fanout: int) -> list[list[str]]:
-    """The nodes on the way to each of ``count`` leaves, which ``way`` leads to."""
+    """The paths from the root to each of the ``count`` leaves below the path ``way``."""
     if count == 1:
         return [way]
     return [longer for n, size in enumerate(split(count, fanout))
@@ -71,16 +71,18 @@ def _ways(way: list[str], count: int, fanout: int) -> list[list[str]]:
 
 
 _FAULTS = (
-    Fault("offers at o stand", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & ~self.i.valid)"),
+    Fault("offers at o are stable", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & ~self.i.valid)"),
     Fault("nothing leaves that did not enter", BroadcastRegister, "valid.eq(self.i.valid)",
           "valid.eq(self.i.valid | ~credit)"),
-    Fault("items leave whole and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
-    Fault("what is picked is inside", DistributionTree, "self.i.ready.eq(credit)", "self.i.ready.eq(1)"),
-    Fault("the queues are sound", Queue, "push & (tail_next == head)", "push"),
-    Fault("there is a place for all that may come", CreditFifo, "self.depth - in_flight(self._stages)",
+    Fault("items leave unchanged and in order", Queue, "write.addr.eq(tail)", "write.addr.eq(head)"),
+    Fault("the picked item is inside", DistributionTree, "self.i.ready.eq(credit)", "self.i.ready.eq(1)"),
+    Fault("pointers, flags and levels of the FIFOs agree", Queue, "push & (tail_next == head)", "push"),
+    Fault("each FIFO has a place for every item in flight and every credit",
+          CreditFifo, "self.depth - in_flight(self._stages)",
           "self.depth - self._stages"),
-    Fault("what each leaf lacks is counted, and offered", DistributionTree, "self.i.valid & credit", "self.i.valid"),
-    Fault("the item picked is in its place", BroadcastRegister, "Cat(item).eq(Cat(self.i.payload))",
+    Fault("the items that each leaf still needs are counted, and the next is offered",
+          DistributionTree, "self.i.valid & credit", "self.i.valid"),
+    Fault("the picked item is in its place", BroadcastRegister, "Cat(item).eq(Cat(self.i.payload))",
           "Cat(item).eq(item)"),
 )
 

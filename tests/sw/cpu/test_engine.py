@@ -44,7 +44,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "tiny":
         monkeypatch.setattr(engine, "_BATCH", 7)
         monkeypatch.setattr(engine, "_MIN_PARALLEL", 0.0)
-        monkeypatch.setattr(search, "_RETHINK", 5)
+        monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 5)
         monkeypatch.setattr(store, "_SLACK", 4)
         monkeypatch.setattr(nested, "_ROOM", 1)
         monkeypatch.setattr(index, "_ROOM", 1)

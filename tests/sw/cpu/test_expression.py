@@ -253,9 +253,9 @@ def test_candidates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_tests_that_let_much_through_are_left_out_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_JUDGED", 100)
-    monkeypatch.setattr(search, "_RETHINK", 0)
+def test_tests_with_many_candidates_are_bypassed_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_REVIEWED_PAIRS", 100)
+    monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 0)
     r, s = tables(2)
     query = query_of(r, s, "r.x < s.x AND r.y * s.y + r.near > s.near - 3", "ROWS 2")
     made = make_search(query, "auto", True, 2)

@@ -1,4 +1,4 @@
-"""Levels are monotone in the codes, whatever they were learnt from; hashes stay within their number."""
+"""Levels are monotone in the codes, whatever sample they were learnt from; hashes are below the number of levels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from splitjoin.cpu.cells import probe_places, stored_places
-from splitjoin.cpu.levels import FLOAT, LINEAR, TABLE, cyclic, grows, hashed, learn
+from splitjoin.cpu.levels import FLOAT, LINEAR, TABLE, cyclic, has_trend, hashed, learn
 
 CODES = {32: st.integers(0, 2**32 - 1), 64: st.integers(0, 2**64 - 1)}
 
@@ -60,28 +60,28 @@ def test_hashes(bits: int) -> None:
     assert len(np.unique(found)) > 0.6 * min(2**bits, 10_000)
 
 
-def test_what_grows() -> None:
+def test_a_trend() -> None:
     random = np.random.default_rng(1)
     rising = (np.arange(1000) + random.integers(0, 50, 1000)).astype(np.uint32)
-    assert grows(rising)
-    assert grows(rising[::-1].copy())
-    assert not grows(random.permutation(rising))
-    assert not grows(rising[:100])
-    assert not grows(np.full(1000, 7, np.uint32))
-    assert not grows((random.random(1000) < 0.1).astype(np.uint32))
+    assert has_trend(rising)
+    assert has_trend(rising[::-1].copy())
+    assert not has_trend(random.permutation(rising))
+    assert not has_trend(rising[:100])
+    assert not has_trend(np.full(1000, 7, np.uint32))
+    assert not has_trend((random.random(1000) < 0.1).astype(np.uint32))
 
 
-def test_null_does_not_stretch_levels_that_come_round() -> None:
+def test_null_does_not_widen_cyclic_levels() -> None:
     codes = np.arange(2**31, 2**31 + 10_000, dtype=np.uint32)
     codes[::50] = 0
-    assert grows(codes)
+    assert has_trend(codes)
     counts = np.bincount(cyclic(codes, 1 << 12).of(codes[codes > 0]) >> 8, minlength=16)
     assert counts.max() < 3 * counts.mean()
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 @given(st.data())
-def test_levels_that_come_round(bits: int, data: st.DataObject) -> None:
+def test_cyclic_levels(bits: int, data: st.DataObject) -> None:
     """A probe looks at the cell and the place of every code in its interval."""
     kind, top = (np.uint32 if bits == 32 else np.uint64), 2**bits - 1
     first = data.draw(CODES[bits])

@@ -185,7 +185,7 @@ def test_every_type_travels(spark: SparkSession) -> None:
 
 
 def test_names_that_the_join_uses_itself_or_that_need_quotes(spark: SparkSession) -> None:
-    names = ["ts", "r", "s", "partition", "home", "stream", "back", "a.b", "a`b", "reach"]
+    names = ["ts", "r", "s", "partition", "home", "stream", "from_end", "a.b", "a`b", "reach"]
     left = spark.createDataFrame([tuple(range(10)), (*range(9), 10)], ", ".join(f"`{n.replace('`', '``')}` int"
                                                                                 for n in names))
     joined = stream_join(left, left, on=lambda r, s: r.r == s.r, window="ROWS 3", time="ts", order="total",
