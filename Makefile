@@ -65,6 +65,7 @@ soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and
 
 chaos: $(STAMP) ## A streaming join in Spark, killed twenty times at random moments: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos
+	$(BIN)/python -m tests.chaos --daemon
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
 	nice -n 15 $(BIN)/python -m bench.synthesis

@@ -1,10 +1,9 @@
 """Kill a streaming join again and again, and compare what it gave with the right rows.
 
-Run: python -m tests.chaos [--kills N] [--seed N] [--device NAME] [--options JSON]
+Run: python -m tests.chaos [--kills N] [--seed N] [--daemon]
 """
 
 import argparse
-import json
 import tempfile
 from pathlib import Path
 
@@ -16,13 +15,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Kills a streaming join at random.")
     parser.add_argument("--kills", type=int, default=20, help="how often something is killed (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and of what is killed (default: 0)")
-    parser.add_argument("--device", default="cpu", help="the device of the join (default: cpu)")
-    parser.add_argument("--options", type=json.loads, default={}, help="options of the device, as JSON")
+    parser.add_argument("--daemon", action="store_true", help="join on devices of a daemon, and kill that too")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        done = run(Path(folder), kills=args.kills, seed=args.seed, device=args.device, options=args.options, say=print)
-    print(f"{done.pairs} pairs, all of them right, after {done.jvms} kills of the JVM and {done.workers} of Python "
-          f"workers, in {done.batches} micro-batches")
+        done = run(Path(folder), kills=args.kills, seed=args.seed, daemon=args.daemon, say=print)
+    print(f"{done.pairs} pairs, all of them right, in {done.batches} micro-batches and {done.starts} starts of the "
+          f"job, after {done.jvms} kills of the JVM, {done.workers} of Python workers and {done.daemons} of the daemon")
 
 
 if __name__ == "__main__":

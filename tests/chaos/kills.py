@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import splitjoin
+from splitjoin.daemon.client import daemon_status
+from splitjoin.errors import DeviceError
 
 from .app import JOIN
 
@@ -28,51 +30,121 @@ _ROWS, _PATIENCE = 200, 300
 
 @dataclass
 class Chaos:
-    """What a run did: kills of the JVM and of Python workers, micro-batches, and pairs, all of which were right."""
+    """What a run did: kills of each kind, starts of the job, micro-batches, and pairs, all of which were right."""
 
     jvms: int = 0
     workers: int = 0
+    daemons: int = 0
+    starts: int = 0
     batches: int = 0
     pairs: int = 0
 
 
-def run(folder: Path, *, kills: int, seed: int, device: str = "cpu", options: Mapping[str, object] | None = None,
+class Job:
+    """The streaming job in ``folder``, and with ``daemon`` the daemon that owns its devices."""
+
+    def __init__(self, folder: Path, daemon: bool):
+        self.folder, self.starts = folder, 0
+        self._socket = folder / "private" / "daemon.sock"
+        self._daemon: subprocess.Popen[bytes] | None = None
+        for side in "rs":
+            (folder / side).mkdir(parents=True, exist_ok=True)
+        if daemon:
+            self._socket.parent.mkdir(0o700)
+            self.start_daemon()
+        self.start()
+
+    def start(self) -> None:
+        """Start the job."""
+        self.starts += 1
+        device = ["cpu", "{}"] if self._daemon is None else ["daemon", json.dumps({"socket": str(self._socket)})]
+        self.process = self._run("tests.chaos.app", str(self.folder), *device)
+
+    def start_daemon(self) -> None:
+        """Start the daemon, and wait until it answers."""
+        self._daemon = self._run("splitjoin", "daemon", "--device", "cpu", "--count", "2", "--option", "threads=1",
+                                 "--socket", str(self._socket))
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                daemon_status(self._socket)
+                return
+            except DeviceError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+
+    def kill_daemon(self) -> None:
+        """Kill the daemon, and start another one."""
+        assert self._daemon is not None
+        self._daemon.kill()
+        self._daemon.wait()
+        self.start_daemon()
+
+    def kill(self) -> None:
+        """Kill the JVM, and with it the driver that started it; Python workers end when it has gone."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def ended(self) -> bool:
+        """True if the job does not run any more."""
+        if self.process.poll() is None and _alive(self.process.pid):
+            return False
+        self.process.wait()
+        return True
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        if self.process.poll() is None:
+            self.kill()
+        if self._daemon is not None:
+            self._daemon.kill()
+            self._daemon.wait()
+
+    def _run(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self.folder / "job.log").open("ab") as log:
+            return subprocess.Popen([sys.executable, "-m", module, *arguments], cwd=ROOT, stdout=log, stderr=log,
+                                    start_new_session=True)
+
+
+def run(folder: Path, *, kills: int, seed: int, daemon: bool = False,
         say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
-    Raises `AssertionError` if a row is missing, wrong or there twice.
+    ``daemon``: the join runs on devices of a daemon, which is killed too. Raises `AssertionError` if a row is missing,
+    wrong or there twice.
     """
     chance = random.Random(seed)
-    done = Chaos()
-    files = 0
-    job = _started(folder, device, options or {})
+    done, files = Chaos(), 0
+    job = Job(folder, daemon)
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)
-            if not _joins(folder, job):
-                raise AssertionError(f"the job does not go on: {_log(folder)}")
+            _go_on(job)
             files = _feed(folder, files, 2 + chance.randrange(4), seed)
             time.sleep(chance.uniform(0.0, 1.5))  # the kill comes anywhere in the micro-batches of these files
-            workers = _workers(job.pid)
-            if workers and chance.random() < 0.6:
+            workers, kind = _workers(job.process.pid), chance.random()
+            if daemon and kind < 0.4:
+                job.kill_daemon()
+                done.daemons += 1
+                say(f"{n + 1}: the daemon was killed")
+            elif workers and kind < 0.6:
                 os.kill(chance.choice(workers), signal.SIGKILL)
                 done.workers += 1
                 say(f"{n + 1}: a Python worker was killed")
             else:
-                _kill_all(job)
+                job.kill()
                 done.jvms += 1
                 say(f"{n + 1}: the JVM was killed")
-            if job.poll() is not None or not _alive(job.pid):
-                job.wait()
-                files = _feed(folder, files, 2, seed)
-                job = _started(folder, device, options or {})
         files = _feed(folder, files, 3, seed)
+        _go_on(job)
         (folder / "stop").touch()
-        if job.wait(_PATIENCE) != 0:
-            raise AssertionError(f"the job failed: {_log(folder)}")
+        if job.process.wait(_PATIENCE) != 0:  # killed before, and noticed only now
+            job.start()
+            if job.process.wait(_PATIENCE) != 0:
+                raise AssertionError(f"the job failed: {_log(folder)}")
     finally:
-        if job.poll() is None:
-            _kill_all(job)
+        job.close()
     r, s = (pa.concat_tables([_table(side, n, seed) for n in range(files)]) for side in "rs")
     want = Counter(zip(*(splitjoin.join(r, s, **JOIN, select=["n_r", "n_s"]).column(c).to_pylist()
                          for c in ("n_r", "n_s")), strict=True))
@@ -80,7 +152,7 @@ def run(folder: Path, *, kills: int, seed: int, device: str = "cpu", options: Ma
     found = [pq.ParquetDataset(str(b), partitioning=None).read(["n_r", "n_s"]) for b in batches]
     got = Counter(zip(*(pa.concat_tables(found).column(c).to_pylist() for c in ("n_r", "n_s")), strict=True))
     assert got == want, f"{(want - got).total()} pairs are missing, {(got - want).total()} should not be there"
-    done.batches, done.pairs = len(batches), got.total()
+    done.starts, done.batches, done.pairs = job.starts, len(batches), got.total()
     return done
 
 
@@ -104,22 +176,15 @@ def _feed(folder: Path, files: int, more: int, seed: int) -> int:
     return files + more
 
 
-def _started(folder: Path, device: str, options: Mapping[str, object]) -> subprocess.Popen[bytes]:
-    for side in "rs":
-        (folder / side).mkdir(parents=True, exist_ok=True)
-    with (folder / "job.log").open("ab") as log:
-        command = [sys.executable, "-m", "tests.chaos.app", str(folder), device, json.dumps(dict(options))]
-        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
-
-
-def _joins(folder: Path, job: subprocess.Popen[bytes]) -> bool:
-    """Wait until the job has finished one more micro-batch. False if it ended, or does not do so."""
-    before, end = _finished(folder), time.monotonic() + _PATIENCE
-    while time.monotonic() < end and job.poll() is None:
-        if _finished(folder) > before:
-            return True
+def _go_on(job: Job) -> None:
+    """Wait until the job has finished one more micro-batch; a job that has ended is started again."""
+    before, end = _finished(job.folder), time.monotonic() + _PATIENCE
+    while _finished(job.folder) == before:
+        if time.monotonic() > end:
+            raise AssertionError(f"the job does not go on: {_log(job.folder)}")
+        if job.ended():
+            job.start()
         time.sleep(0.02)
-    return False
 
 
 def _finished(folder: Path) -> int:
@@ -160,12 +225,6 @@ def _command(process: int) -> str:
 
 def _alive(process: int) -> bool:
     return any("java" in _command(c) for c in _children().get(process, []))
-
-
-def _kill_all(job: subprocess.Popen[bytes]) -> None:
-    """Kill the JVM, and with it the driver that started it; Python workers end when it has gone."""
-    os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
 
 
 def _log(folder: Path) -> str:
