@@ -98,18 +98,18 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
     tick = query.time.tick
     late = [str(join.delays[side]) if tick is None else duration(join.delays[side], tick) for side in SIDES]
     if join.slots.keys is not None:
-        spread = (f"a tuple goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']}); tuples of "
-                  f"very frequent keys go to all groups")
+        spread = (f"a row goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']}); rows of very "
+                  f"frequent keys go to all groups")
     else:
-        spread = "a tuple goes to all groups, and is stored in one"
-    when = ("in the micro-batch in which their later tuple comes" if not join.waits else
-            "when the watermark has passed their later tuple: ROWS windows and order 'total' need arrival order")
+        spread = "a row goes to all groups, and one of them stores it"
+    when = ("in the micro-batch that brings their second row" if not join.waits else
+            "when the watermark has passed their later row: ROWS windows and order 'total' need arrival order")
     return [
         ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
         *_common(query, join.ties),
-        ("late", f"rows more than {late[0]} (left) or {late[1]} (right) behind the greatest time of their stream, when "
-                 f"both streams are as far"),
+        ("late", f"rows below the watermark: the lesser of left's greatest time less {late[0]} and right's less "
+                 f"{late[1]}"),
         ("results", f"pairs come out {when}"),
-        ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task does everything'}"),
+        ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
         ("state", f"{joined.root}, of the last {joined.retained} micro-batches"),
     ]

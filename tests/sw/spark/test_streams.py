@@ -228,13 +228,13 @@ def test_explain_of_streams(filled: Files) -> None:
     query: dict[str, Any] = {"window": {"r": "ROWS 9", "s": "RANGE 5"}, "time": "ts", "late": (3, 4),
                              "state": filled.state}
     said = explain(filled.frame("r"), filled.frame("s"), on="abs(r.x - s.x) <= 6", **query, groups=3)
-    assert "groups     3; a tuple goes to all groups, and is stored in one" in said
-    assert "pairs come out when the watermark has passed their later tuple" in said
-    assert "late       rows more than 3 (left) or 4 (right) behind" in said
+    assert "groups     3; a row goes to all groups, and one of them stores it" in said
+    assert "pairs come out when the watermark has passed their later row" in said
+    assert "late       rows below the watermark: the lesser of left's greatest time less 3 and right's less 4" in said
     said = explain(filled.frame("r"), filled.frame("s"), on="r.name = s.name", **(query | {"window": "RANGE 5"}),
                    groups=3)
-    assert "groups     3; a tuple goes to the group of its key (r.name = s.name)" in said
-    assert "pairs come out in the micro-batch in which their later tuple comes" in said
+    assert "groups     3; a row goes to the group of its key (r.name = s.name)" in said
+    assert "pairs come out in the micro-batch that brings their second row" in said
     with pytest.raises(InputError, match="mode must be one of 'PLAN', 'NOT_ON_DEVICE', 'ALL', not 'SOME'"):
         explain(filled.frame("r"), filled.frame("s"), on="r.name = s.name", **query, mode="SOME")
 
