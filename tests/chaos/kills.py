@@ -88,10 +88,7 @@ class Job:
 
     def ended(self) -> bool:
         """True if the job does not run any more."""
-        if self.process.poll() is None and _alive(self.process.pid):
-            return False
-        self.process.wait()
-        return True
+        return self.process.poll() is not None
 
     def close(self) -> None:
         """End whatever still runs."""
@@ -221,10 +218,6 @@ def _command(process: int) -> str:
         return Path(f"/proc/{process}/cmdline").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-
-
-def _alive(process: int) -> bool:
-    return any("java" in _command(c) for c in _children().get(process, []))
 
 
 def _log(folder: Path) -> str:
