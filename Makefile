@@ -58,6 +58,8 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python -m bench.predicates
 	$(BIN)/python -m bench.cpu
 	$(BIN)/python -m bench.latency
+	$(BIN)/python -m bench.spark_paths
+	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.tables
 
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.

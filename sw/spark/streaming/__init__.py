@@ -6,5 +6,5 @@ A micro-batch goes through two stages, with one shuffle between them:
 2. `GroupTask` (task.py) loads the group's state (state.py, from the files of store.py), joins the new tuples with the
    stored ones (group.py), gives the result rows, and writes the next version of the state.
 
-`make_streaming_join` (plan.py) checks the arguments on the driver and puts both stages together.
+`StreamingJoin` (plan.py) is the join on the driver: `make` checks the arguments, and `plan` puts both stages together.
 """
