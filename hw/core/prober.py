@@ -103,7 +103,8 @@ class Prober(wiring.Component):
         most = config.kind.ways(config)
         lookup_select = Signal(range(max(2, most)))
         lookup_busy, last_lookup, indexed = (Signal(name=name) for name in ("lookup_busy", "last_lookup", "indexed"))
-        m.d.sync += indexed.eq(~(self.known - end)[-1])
+        # Modular, as positions wrap: a tuple may enter the index after ``end`` while look-ups are due.
+        m.d.sync += indexed.eq(~(self.known - end)[len(end) - 1])
         m.d.comb += [
             lookup_select.eq(_lowest(lookups_due)),
             self.bucket.eq(Cat(Mux(lookup_select[n], above, here) for n, (here, above) in enumerate(reach.parts))),

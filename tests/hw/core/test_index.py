@@ -78,9 +78,12 @@ def test_neighbouring_buckets_are_merged_by_age():
 
 
 @pytest.mark.parametrize("before", range(4))
-@pytest.mark.parametrize("lows", [(8, 8), (2, 11)])
-def test_a_chain_may_begin_with_tuples_that_came_after_the_probe(before, lows):
-    """The last of four buckets is looked up after the next store: its youngest tuple is none of the probe's window."""
+@pytest.mark.parametrize(("lows", "first"), [((8, 8), 0), ((2, 11), 0), ((8, 8), 63)])
+def test_a_chain_may_begin_with_tuples_that_came_after_the_probe(before, lows, first):
+    """The last of four buckets is looked up after the next store: its youngest tuple is none of the probe's window.
+
+    With ``first``, so many tuples precede the probe that this store's position is the first after a wrap-around.
+    """
     config = Configuration(keys_r=(8, 8), keys_s=(8, 8), tests=((0, 0), (1, 1)), tree=("and", 0, 1), cores=1,
                            capacity=16, core="bucket", index=(0, 1))
 
@@ -91,7 +94,7 @@ def test_a_chain_may_begin_with_tuples_that_came_after_the_probe(before, lows):
     highs = [low + 1 for low in lows]
     every = list(product(*zip(lows, highs, strict=True)))
     across = Operation(Op.TUPLE, 0, 0, (0, 0), tuple(zip(lows, highs, strict=True)))
-    ops = tuples(*every)
+    ops = tuples(*[(100, 100)] * (first - before - len(every)), *every)
     for late in every:
         # Stores between keep the index busy until the probe's first look-up.
         ops += [*tuples(*[(100, 100)] * before), across, *tuples(late, late), across]
