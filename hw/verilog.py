@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from amaranth.back import verilog
+from amaranth.back import rtlil, verilog
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -21,6 +23,10 @@ __all__ = ["TOP", "sidecar", "to_verilog"]
 
 #: Name of the top module; the core's module is this with ``_core``.
 TOP = "splitjoin"
+#: Yosys's commands between reading and writing: those of `amaranth.back.verilog.convert`, without attributes of Amaranth.
+_ATTRIBUTES = " ".join(f"-remove {name}" for name in ("generator", "top", "src", "amaranth.hierarchy",
+                                                      "amaranth.decoding"))
+_PASSES = ("proc -nomux -norom", "memory_collect", f"attrmap {_ATTRIBUTES}", f"attrmap -modattr {_ATTRIBUTES}")
 
 
 @lru_cache(maxsize=16)  # takes seconds, and every session needs it again
@@ -28,13 +34,36 @@ def to_verilog(config: Configuration) -> str:
     """The circuit as Verilog-2001 with the top module ``splitjoin``; a pure function of ``config``."""
     # Amaranth's own Yosys writes the same text everywhere, whatever is installed on the system.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    options: dict[str, Any] = {"emit_src": False, "strip_internal_attrs": True}
     parts = Instances(TOP)
-    top: str = verilog.convert(SplitJoin(config, parts), name=TOP, **options)
+    top = rtlil.convert(SplitJoin(config, parts), name=TOP, emit_src=False)
     # The modules that the top has instances of are known only now.
-    made = [verilog.convert(part, name=name, **options) for name, part in sorted(parts.modules.items())]
-    return "\n".join([*made, top])
+    return _converted({name: rtlil.convert(part, name=name, emit_src=False)
+                       for name, part in sorted(parts.modules.items())} | {TOP: top})
 
+
+def _converted(texts: Mapping[str, str]) -> str:
+    """The Verilog of RTLIL ``texts`` by their top modules, as if each were converted alone.
+
+    Yosys runs once for all, as starting it takes longer than converting a part.
+    """
+    script = [*(f"read_rtlil <<rtlil\n{text}\nrtlil" for text in texts.values()), *_PASSES, "write_verilog -norename"]
+    # Amaranth needs no newer Yosys either. It ignores the same warning, of processes that are not translated.
+    yosys = verilog.find_yosys(lambda version: version >= (0, 40))
+    written: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
+    heading, *modules = re.split(r"^(?=(?:\(\*.*\*\)\n)*module )", written, flags=re.MULTILINE)
+    made: dict[str, list[str]] = {name: [] for name in texts}
+    for module in modules:
+        found = re.match(r"(?:\(\*.*\*\)\n)*module \\?([^.\s(]+)", module)
+        assert found is not None
+        made[found[1]].append(module)
+    return "\n".join(heading + _renumbered("".join(made[name])).rstrip() + "\n" for name in texts)
+
+
+def _renumbered(text: str) -> str:
+    """Verilog ``text`` with the numbers of Yosys's own names from 1 on."""
+    names = re.compile(r"(?<=\\\$auto\$)([^ $]+\$)(\d+)(?= )")
+    first = min((int(found[2]) for found in names.finditer(text)), default=1)
+    return names.sub(lambda found: f"{found[1]}{int(found[2]) - first + 1}", text)
 
 
 def sidecar(config: Configuration) -> dict[str, Any]:
