@@ -23,7 +23,7 @@ __all__ = ["TOP", "sidecar", "to_verilog"]
 
 #: Name of the top module; the core's module is this with ``_core``.
 TOP = "splitjoin"
-#: Yosys's commands between reading and writing: those of `amaranth.back.verilog.convert`, without attributes of Amaranth.
+#: Yosys's commands between reading and writing: those of `amaranth.back.verilog.convert`, which also remove attributes.
 _ATTRIBUTES = " ".join(f"-remove {name}" for name in ("generator", "top", "src", "amaranth.hierarchy",
                                                       "amaranth.decoding"))
 _PASSES = ("proc -nomux -norom", "memory_collect", f"attrmap {_ATTRIBUTES}", f"attrmap -modattr {_ATTRIBUTES}")

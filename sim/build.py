@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -23,18 +21,17 @@ from splitjoin.hw.verilog import TOP, to_verilog
 from splitjoin.lang import schema
 
 from . import source as source_of_models
+from .runtime import FLAGS, compiler_version, header, objects, run_tool as _run
 from .source import MODEL, options, wrapper
 from .tools import Verilator, cxx, find_verilator
 
 __all__ = ["library", "library_of"]
 
 _HARNESS = Path(__file__).with_name("harness.cpp")
-_FLAGS = ("-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
-          "-DVM_TIMING=0", "-w")
+_FLAGS = (*FLAGS, "-DVM_TRACE=0")
 # After -O3, which would turn them on again: with tables or the data-flow optimizer, instances of a part differ.
 _VERILATOR = ("--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-fno-table", "-fno-dfg", "-Wno-fatal",
               "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND")
-_RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 
 def _levels() -> dict[str, str]:
@@ -74,24 +71,27 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
               "--Mdir", str(work / "cc"), "-O3", *_VERILATOR], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
-        runtime = _runtime(verilator, compiler)
-        # Two translation units, for code that runs once and code that always runs: more would not pay, as reading the
-        # headers takes longer than compiling a small model.
-        generated = sorted((work / "cc").glob("*.cpp"))
-        units = {"slow": [p for p in generated if p.stem.endswith("Slow")],
-                 "fast": [*(p for p in generated if not p.stem.endswith("Slow")), _HARNESS]}
+        levels = _levels()
+        # A translation unit for code that runs once and one for code that always runs, where their levels differ: more
+        # would not pay, as reading the headers takes longer than compiling a small model.
+        units: dict[str, list[Path]] = {}
+        for path in [*sorted((work / "cc").glob("*.cpp")), _HARNESS]:
+            units.setdefault(levels["slow" if path.stem.endswith("Slow") else "fast"], []).append(path)
 
-        def compile_(name: str) -> None:
-            unit = work / f"{name}.cpp"
-            unit.write_text("".join(f'#include "{part}"\n' for part in units[name]))
-            _run([*compiler, *_FLAGS, _levels()[name], *words, *include, "-include", str(runtime.headers[name]), "-c",
-                  str(unit), "-o", str(work / f"{name}.o")], verilator)
+        def compile_(level: str) -> str:
+            unit = work / f"unit{level}.cpp"
+            unit.write_text("".join(f'#include "{part}"\n' for part in units[level]))
+            made = work / f"unit{level}.o"
+            first = header(verilator, compiler, (level, "-DVM_TRACE=0"))
+            _run([*compiler, *_FLAGS, level, *words, *include, "-include", str(first), "-c", str(unit), "-o",
+                  str(made)], verilator)
+            return str(made)
 
         with ThreadPoolExecutor(len(units)) as pool:
-            list(pool.map(compile_, units))
-        objects = [str(work / f"{name}.o") for name in units]
+            compiled = list(pool.map(compile_, units))
+        runtime = objects(verilator, compiler, levels["fast"])
         made = work / "model.so"
-        _run([*compiler, "-shared", "-o", str(made), *objects, *map(str, runtime.objects), "-lpthread"], verilator)
+        _run([*compiler, "-shared", "-o", str(made), *compiled, *map(str, runtime), "-lpthread"], verilator)
         made.replace(target)  # atomic: a killed build leaves no half-written model
 
 
@@ -113,7 +113,7 @@ def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
     """Everything that a model depends on besides its circuit."""
     parts = (_HARNESS, Path(source_of_models.__file__))
     return (*(path.read_text() for path in parts), *_VERILATOR, *_FLAGS, repr(_levels()), verilator.version,
-            _compiler_version(compiler))
+            compiler_version(compiler))
 
 
 def _target(*parts: str) -> Path:
@@ -150,47 +150,3 @@ def _sources() -> list[Path]:
     """The sources that the Verilog of a configuration depends on: those of the circuits, and those they import."""
     folders = (hw.__path__[0], circuit.__path__[0])
     return [*(path for folder in folders for path in sorted(Path(folder).rglob("*.py"))), Path(schema.__file__)]
-
-
-@dataclass(frozen=True)
-class _Runtime:
-    """Verilator's run-time library as objects, and its headers, precompiled for each level of optimization."""
-
-    objects: tuple[Path, ...]
-    headers: dict[str, Path]
-
-
-def _runtime(verilator: Verilator, compiler: tuple[str, ...]) -> _Runtime:
-    """Verilator's run-time library, compiled once for all models."""
-    key = "\0".join((verilator.version, " ".join(_FLAGS), repr(_levels()), _compiler_version(compiler)))
-    folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
-    sources = verilator.root / "include"
-    options = [*_FLAGS, f"-I{sources}", f"-I{sources / 'vltstd'}"]
-    headers = {name: folder / f"{name}.h" for name in _levels()}
-    objects = tuple(folder / f"{Path(name).stem}.o" for name in _RUNTIME)
-    with locked(folder.with_suffix(".lock")):
-        folder.mkdir(exist_ok=True)
-        jobs = [(sources / name, made, [_levels()["fast"], "-c"]) for name, made in zip(_RUNTIME, objects, strict=True)]
-        for name, header in headers.items():
-            if not header.exists():
-                header.write_text('#include "verilated.h"\n')
-            jobs.append((header, header.with_name(f"{name}.h.gch"), [_levels()[name], "-x", "c++-header"]))
-        for source, made, mode in jobs:
-            if not made.exists():
-                part = made.with_suffix(".part")
-                _run([*compiler, *options, *mode, str(source), "-o", str(part)], verilator)
-                part.replace(made)
-    return _Runtime(objects, headers)
-
-
-def _run(command: list[str], verilator: Verilator) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, env=verilator.environment(), check=False)
-    if done.returncode:
-        tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
-        raise ToolError(f"building the simulation model failed: {Path(command[0]).name} ended with "
-                        f"{done.returncode} and said:\n{tail}")
-
-
-def _compiler_version(compiler: tuple[str, ...]) -> str:
-    done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.splitlines()[0] if done.stdout else " ".join(compiler)

@@ -15,7 +15,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 # The models and kernels of tests run for moments: less of the compiler's time is worth more to them. Numba's own cache
 # does not tell levels apart, so that each has a folder; `make test-long` has kernels compiled as they are for users.
-os.environ.setdefault("SPLITJOIN_OPTIMIZE", "1")
+os.environ.setdefault("SPLITJOIN_OPTIMIZE", "0")
 os.environ.setdefault("NUMBA_OPT", "1")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / f"numba-{os.environ['NUMBA_OPT']}"))
 

@@ -6,31 +6,28 @@ to the compiled models of the device ``sim``. With SPLITJOIN_TRACE=1 every run l
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import cocotb
 import cocotb_tools.config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Verilator as CocotbVerilator
-from splitjoin.cache import cache_folder
-from splitjoin.errors import ToolError
+from splitjoin.cache import cache_folder, locked
 
+from ..runtime import FLAGS, RUNTIME, compiler_version, header, objects, run_tool
 from ..tools import Verilator, cxx, find_verilator
 from .designs import design
 
 __all__ = ["run_bench"]
 
 _MAIN = "verilator.cpp"  # cocotb's main program for Verilator
-_RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp")
+_RUNTIME = (*RUNTIME, "verilated_vpi.cpp")
 _RUNTIME_TRACED = (*_RUNTIME, "verilated_vcd_c.cpp")
+# Optimized code runs little faster, as a bench waits for Python, and takes five times as long to compile.
+_LEVEL = "-O0"
 
 
 class _Runner(CocotbVerilator):
@@ -80,41 +77,40 @@ def _tail(log: Path) -> str:
 def _program(text: str, top: str, *, traced: bool) -> Path:
     """The simulation program of a circuit, built if the cache has none."""
     verilator, compiler = find_verilator(), cxx()
-    # Traced runs are rare, so they need no optimization.
-    flags = ["-O0" if traced else "-O1", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
-             f"-DVM_TRACE={int(traced)}", f"-DVM_TRACE_VCD={int(traced)}", "-w",
-             f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
-    key = "\0".join((text, top, verilator.version, cocotb.__version__, *flags, *compiler))
+    options = (_LEVEL, f"-DVM_TRACE={int(traced)}")
+    key = "\0".join((text, top, verilator.version, cocotb.__version__, *FLAGS, *options, compiler_version(compiler)))
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
     folder = cache_folder() / f"bench-{digest}"
     program = folder / top
-    with _locked(folder.with_suffix(".lock")):
+    with locked(folder.with_suffix(".lock")):
         if not program.exists():
-            _build(folder, program, text, top, verilator, [*compiler, *flags], traced)
+            _build(folder, program, text, top, verilator, compiler, options, traced)
     return program
 
 
-def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilator, compile_: list[str],
-           traced: bool) -> None:
+def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilator, compiler: tuple[str, ...],
+           options: tuple[str, ...], traced: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     source, access = folder / f"{top}.v", folder / "access.vlt"
     source.write_text(text)
     # A bench accesses ports only, so internal signals are left to the optimizer.
     ports = "".join(f'public_flat_rw -module "{top}" -var "{port}"\n' for port in _ports(text, top))
     access.write_text(f"`verilator_config\n{ports}")
-    _run([str(verilator.program), "--cc", "--vpi", "--prefix", "Vtop", "--top-module", top, "--Mdir", str(folder),
-          "-O3", "--no-timing", "--timescale", "1ns/1ps", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal",
-          "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND", "--output-split", "100000", *(["--trace-vcd"] if traced else []),
-          str(access), str(source)], verilator)
+    run_tool([str(verilator.program), "--cc", "--vpi", "--prefix", "Vtop", "--top-module", top, "--Mdir", str(folder),
+              "-O3", "--no-timing", "--timescale", "1ns/1ps", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal",
+              "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND", "--output-split", "100000", *(["--trace-vcd"] if traced else []),
+              str(access), str(source)], verilator)
     # One translation unit: these circuits are small, and most of the compile time is for headers.
+    main = cocotb_tools.config.share_dir / "lib" / "verilator" / _MAIN
     everything = folder / "everything.cpp"
-    everything.write_text("".join(f'#include "{path.name}"\n' for path in sorted(folder.glob("Vtop*.cpp"))))
-    objects = _runtime(verilator, compile_, traced)
-    libraries = cocotb_tools.config.libs_dir
+    everything.write_text("".join(f'#include "{path}"\n' for path in (*sorted(folder.glob("Vtop*.cpp")), main)))
+    runtime = objects(verilator, compiler, _LEVEL, _RUNTIME_TRACED if traced else _RUNTIME)
+    libraries, include = cocotb_tools.config.libs_dir, verilator.root / "include"
     part = program.with_suffix(".part")
-    _run([*compile_, f"-I{folder}", str(everything), str(cocotb_tools.config.share_dir / "lib" / "verilator" / _MAIN),
-          *map(str, objects), "-o", str(part), f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator",
-          "-lpthread"], verilator)
+    run_tool([*compiler, *FLAGS, *options, f"-DVM_TRACE_VCD={int(traced)}", f"-I{folder}", f"-I{include}",
+              f"-I{include / 'vltstd'}", "-include", str(header(verilator, compiler, options)), str(everything),
+              *map(str, runtime), "-o", str(part), f"-Wl,-rpath,{libraries}", f"-L{libraries}",
+              "-lcocotbvpi_verilator", "-lpthread"], verilator)
     part.replace(program)  # atomic: a killed build leaves no half-written program
 
 
@@ -123,36 +119,3 @@ def _ports(text: str, top: str) -> list[str]:
     module = re.search(rf"^module \\?{re.escape(top)} ?\((.*?)\);", text, re.MULTILINE | re.DOTALL)
     assert module is not None, f"the Verilog has no module {top}"
     return [port.strip().lstrip("\\") for port in module[1].split(",")]
-
-
-def _runtime(verilator: Verilator, compile_: list[str], traced: bool) -> list[Path]:
-    """Verilator's run-time library, compiled once for all benches."""
-    key = "\0".join((verilator.version, *compile_))
-    folder = cache_folder() / f"bench-runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
-    objects = []
-    with _locked(folder.with_suffix(".lock")):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in _RUNTIME_TRACED if traced else _RUNTIME:
-            made = folder / f"{Path(name).stem}.o"
-            if not made.exists():
-                part = made.with_suffix(".part")
-                _run([*compile_, "-c", str(verilator.root / "include" / name), "-o", str(part)], verilator)
-                part.replace(made)
-            objects.append(made)
-    return objects
-
-
-def _run(command: list[str], verilator: Verilator) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, env=verilator.environment(), check=False)
-    if done.returncode:
-        tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-12:])
-        raise ToolError(f"building a bench failed: {Path(command[0]).name} ended with {done.returncode} and said:\n"
-                        f"{tail}")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[Any]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock
