@@ -27,7 +27,7 @@ class MicroBatches:
     """A streaming query with one join.
 
     ``root``: the folder of the state files. ``late``: the lateness of both streams. ``query``: arguments of
-    `Query.make`.
+    `Query.make`. ``partition``: the number of every task of a group, in place of that of the group.
     """
 
     root: str
@@ -40,6 +40,7 @@ class MicroBatches:
     ties: Mapping[Side, Sequence[str]] = field(default_factory=lambda: {"r": (), "s": ()})
     retained: int = 100
     late_to: str | None = None
+    partition: int | None = None
     batch: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -93,4 +94,4 @@ class MicroBatches:
             for part in parts:
                 packed += spread.packed(self.batch, "query", iter(part.to_batches(max_chunksize=7)))
         mine = [b.filter(pa.compute.equal(b.column("group"), group)) for b in packed]
-        return task.run(self.batch, "query", group, iter(mine))
+        return task.run(self.batch, "query", group if self.partition is None else self.partition, iter(mine))

@@ -6,7 +6,7 @@ and sorts and copies none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from .rows import Rows
 from .slots import among
 from .store import StateFiles
 
-__all__ = ["PACKED", "Spread", "unpacked"]
+__all__ = ["PACKED", "Spread", "Unpacked", "unpacked"]
 
 #: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
 #: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots.
@@ -79,10 +79,8 @@ class Spread:
     def _hot(self, batch: int, query: str) -> frozenset[int]:
         """The hot slots of all groups after the micro-batch before: the same for every task of this one."""
         files = StateFiles(self.root, query, self.name)
-        found = files.last(batch, self.join.groups)
-        if found is None:
-            return frozenset()
-        heads = (files.header(found[0], group, found[1]) for group in range(found[1]))
+        groups = files.before(batch, self.join.groups) if batch else None
+        heads = (files.header(batch - 1, group, groups or 0) for group in range(groups or 0))
         return frozenset[int]().union(*(head.state.hot for head in heads))
 
     def _batch(self, group: int, tuples: int, greatest: int | None, data: bytes) -> pa.RecordBatch:
@@ -91,14 +89,32 @@ class Spread:
                                             "rows": data}], schema=_ARROW)
 
 
-def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> tuple[
-        dict[Side, tuple[Rows, npt.NDArray[np.uint16]]], dict[Side, int | None], dict[Side, int]]:
-    """The tuples of each stream with their slots, the greatest event times, and the number of tuples in all groups."""
+@dataclass(frozen=True)
+class Unpacked:
+    """The packed rows of a group in a micro-batch.
+
+    Attributes:
+        group: The number of the group; None if there are no packed rows, because no input had a partition.
+        rows: The tuples of each stream with their slots.
+        greatest: The greatest event time of each stream in all groups; None for a stream without tuples.
+        tuples: The number of tuples in all groups.
+    """
+
+    group: int | None
+    rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]]
+    greatest: Mapping[Side, int | None]
+    tuples: int
+
+
+def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
+    """The packed rows ``batches`` of one group."""
+    groups: set[int] = set()
     tables: dict[Side, list[pa.Table]] = {side: [join.schemas[side].empty_table()] for side in SIDES}
     slots: dict[Side, list[npt.NDArray[np.uint16]]] = {side: [np.empty(0, np.uint16)] for side in SIDES}
     greatest: dict[Side, int | None] = dict.fromkeys(SIDES)
     tuples = dict.fromkeys(SIDES, 0)
     for batch in batches:
+        groups.update(batch.column("group").to_pylist())
         for stream, n, last, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
                                            ("stream", "tuples", "greatest", "rows")), strict=True):
             side = SIDES[stream.as_py()]
@@ -118,7 +134,8 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> tuple[
         table = pa.concat_tables(tables[side])
         ts = event_ticks(join.query.time, side, table)
         rows[side] = Rows(table, ts, np.full(len(ts), -1, np.int64)), np.concatenate(slots[side])
-    return rows, greatest, tuples
+    assert len(groups) <= 1, f"a task got the rows of the groups {sorted(groups)}"
+    return Unpacked(min(groups, default=None), rows, greatest, sum(tuples.values()))
 
 
 def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -14,7 +14,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,8 @@ class Version:
         groups: The number of groups.
         identity: What must be the same in all versions of a join, by name.
         state: The state; in a version that was read, without the tuples of the rest of its chain.
-        chain: The versions that hold its stored tuples, with the number of tuples and bytes in each; the last is this.
-        token: A text that differs for every version that was ever written.
+        chain: The versions that hold its stored tuples, with the number of tuples and bytes in each.
+        token: A text that differs for every version that was ever written, but for those that were carried on.
     """
 
     batch: int
@@ -79,6 +79,12 @@ class Version:
         link = batch, live if whole else added, sum(map(len, blobs))
         version = cls(batch, group, join.groups, names, state, [link] if whole else [*chain, link])
         return version, version._bytes(blobs, join.waits)
+
+    def carried(self, batch: int, join: GroupJoin) -> bytes:
+        """The bytes of the same state after micro-batch ``batch``, the next one, which had no tuples."""
+        none = [Rows.empty(join.schemas[side]) for side in SIDES]
+        blobs = [_encoded(rows, join.waits) for rows in (*none, *(self.state.waiting[side] for side in SIDES))]
+        return replace(self, batch=batch)._bytes(blobs, join.waits)
 
     @property
     def nbytes(self) -> int:
@@ -109,6 +115,9 @@ class Version:
                                 f"go on with the version that wrote it, or start with a new checkpoint")
         if schemas is not None and zlib.crc32(data[16:]) != check:
             raise SnapshotError(f"{where} is damaged: its checksum does not fit; restore the file, or start with a new "
+                                f"checkpoint")
+        if len(data) < _HEAD.size + length:
+            raise SnapshotError(f"{where} is damaged: its header is cut off; restore the file, or start with a new "
                                 f"checkpoint")
         header = json.loads(bytes(data[_HEAD.size:_HEAD.size + length]))
         stored: dict[Side, Rows] = {}

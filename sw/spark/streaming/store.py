@@ -17,7 +17,7 @@ from pyarrow import fs
 from ...errors import InputError, SnapshotError, first_line
 from .state import Version, header_bytes
 
-__all__ = ["StateFiles", "check_root", "write_file"]
+__all__ = ["StateFiles", "check_root", "delete_file", "write_file"]
 
 #: File systems whose files appear when they are closed; on the others they are written beside and renamed.
 _ATOMIC = {"s3", "gcs", "abfs", "mock"}
@@ -71,24 +71,29 @@ class StateFiles:
             raise self._missing(batch, group, groups) from error
         return Version.decode(data, self.where(batch, group, groups), None)
 
-    def last(self, before: int, groups: int) -> tuple[int, int] | None:
-        """The last micro-batch below ``before`` with a whole state, and its number of groups: ``groups`` if it has one
-        of so many. None if there is no state.
+    def before(self, batch: int, groups: int) -> int | None:
+        """The number of groups of the state that micro-batch ``batch`` goes on from: ``groups`` if the micro-batch
+        before has a state of so many, else of another number. None if there is no state at all.
 
-        Raises `SnapshotError` if the state of that micro-batch is not whole.
+        Raises `SnapshotError` if the micro-batch before has no state, or none that is whole.
         """
-        found = self._versions()
-        earlier = [batch for batch in found if batch < before]
-        if not earlier:
+        held = self.held(batch - 1)
+        whole = {n for _, n in held if all((g, n) in held for g in range(n))}
+        if whole:
+            return groups if groups in whole else max(whole)
+        if not held and not any(n < batch for n in self._versions()):
             return None
-        batch = max(earlier)
-        whole = {n for n in {of for _, of in found[batch]} if all((g, n) in found[batch] for g in range(n))}
-        if not whole:
-            raise SnapshotError(f"the state of micro-batch {batch} is not whole: {self.root.rstrip('/')}/{self.query}/"
-                                f"{self.name}/{batch:09d} holds {len(found[batch])} of "
-                                f"{max(n for _, n in found[batch])} files; restore the folder, or start with a new "
-                                f"checkpoint")
-        return batch, groups if groups in whole else max(whole)
+        most = max((n for _, n in held), default=groups)
+        folder = f"{self.root.rstrip('/')}/{self.query}/{self.name}/{batch - 1:09d}"
+        raise SnapshotError(f"the state of micro-batch {batch - 1} is not whole: {folder} holds "
+                            f"{sum(n == most for _, n in held)} of {most} files; each micro-batch must be computed to "
+                            f"its end, so a foreachBatch function must write, count or collect its whole DataFrame "
+                            f"(take, first, show and isEmpty compute a part); mend the function and start with a new "
+                            f"checkpoint, or restore the folder")
+
+    def held(self, batch: int) -> set[tuple[int, int]]:
+        """The files of micro-batch ``batch``: group, and of how many."""
+        return self._versions(f"/{batch:09d}").get(batch, set())
 
     def clean(self, keep: int, groups: int) -> None:
         """Delete the files that no version from micro-batch ``keep`` on needs."""
@@ -101,10 +106,10 @@ class StateFiles:
             if batch < needed:
                 files.delete_dir(f"{base}/{self.query}/{self.name}/{batch:09d}")
 
-    def _versions(self) -> dict[int, set[tuple[int, int]]]:
-        """The micro-batches that have files, and these: group, and of how many."""
+    def _versions(self, below: str = "") -> dict[int, set[tuple[int, int]]]:
+        """The micro-batches that have files in the folder ``below``, and these: group, and of how many."""
         files, base = _opened(self.root)
-        folder = f"{base}/{self.query}/{self.name}"
+        folder = f"{base}/{self.query}/{self.name}{below}"
         found: dict[int, set[tuple[int, int]]] = {}
         for info in files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True)):
             name, _, kind = info.base_name.rpartition(".")
@@ -169,6 +174,15 @@ def write_file(root: str, path: str, data: bytes) -> None:
     if files.get_file_info(full).type != fs.FileType.NotFound:
         files.delete_file(full)  # some file systems refuse to replace a file by a rename
     files.move(part, full)
+
+
+def delete_file(root: str, path: str) -> None:
+    """Delete the file ``path`` below ``root``, if it is there."""
+    files, base = _opened(root)
+    try:
+        files.delete_file(f"{base}/{path}")
+    except FileNotFoundError:
+        return
 
 
 def _write_local(path: Path, data: bytes) -> None:

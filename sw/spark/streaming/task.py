@@ -24,7 +24,7 @@ from .micro_batch import micro_batch
 from .rows import Rows
 from .spread import unpacked
 from .state import Version, check_identity, identity
-from .store import StateFiles, write_file
+from .store import StateFiles, delete_file, write_file
 
 __all__ = ["COUNTS", "METRICS", "GroupTask"]
 
@@ -70,52 +70,64 @@ class GroupTask:
         batch, query = micro_batch()
         return self.run(batch, query, context.partitionId(), batches)
 
-    def run(self, batch: int, query: str, group: int,
+    def run(self, batch: int, query: str, partition: int,
             batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The result rows of micro-batch ``batch`` in ``group``, and a last row with counts.
+        """The result rows of micro-batch ``batch`` in one group, and a last row with counts.
 
-        The state is written before the last row. ``query``: the id of the streaming query.
+        The state is written before the first row, so that it is there whatever becomes of the rows. ``query``: the id
+        of the streaming query. ``partition``: the number of the task. It is that of the group unless tasks were put
+        together, as by ``coalesce``, so the rows name their group.
         """
         files = StateFiles(self.root, query, self.name)
         names = identity(self.join)
+        new = unpacked(self.join, batches)
+        group = partition if new.group is None else new.group
         before, state, reloaded = self._load(files, batch, group, names)
-        rows, greatest, tuples = unpacked(self.join, batches)
-        step = self.join.step(state, group, rows, greatest, sum(tuples.values()))
+        step = self.join.step(state, group, new.rows, new.greatest, new.tuples)
+        version, data = Version.after(before, batch, group, self.join, names, step.state, step.own)
+        if new.group is None:
+            self._go_on(files, batch, names)
+        else:
+            files.write(batch, group, self.join.groups, data)
+            _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
+        self._write_late(step, files, batch, group)
         counts = Counts()
         for table in self.join.results(step, counts):
             for found in table.combine_chunks().to_batches():
                 yield self._with_counts(found, None)
-        self._write_late(step, query, batch, group)
-        version, data = Version.after(before, batch, group, self.join, names, step.state, step.own)
-        files.write(batch, group, self.join.groups, data)
-        _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
         if group == 0 and batch % _CLEAN_EVERY == 0 and batch > self.retained:
             files.clean(batch - self.retained, self.join.groups)
         yield self._with_counts(None, self._counts(step, counts, version, reloaded))
 
+    def _go_on(self, files: StateFiles, batch: int, names: Mapping[str, str]) -> None:
+        """Write the version of every group after a micro-batch without input, in which no task is sure of its group."""
+        groups = self.join.groups
+        same = bool(batch) and files.before(batch, groups) == groups
+        for group in range(groups):
+            if same:
+                data = self._version(files, batch - 1, group, groups).carried(batch, self.join)
+            else:
+                before, state, _ = self._load(files, batch, group, names)
+                none = {side: Rows.empty(self.join.schemas[side]) for side in SIDES}
+                _, data = Version.after(before, batch, group, self.join, names, state, none)
+            files.write(batch, group, groups, data)
+
     def _load(self, files: StateFiles, batch: int, group: int,
               names: Mapping[str, str]) -> tuple[Version | None, GroupState, bool]:
         """The version before micro-batch ``batch`` (None where a chain begins anew), its state, and if it was read."""
+        if not batch:
+            return None, GroupState.initial(self.join.schemas), False
         groups = self.join.groups
-        try:
-            head: Version | None = files.header(batch - 1, group, groups) if batch else None
-        except SnapshotError:
-            head = None
-        if head is None:
-            found = files.last(batch, groups)
-            if found is None:
-                if batch:
-                    raise SnapshotError(
-                        f"the query goes on with micro-batch {batch}, but there is no state of it at {self.root!r} "
-                        f"(query {files.query}, join {self.name!r}); give the state=… and name=… that it had so far, "
-                        f"or start it with a new checkpoint")
-                return None, GroupState.initial(self.join.schemas), False
-            last, of = found
-            if of != groups:
-                return None, self._regrouped(files, last, of, group, names), True
-            head = files.header(last, group, groups)
-        where = files.where(head.batch, group, groups)
-        check_identity(head, names, where)
+        of = files.before(batch, groups)
+        if of is None:
+            raise SnapshotError(
+                f"the query goes on with micro-batch {batch}, but there is no state of it at {self.root!r} (query "
+                f"{files.query}, join {self.name!r}); give the state=… and name=… that it had so far, or start it "
+                f"with a new checkpoint")
+        if of != groups:
+            return None, self._regrouped(files, batch - 1, of, group, names), True
+        head = files.header(batch - 1, group, groups)
+        check_identity(head, names, files.where(head.batch, group, groups))
         key = (self.root, files.query, self.name, group, groups)
         cached = _CACHE.get(key)
         if cached is not None and cached[0] == head.token:
@@ -139,15 +151,19 @@ class GroupTask:
         states = [self._read(files, batch, g, of, names) for g in range(of)]
         return self.join.regrouped(states, group)
 
-    def _write_late(self, step: Step, query: str, batch: int, group: int) -> None:
+    def _write_late(self, step: Step, files: StateFiles, batch: int, group: int) -> None:
+        """Write the late tuples, in place of those that an earlier run of the micro-batch wrote."""
         if self.late_to is None:
             return
         for side in SIDES:
+            which = "left" if side == "r" else "right"
+            for g, of in files.held(batch):
+                if of != self.join.groups:  # the run failed, and the query was started again with other groups
+                    delete_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{g}-of-{of}.parquet")
             if len(step.late[side]):
                 sink = pa.BufferOutputStream()
                 pq.write_table(step.late[side].table, sink)
-                which = "left" if side == "r" else "right"
-                write_file(self.late_to, f"{which}/{query}-{batch:09d}-{group}-of-{self.join.groups}.parquet",
+                write_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{group}-of-{self.join.groups}.parquet",
                            bytes(sink.getvalue()))
 
     def _counts(self, step: Step, counts: Counts, version: Version, reloaded: bool) -> dict[str, int]:

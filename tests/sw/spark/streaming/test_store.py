@@ -71,14 +71,15 @@ def test_a_version_holds_what_was_added_and_sometimes_the_whole_window(tmp_path:
     assert len(chains[64]) == 1
 
 
-@pytest.mark.parametrize("harm", ["flip", "cut", "empty", "other"])
+@pytest.mark.parametrize("harm", ["flip", "cut", "head", "empty", "other"])
 def test_damaged_files_are_refused(tmp_path: Path, harm: str) -> None:
     join = query(str(tmp_path))
     run(join, 1)
     (path,) = (tmp_path / "query" / "join").rglob("*.state")
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
-    path.write_bytes({"flip": bytes(data), "cut": path.read_bytes()[:-5], "empty": b"",
+    path.write_bytes({"flip": bytes(data), "cut": path.read_bytes()[:-5],
+                      "head": path.read_bytes()[:100], "empty": b"",
                       "other": b"PAR1" + bytes(100)}[harm])
     with pytest.raises(SnapshotError, match=r"0-of-1\.state is (damaged|not a state of splitjoin)"):
         run(join.restarted(), 1)
@@ -89,13 +90,111 @@ def test_states_that_are_missing_or_not_whole_are_refused(tmp_path: Path) -> Non
     run(join, 2)
     with pytest.raises(SnapshotError, match=r"goes on with micro-batch 2, but there is no state of it at"):
         run(join.restarted(root=str(tmp_path / "elsewhere")), 1)
-    (tmp_path / "query" / "join" / "000000001" / "1-of-2.state").unlink()
+    (last := tmp_path / "query" / "join" / "000000001" / "1-of-2.state").rename(kept := tmp_path / "kept")
     with pytest.raises(SnapshotError, match=r"the state of micro-batch 1 is not whole: .* holds 1 of 2 files"):
         run(join.restarted(groups=3), 1)
+    kept.rename(last)
     first = tmp_path / "query" / "join" / "000000000" / "0-of-2.state"
     first.unlink()
     with pytest.raises(SnapshotError, match=r"the state of micro-batch 0 is not at .*0-of-2\.state; the folder given"):
         run(join.restarted(), 1)
+
+
+def test_a_micro_batch_that_was_not_joined_is_noticed(tmp_path: Path) -> None:
+    """As if a foreachBatch function had not computed its DataFrame, or a part of it."""
+    join = query(str(tmp_path), groups=2)
+    run(join, 2)
+    join.batch = 3
+    with pytest.raises(SnapshotError, match=r"the state of micro-batch 2 is not whole: .* holds 0 of 2 files; each "
+                                            "micro-batch must be computed to its end, so a foreachBatch"):
+        run(join, 1)
+    for groups in (2, 3):
+        with pytest.raises(SnapshotError, match="the state of micro-batch 2 is not whole"):
+            run(join.restarted(groups=groups), 1)
+
+
+def test_the_state_is_written_whatever_becomes_of_the_rows(tmp_path: Path) -> None:
+    join = query(str(tmp_path))
+    found = run(join, 1)
+    task = join.task()
+    taken = next(rows_ := join._group(task, 0, *([table] for table in streams(1))))
+    rows_.close()  # type: ignore[attr-defined]
+    assert taken.num_rows
+    join.batch = 2
+    found += run(join.restarted(), 1)
+    with pytest.raises(AssertionError):
+        assert rows(pa.concat_tables(found)) == rows(expected(3))  # the rest of its rows was not asked for
+    join.batch = 1
+    assert rows(pa.concat_tables([found[0], *run(join.restarted(), 2)])) == rows(expected(3))
+
+
+def test_the_rows_name_their_group(tmp_path: Path) -> None:
+    """After ``coalesce`` one task computes several groups, and its number is that of none."""
+    for on in ("abs(r.x - s.a) <= 2", "r.x = s.a"):
+        join = query(str(tmp_path / on[:3]), groups=3, partition=0)
+        join.query = QUERY | {"on": on}
+        found = []
+        for n in range(4):
+            found.append(join.run(*([table] for table in streams(n))))
+            found.append(join.run([], []))  # no input has a partition
+        r, s = (pa.concat_tables([streams(n)[side] for n in range(4)]) for side in (0, 1))
+        assert rows(pa.concat_tables(found)) == rows(answer(r, s, on=on, window="RANGE 30", time="ts"))
+
+
+def test_micro_batches_without_input_carry_the_state_on(tmp_path: Path) -> None:
+    join = query(str(tmp_path), groups=2, retained=3)
+    join.query = QUERY | {"order": "none", "window": "ROWS 30"}
+    found = [join.run([], [])]
+    found.append(join.run(*([table] for table in streams(0))))
+    found += [join.run([], []) for _ in range(70)]
+    assert sum(table.num_rows for table in found[2:]) == 0
+    join = join.restarted(groups=3)
+    found.append(join.run([], []))
+    found += [join.restarted().run(*([table] for table in streams(1)))]
+    join.batch += 1
+    found += [join.run([], []), join.run(*([table] for table in streams(2)))]
+    r, s = (pa.concat_tables([streams(n)[side] for n in range(3)]) for side in (0, 1))
+    want = answer(r.slice(0, 59), s.slice(0, 59), on=QUERY["on"], window="ROWS 30", time="ts")
+    assert rows(pa.concat_tables(found)) == rows(want)
+    assert len(list((tmp_path / "query" / "join").iterdir())) < 80
+
+
+def test_files_that_a_failed_run_with_other_groups_left(tmp_path: Path) -> None:
+    """One group of two was done when the query failed; then it went on with three, and then with two."""
+    def hot(n: int) -> tuple[pa.Table, pa.Table]:
+        ts = list(range(2000 * n, 2000 * n + 2000))
+        return (pa.table({"ts": ts, "x": [0 if t % 3 else t for t in ts], "n": ts}),
+                pa.table({"ts": ts, "a": [0 if t % 5 else t for t in ts], "m": ts}))
+
+    parts = [hot(n) for n in range(4)]
+    made = {"on": "r.x = s.a AND abs(r.n - s.m) <= 400", "window": "RANGE 2500", "time": "ts", "order": "none"}
+    join = MicroBatches(str(tmp_path), *(t.schema for t in parts[0]), 0, made, 2, "cpu")
+    found = [join.run(*([t] for t in parts[0]))]
+    for group in range(2):
+        failed = join.restarted()
+        task = failed.task()
+        states = tmp_path / "query" / "join" / "000000001"
+        list(failed._group(task, group, *([t] for t in parts[1])))
+        (states / f"{1 - group}-of-2.state").unlink(missing_ok=True)
+        other = join.restarted(groups=3)
+        then = [other.run(*([t] for t in parts[1]))]
+        again = other.restarted(groups=2)
+        then.append(again.run(*([t] for t in parts[2])))
+        r, s = (pa.concat_tables([part[side] for part in parts[:3]]) for side in (0, 1))
+        want = answer(r, s, **{k: v for k, v in made.items() if k != "order"})
+        assert rows(pa.concat_tables(found + then)) == rows(want)
+
+
+def test_late_rows_are_written_once_if_the_groups_change_at_a_failure(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    join = query(str(tmp_path / "state"), groups=2, late_to=str(late))
+    run(join, 3)
+    old = [[table] for table in streams(0)]
+    join.batch = 3
+    for groups in (2, 3, 1, 2):
+        join.restarted(groups=groups).run(*old)
+        for which in ("left", "right"):
+            assert sum(len(pa.parquet.read_table(f)) for f in (late / which).glob("*.parquet")) == 20
 
 
 @pytest.mark.parametrize(("change", "reason"), [
