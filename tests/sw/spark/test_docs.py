@@ -44,7 +44,7 @@ def test_examples_of_batch_joins(capsys: pytest.CaptureFixture[str]) -> None:
 def test_examples_of_streaming_joins(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     printed = run(ROOT / "docs" / "spark-streams.md", names, capsys)
-    assert len(printed) == 4
+    assert len(printed) == 5
     assert not names["query"].isActive
     assert names["query"].exception() is None
 

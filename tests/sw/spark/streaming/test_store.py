@@ -117,15 +117,14 @@ def test_the_state_is_written_whatever_becomes_of_the_rows(tmp_path: Path) -> No
     join = query(str(tmp_path))
     found = run(join, 1)
     task = join.task()
-    taken = next(rows_ := join._group(task, 0, *([table] for table in streams(1))))
-    rows_.close()  # type: ignore[attr-defined]
-    assert taken.num_rows
+    cut = join._group(task, 0, *([table] for table in streams(1)))
+    found.append(pa.table(next(cut)).drop_columns(["__splitjoin"]).cast(found[0].schema))
+    cut.close()  # type: ignore[attr-defined]
     join.batch = 2
     found += run(join.restarted(), 1)
-    with pytest.raises(AssertionError):
-        assert rows(pa.concat_tables(found)) == rows(expected(3))  # the rest of its rows was not asked for
-    join.batch = 1
-    assert rows(pa.concat_tables([found[0], *run(join.restarted(), 2)])) == rows(expected(3))
+    assert 0 < sum(map(len, found)) < len(expected(3))  # a part of the second one's rows was asked for
+    assert rows(found[2]) <= rows(expected(3))
+    assert rows(found[2]) == rows(expected(3)) - rows(expected(2))
 
 
 def test_the_rows_name_their_group(tmp_path: Path) -> None:
@@ -159,16 +158,18 @@ def test_micro_batches_without_input_carry_the_state_on(tmp_path: Path) -> None:
     assert len(list((tmp_path / "query" / "join").iterdir())) < 80
 
 
-def test_files_that_a_failed_run_with_other_groups_left(tmp_path: Path) -> None:
+def test_files_that_a_failed_run_with_other_groups_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One group of two was done when the query failed; then it went on with three, and then with two."""
+    monkeypatch.setattr("splitjoin.spark.streaming.group._SKEWED", 20)
+
     def hot(n: int) -> tuple[pa.Table, pa.Table]:
-        ts = list(range(2000 * n, 2000 * n + 2000))
+        ts = list(range(80 * n, 80 * n + 80))
         return (pa.table({"ts": ts, "x": [0 if t % 3 else t for t in ts], "n": ts}),
                 pa.table({"ts": ts, "a": [0 if t % 5 else t for t in ts], "m": ts}))
 
-    parts = [hot(n) for n in range(4)]
-    made = {"on": "r.x = s.a AND abs(r.n - s.m) <= 400", "window": "RANGE 2500", "time": "ts", "order": "none"}
-    join = MicroBatches(str(tmp_path), *(t.schema for t in parts[0]), 0, made, 2, "cpu")
+    parts = [hot(n) for n in range(3)]
+    made = {"on": "r.x = s.a AND abs(r.n - s.m) <= 40", "window": "RANGE 100", "time": "ts", "order": "none"}
+    join = MicroBatches(str(tmp_path), *(t.schema for t in parts[0]), 0, made, 2, "golden")
     found = [join.run(*([t] for t in parts[0]))]
     for group in range(2):
         failed = join.restarted()
