@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import DataFrame
 
 from ..device.api import Device
 from ..errors import InputError
@@ -16,7 +16,6 @@ from ..lang.windows import WindowSpec
 from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
 from .placement import device_name, parts
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
-from .task import HOME, PARTITION
 from .text import duration, extent
 
 __all__ = ["explain"]
@@ -76,9 +75,7 @@ def _common(query: Query, ties: Mapping[Side, Sequence[str]]) -> list[tuple[str,
 
 def _batch(joined: PartitionedJoin, partitions: Partitions | None,
            options: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    home = F.col(HOME) == F.col(PARTITION)
-    counts = F.count_if(home).alias("home"), F.count_if(~home).alias("warm")
-    sizes = joined.task_rows().groupBy(PARTITION).agg(*counts).collect()
+    sizes = joined.sizes().collect()
     rows, warm = sum(r["home"] for r in sizes), sum(r["warm"] for r in sizes)
     said = "".join(f", {k}={v}" for k, v in (options or {}).items())
     chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import Column, DataFrame  # the name all Spark code uses
+from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
 
@@ -24,11 +24,12 @@ from ..lang.windows import WindowSpec
 from ..output import OutputColumn, output_columns
 from ..statement import Projection
 from .columns import condition as column_condition
+from .packed import PackedTask, packed
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device
 from .resources import check_resources
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
-from .task import Task
+from .task import HOME, PARTITION, Task
 from .workers import check_workers, cores, shipped
 
 if TYPE_CHECKING:
@@ -116,9 +117,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                   device=device, device_options=device_options or {}, partitions=partitions,
                                   fail_on_fallback=fail_on_fallback)
-    task = Task(joined.query, joined.device, joined.options, None if select is None else list(select),
-                joined.cuts.counts, metrics)
-    return joined.task_rows().mapInArrow(shipped(task), joined.result)
+    return joined.plan(metrics)
 
 
 def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], DataFrame]:
@@ -208,6 +207,8 @@ class PartitionedJoin:
         query: The query that devices run.
         streams: R and S.
         result: Spark's schema of the result.
+        gathered: The columns that are gathered for a pair.
+        projection: The SELECT list of a statement over the gathered columns; None for `stream_join`.
         cuts: The beginnings of the partitions.
         device: The device that runs in tasks.
         options: Its options there.
@@ -217,6 +218,8 @@ class PartitionedJoin:
     query: Query
     streams: tuple[InputStream, InputStream]
     result: StructType
+    gathered: Sequence[OutputColumn]
+    projection: Projection | None
     cuts: Cuts
     device: str | Device
     options: Mapping[str, Any]
@@ -227,14 +230,14 @@ class PartitionedJoin:
              ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
              device_options: Mapping[str, Any], partitions: Partitions | None,
              fail_on_fallback: bool) -> PartitionedJoin:
-        query, result, _ = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
-        return cls.of(query, left, right, result, ties=ties, device=device, device_options=device_options,
-                      partitions=partitions, fail_on_fallback=fail_on_fallback)
+        query, result, gathered = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
+        return cls.of(query, left, right, result, gathered, None, ties=ties, device=device,
+                      device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
 
     @classmethod
-    def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, *, ties: Ties,
-           device: str | Device, device_options: Mapping[str, Any], partitions: Partitions | None,
-           fail_on_fallback: bool) -> PartitionedJoin:
+    def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
+           projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
+           partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin:
         """The join by ``query``; its tasks return rows of the schema ``result``."""
         streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
                    InputStream("s", right, _ties(query, "s", right.schema, ties)))
@@ -246,11 +249,31 @@ class PartitionedJoin:
                                                                      cores(left.sparkSession))
         if query.window_r.rows is not None or query.window_s.rows is not None:
             cuts = count_rows(query, streams, cuts)
-        return cls(query, streams, result, cuts, chosen, options, refused)
+        return cls(query, streams, result, gathered, projection, cuts, chosen, options, refused)
 
-    def task_rows(self) -> DataFrame:
-        """The input of the tasks."""
-        return partitioned(self.query, self.streams, self.cuts)
+    @property
+    def packs(self) -> bool:
+        """True if rows cross the shuffle packed: with RANGE windows."""
+        return all(self.query.window(s.side).rows is None for s in self.streams)
+
+    def plan(self, metrics: JoinMetrics | None) -> DataFrame:
+        """The result rows, and with them the work of Spark and of the tasks."""
+        task = Task(self.query, self.device, self.options, self.gathered, self.cuts.counts, metrics, self.projection)
+        work = PackedTask(task, {s.side: s.ties for s in self.streams}) if self.packs else task
+        return self._task_rows().mapInArrow(shipped(work), self.result)
+
+    def sizes(self) -> DataFrame:
+        """The numbers of ``home`` and ``warm`` rows of each partition that has any."""
+        home, warm = F.sum("home"), F.sum("warm")
+        if not self.packs:
+            at_home = F.col(HOME) == F.col(PARTITION)
+            home, warm = F.count_if(at_home), F.count_if(~at_home)
+        return self._task_rows().groupBy(PARTITION).agg(home.alias("home"), warm.alias("warm"))
+
+    def _task_rows(self) -> DataFrame:
+        if not self.packs:
+            return partitioned(self.query, self.streams, self.cuts)
+        return packed(self.query, self.streams, self.cuts, self.gathered)
 
 
 def checked_schemas(left: DataFrame, right: DataFrame, time: object) -> tuple[Schema, Schema]:

@@ -11,11 +11,14 @@ from pyspark.sql.types import ByteType, DateType, LongType, StructType, Timestam
 
 from ..arrival import R, S
 from ..errors import InputError
+from ..lang.ir import columns
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
+from ..output import OutputColumn
 from .task import HOME, PARTITION, STREAM, TS, null_time
 
-__all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "partitioned", "quoted", "ticks"]
+__all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "needed_columns", "partitioned",
+           "quoted", "ticks"]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
@@ -176,6 +179,14 @@ def _position(value: str, starts: Sequence[int]) -> str:
 def _bigint(value: int) -> str:
     # The least bigint cannot be written as a literal, as the sign is not part of a literal.
     return f"({value}L)" if value > _MIN else f"({_MIN + 1}L - 1L)"
+
+
+def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str] = ()) -> list[str]:
+    """The columns of stream ``side`` that the condition, the result columns ``gathered``, time and ties need."""
+    assert query.time is not None
+    needed = {query.time.name(side), *ties, *(c.name for c in columns(query.predicate) if c.side == side),
+              *(c.source for c in gathered if c.side == side)}
+    return [name for name in query.schema(side).names if name in needed]
 
 
 def quoted(name: str) -> str:

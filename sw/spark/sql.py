@@ -20,10 +20,7 @@ from ..statement.inputs import bind_tables, merge_tables
 from ..statement.parts import parse
 from ..statement.projection import Output
 from .join import PartitionedJoin, Partitions, Ties, check_kinds, checked_order, checked_schemas, streaming_join
-from .partitions import quoted
 from .streaming.plan import Lateness, StreamOptions
-from .task import Task
-from .workers import shipped
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
@@ -64,14 +61,9 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
                               metrics=metrics, options=options).plan()
-    if query.order.kind == "none" and query.window_r.rows is None and query.window_s.rows is None and not ties:
-        left, right = (data.select([data[quoted(name)] for name in select.needed(schema.side)])
-                       for data, schema in ((left, r), (right, s)))
-    joined = PartitionedJoin.of(query, left, right, result, ties=ties, device=device,
-                                device_options=device_options or {}, partitions=partitions,
-                                fail_on_fallback=fail_on_fallback)
-    task = Task(query, joined.device, joined.options, None, joined.cuts.counts, metrics, select.projection)
-    return joined.task_rows().mapInArrow(shipped(task), joined.result)
+    return PartitionedJoin.of(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
+                              device=device, device_options=device_options or {}, partitions=partitions,
+                              fail_on_fallback=fail_on_fallback).plan(metrics)
 
 
 def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:

@@ -16,7 +16,7 @@ from ..device.api import Device, pairs
 from ..device.registry import device as find_device
 from ..errors import InputError, WindowOverflow
 from ..lang.query import Query
-from ..output import gather, output_columns
+from ..output import OutputColumn, gather
 from ..statement import Projection
 from .metrics import JoinMetrics
 from .resources import leased
@@ -34,15 +34,23 @@ _ROWS = 10_000
 class Task:
     """Joins the partitions of a Spark task; given to ``mapInArrow``.
 
-    Input rows are sorted by (partition, arrival). ``expected`` is, for queries whose warm rows were chosen by counting,
-    the number of home rows (R's, S's) of each partition; None otherwise. ``projection``: the SELECT list of a
-    statement, instead of ``select``.
+    Input rows are sorted by (partition, arrival).
+
+    Attributes:
+        query: The query.
+        device: The device, by name or itself.
+        options: Parameters of a device given by name.
+        gathered: The columns that are gathered for a pair.
+        expected: For queries whose warm rows were chosen by counting, the number of home rows (R's, S's) of each
+            partition; None otherwise.
+        metrics: Collects the device's counters; None for nothing.
+        projection: The SELECT list of a statement over the gathered columns, or None.
     """
 
     query: Query
     device: str | Device
     options: Mapping[str, Any]
-    select: Sequence[str] | None
+    gathered: Sequence[OutputColumn]
     expected: Sequence[tuple[int, int]] | None
     metrics: JoinMetrics | None
     projection: Projection | None = None
@@ -56,16 +64,22 @@ class Task:
         self._check_times(rows)
         r, s = (_stream(pieces, side) for side in (R, S))
         stream = rows.column(STREAM).to_numpy().astype(np.uint8)
-        # A pair belongs to its later tuple's home partition. Warm rows precede all home rows, so a pair is someone
-        # else's exactly when both of its tuples are warm: rows of either stream numbered below these two.
         warm = rows.column(HOME).to_numpy() != partition
         warm_r, warm_s = (int(np.count_nonzero(warm & (stream == side))) for side in (R, S))
         self._check_counts(partition, (len(r) - warm_r, len(s) - warm_s), (warm_r, warm_s))
         if warm.all():
             return  # no home rows, so no results
+        yield from self.join(partition, Arrivals(stream, rows.column(TS).to_numpy(), r, s), warm_r, warm_s)
+
+    def join(self, partition: int, arrivals: Arrivals, warm_r: int, warm_s: int) -> Iterator[pa.RecordBatch]:
+        """The result rows of a partition with these ``arrivals``: the first ``warm_r`` of R, ``warm_s`` of S are warm.
+
+        A pair belongs to its later tuple's home partition. Warm rows precede all home rows, so a pair belongs to
+        another partition exactly when both of its tuples are warm: rows numbered below ``warm_r`` and ``warm_s``.
+        """
         with find_device(self.device, **leased(self.device, self.options)).open(self.query) as session:
             try:
-                session.push(Arrivals(stream, rows.column(TS).to_numpy(), r, s))
+                session.push(arrivals)
                 items = session.flush()
             except WindowOverflow as error:
                 error.add_note(f"This was in time partition {partition}; rows count from its first warm one.")
@@ -77,12 +91,10 @@ class Task:
         if self.metrics is not None:
             n_warm = warm_r + warm_s
             self.metrics.add(counters, None if latencies is None else latencies[n_warm:], partitions=1,
-                             tuples=len(stream) - n_warm, warm=n_warm, pairs=len(r_rows))
-        columns = (output_columns(r.schema, s.schema, self.select) if self.projection is None
-                   else self.projection.gathered)
+                             tuples=len(arrivals) - n_warm, warm=n_warm, pairs=len(r_rows))
         for start in range(0, len(r_rows), _ROWS):
             chunk = slice(start, start + _ROWS)
-            found = gather(columns, r, s, r_rows[chunk], s_rows[chunk])
+            found = gather(self.gathered, arrivals.r, arrivals.s, r_rows[chunk], s_rows[chunk])
             result = found if self.projection is None else self.projection.rows(found)
             yield from result.combine_chunks().to_batches()
 

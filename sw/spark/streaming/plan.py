@@ -17,13 +17,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 from ...device.api import Device
 from ...errors import InputError, SchemaError, WindowError
 from ...gate.times import parse_lateness
-from ...lang.ir import columns
 from ...lang.query import Query
 from ...lang.schema import SIDES, Side
 from ...lang.types import TIME_UNITS
 from ...output import OutputColumn, output_schema
 from ...statement import Projection
-from ..partitions import quoted
+from ..partitions import needed_columns, quoted
 from ..placement import device_name
 from ..text import extent
 from ..workers import in_a_task, is_remote, shipped
@@ -102,7 +101,7 @@ class StreamingJoin:
         groups = _groups(options.groups, cores, query)
         if options.late_to is not None:
             _check_root(spark, options.late_to, "late_to")
-        schemas = {side: _travelling(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
+        schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options,
                          Slots.make(query))
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
@@ -127,13 +126,12 @@ class StreamingJoin:
         return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS)
 
 
-def _travelling(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str],
-                everything: bool) -> pa.Schema:
-    """The columns of stream ``side`` that the join needs."""
+def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str],
+            everything: bool) -> pa.Schema:
+    """The columns of stream ``side`` that the join needs, or all of them."""
     schema = query.schema(side).arrow
-    assert schema is not None and query.time is not None
-    needed = {query.time.name(side), *ties, *(c.name for c in columns(query.predicate) if c.side == side),
-              *(c.source for c in gathered if c.side == side)}
+    assert schema is not None
+    needed = needed_columns(query, side, gathered, ties)
     return pa.schema([f for f in schema if everything or f.name in needed])
 
 

@@ -36,10 +36,11 @@ def test_equals_the_answer_of_whole_tables(frames: Frames, tables: Tables, windo
 def test_only_the_columns_needed_are_read(frames: Frames) -> None:
     how: dict[str, Any] = {"r": frames[0], "s": frames[1], "window": "RANGE 4", "time": "ts", "partitions": 1}
     made = stream_sql("SELECT r.x, s.y FROM r, s WHERE r.n = s.n", **how)
-    fields = made.select("x")._jdf.queryExecution().analyzed().toString()
-    joined = [line for line in fields.splitlines() if "struct(" in line]
-    assert joined
-    assert not any("price" in line for line in joined)
+    plan = made.select("x")._jdf.queryExecution().analyzed().toString()
+    packed = [line for line in plan.splitlines() if "MapInArrow" in line and "[partition#" in line]
+    assert len(packed) == 2
+    assert all("x#" in line or "y#" in line for line in packed)
+    assert not any("price" in line for line in packed)
 
 
 def test_a_value_that_does_not_fit_fails_the_action(spark: SparkSession) -> None:
