@@ -28,7 +28,7 @@ from .flights_data import CONDITION, EARTH, MILES, MINUTES, Departures, departur
 from .flights_report import counter_lines, draw_latencies, table_lines
 from .progress import progress
 
-__all__ = ["compare", "main", "nested_loop", "run", "work"]
+__all__ = ["SETTINGS", "compare", "main", "nested_loop", "run", "work"]
 
 #: Days of data by default: about two minutes with the simulated circuit on two cores.
 DAYS = 150
@@ -43,7 +43,8 @@ _FIRST = 10
 #: Devices with join cores.
 _CIRCUITS = ("pysim", "sim")
 
-_SETTINGS = {
+#: Settings of the sessions.
+SETTINGS = {
     "spark.sql.shuffle.partitions": "8",
     # The default is INT96, which other readers take for times without a zone.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     _introduce(data, options, days)
     options.output.mkdir(parents=True, exist_ok=True)
     spark = local_session("splitjoin flights", log=options.output / "spark.log",
-                          config=_SETTINGS)
+                          config=SETTINGS)
     try:
         return work(spark, data, options, days)
     finally:
