@@ -12,7 +12,7 @@ from amaranth.sim import Simulator
 
 from .testbench import Pins, Testbench
 
-__all__ = ["AmaranthTestbench", "simulate"]
+__all__ = ["AmaranthTestbench", "Simulation", "simulate"]
 
 
 class _Port:
@@ -73,21 +73,38 @@ class AmaranthTestbench(Testbench):
         return found
 
 
+class Simulation:
+    """A component under Amaranth's simulator, prepared once for many runs: that takes longer than most runs."""
+
+    def __init__(self, component: Any):
+        self._component = component
+        self._used = False
+        self._body: Callable[[Testbench], Awaitable[None]] | None = None
+        roof = Module()
+        roof.domains += ClockDomain("sync")  # a tree of one leaf has wires only
+        roof.submodules.dut = component
+        self._simulator = Simulator(Fragment.get(roof, None))
+        self._simulator.add_clock(1e-6)
+        self._simulator.add_testbench(self._testbench)
+
+    def run(self, body: Callable[[Testbench], Awaitable[None]]) -> None:
+        """Run ``body`` on the freshly reset component. SPLITJOIN_TRACE=1 leaves a VCD file in the current folder."""
+        self._body = body
+        if self._used:
+            self._simulator.reset()
+        self._used = True
+        if os.environ.get("SPLITJOIN_TRACE"):
+            test = os.environ.get("PYTEST_CURRENT_TEST", "bench").split("::")[-1].split(" ")[0]
+            with self._simulator.write_vcd(str(Path(f"{test}.vcd"))):
+                self._simulator.run()
+        else:
+            self._simulator.run()
+
+    async def _testbench(self, context: Any) -> None:
+        assert self._body is not None
+        await self._body(AmaranthTestbench(self._component, context))
+
+
 def simulate(component: Any, body: Callable[[Testbench], Awaitable[None]]) -> None:
-    """Run ``body`` on a freshly reset ``component``. SPLITJOIN_TRACE=1 leaves a VCD file in the current folder."""
-    roof = Module()
-    roof.domains += ClockDomain("sync")  # a tree of one leaf has wires only
-    roof.submodules.dut = component
-    simulator = Simulator(Fragment.get(roof, None))
-    simulator.add_clock(1e-6)
-
-    async def testbench(context: Any) -> None:
-        await body(AmaranthTestbench(component, context))
-
-    simulator.add_testbench(testbench)
-    if os.environ.get("SPLITJOIN_TRACE"):
-        test = os.environ.get("PYTEST_CURRENT_TEST", "bench").split("::")[-1].split(" ")[0]
-        with simulator.write_vcd(str(Path(f"{test}.vcd"))):
-            simulator.run()
-    else:
-        simulator.run()
+    """Run ``body`` on a freshly reset ``component``, as `Simulation.run` does."""
+    Simulation(component).run(body)

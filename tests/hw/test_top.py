@@ -7,10 +7,10 @@ from splitjoin.circuit.wire import ItemKind, Record, item_record
 from splitjoin.hw.top import SplitJoin, padded
 from splitjoin.sim.testbench.bodies import combined
 from splitjoin.sim.testbench.driver import answer, case, check_counters, overflowing, top_configuration
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import MATRIX, Stalls
 
 from ..support.sampling import at_length, examples
+from ..support.simulations import simulation
 from ..support.stimuli import cells
 
 
@@ -31,7 +31,7 @@ def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, ring, probe
         registers, _ = await answer(tb, job, stalls)
         await check_counters(registers, job)
 
-    simulate(SplitJoin(config), body)
+    simulation(SplitJoin, config).run(body)
 
 
 OVERFLOWS = [("none", 0), ("outer(1)", 1), ("total", 2), ("total", 3)]
@@ -46,7 +46,7 @@ def test_overflow_names_the_first_tuple_in_arrival_order(order, seed):
     async def body(tb):
         await overflowing(tb, config, random.Random(seed), order, list(MATRIX.values())[seed])
 
-    simulate(SplitJoin(config), body)
+    simulation(SplitJoin, config).run(body)
 
 
 def test_total_order_keeps_more_tuples_in_flight_than_it_can_tell_apart():
@@ -62,7 +62,7 @@ def test_total_order_keeps_more_tuples_in_flight_than_it_can_tell_apart():
         _, sink = await answer(tb, job, Late(False, False))
         assert sink.cycles[0] > 900
 
-    simulate(SplitJoin(config), body)
+    simulation(SplitJoin, config).run(body)
 
 
 def first_star(config):
@@ -74,7 +74,7 @@ def first_star(config):
         _, sink = await answer(tb, job, Stalls(False, False))
         cycles.extend(c for c, p in zip(sink.cycles, sink.items, strict=True) if combined(p)[1].kind == ItemKind.STAR)
 
-    simulate(SplitJoin(config), body)
+    simulation(SplitJoin, config).run(body)
     return cycles[0]
 
 

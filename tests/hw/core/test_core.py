@@ -5,9 +5,9 @@ from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.core.core import Core
 from splitjoin.hw.layouts import settings_layout
 from splitjoin.sim.testbench.models import Operation, RegionModel, Window, item_of, packed_operation, packed_window
-from splitjoin.sim.testbench.on_amaranth import simulate
 
 from ...support.sampling import examples
+from ...support.simulations import simulation
 from ...support.stimuli import cells, configurations, operations, windows
 
 SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, probes=2)
@@ -55,7 +55,7 @@ def test_both_regions_emit_the_items_of_their_models(data, config, stalls):
             if not stopped:
                 assert counts[n] == [model.compared, sum(i.kind == 0 for i in items)]
 
-    simulate(Core(config), body)
+    simulation(Core, config).run(body)
 
 
 @pytest.mark.parametrize("behind", [0, 60])
@@ -79,7 +79,7 @@ def test_a_region_may_fall_behind_its_twin(behind):
         await tb.steps(600)
         assert (len(left.items), len(right.items)) == (3 * 65, 64 + 4 * (4 + behind))
 
-    simulate(Core(SMALL), body)
+    simulation(Core, SMALL).run(body)
 
 
 @pytest.mark.parametrize("config", [SMALL])

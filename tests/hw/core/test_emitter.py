@@ -10,10 +10,10 @@ from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.hw.core.emitter import Emitter
 from splitjoin.hw.core.layouts import batch_layout, found_layout
 from splitjoin.sim.testbench.models import Item, Window, item_of, packed_window
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import flowing, scripted
 
 from ...support.sampling import examples
+from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 PAIR, STAR, END, SLICE = ItemKind.PAIR, ItemKind.STAR, ItemKind.END, ItemKind.SLICE
@@ -159,7 +159,7 @@ def test_what_passes_found_leaves_probe_by_probe_with_its_stars(data, cores, lan
     async def body(tb):
         await run(tb, config, index, window, found, idle, backpressure)
 
-    simulate(Emitter(config, latency=LATENCY), body)
+    simulation(Emitter, config, latency=LATENCY).run(body)
 
 
 EVERY = frozenset(range(CAPACITY))
@@ -189,7 +189,7 @@ def test_reads_stop_when_the_list_is_full_and_nothing_is_lost(lanes, probes):
         assert max(level for level, _ in levels) >= 2 * CAPACITY // lanes
         assert all(room for level, room in levels[8:] if level <= CAPACITY // lanes)
 
-    simulate(Emitter(config, latency=LATENCY), body)
+    simulation(Emitter, config, latency=LATENCY).run(body)
 
 
 def test_a_result_takes_a_cycle_and_the_end_of_a_probe_two():
@@ -200,7 +200,7 @@ def test_a_result_takes_a_cycle_and_the_end_of_a_probe_two():
         steps = [b - a for a, b in pairwise(sink.cycles)]
         assert steps == [*[1] * (CAPACITY - 1), 2, 1, *[1] * (CAPACITY - 1), 2]
 
-    simulate(Emitter(config, latency=LATENCY), body)
+    simulation(Emitter, config, latency=LATENCY).run(body)
 
 
 @pytest.mark.parametrize("precision", [0, 1, 3])
@@ -216,7 +216,7 @@ def test_a_flush_ends_what_has_no_star_yet(precision):
     async def body(tb):
         await run(tb, config, 0, Window(precision=precision), found, flowing(), flowing())
 
-    simulate(Emitter(config, latency=LATENCY), body)
+    simulation(Emitter, config, latency=LATENCY).run(body)
 
 
 def test_inner_stars_stand_before_the_first_tuple_of_a_slice():
@@ -230,4 +230,4 @@ def test_inner_stars_stand_before_the_first_tuple_of_a_slice():
     async def body(tb):
         await run(tb, config, 1, Window(slice=4), found, flowing(), scripted(chain.from_iterable([[True, False]] * 30)))
 
-    simulate(Emitter(config, latency=LATENCY), body)
+    simulation(Emitter, config, latency=LATENCY).run(body)

@@ -11,9 +11,9 @@ from splitjoin.hw.core.region import Region
 from splitjoin.sim.testbench.bodies import region
 from splitjoin.sim.testbench.core_kinds import HashModel
 from splitjoin.sim.testbench.models import Operation, Window, item_of, packed_operation, packed_window
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
 
+from ...support.simulations import simulation
 from ...support.stimuli import cells, indexed, operations, windows
 
 
@@ -27,7 +27,7 @@ def test_same_items_as_the_model(data, config, side, stalls):
     async def body(tb):
         await region(tb, config, side, index, window, ops, stalls)
 
-    simulate(Region(config, side), body)
+    simulation(Region, config, side).run(body)
 
 
 def plain(core, capacity):
@@ -48,7 +48,7 @@ def flowing(config, ops, window):
     async def body(tb):
         await region(tb, config, "s", 0, window, ops, Stalls(False, False))
 
-    simulate(Region(config, "s"), body)
+    simulation(Region, config, "s").run(body)
 
 
 @pytest.mark.parametrize("core", ["hash", "bucket"])
@@ -117,7 +117,7 @@ def star_cycles(config, ops):
         await tb.run(lambda: len(sink.items) >= probes and len(stars(sink)) == probes, limit=4000)
         found.extend(stars(sink))
 
-    simulate(Region(config, "s"), body)
+    simulation(Region, config, "s").run(body)
     return found
 
 

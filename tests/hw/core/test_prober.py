@@ -14,10 +14,10 @@ from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.kinds import CORE_COMPONENTS
 from splitjoin.hw.core.layouts import batch_layout, found_layout, task_layout
 from splitjoin.sim.testbench.core_kinds import CORE_MODELS, cell_of
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import flowing, scripted
 
 from ...support.sampling import examples
+from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 CAPACITY = 16
@@ -220,7 +220,7 @@ def test_a_probe_finds_its_matches_youngest_first_and_is_compared_with_its_bucke
             await run(tb, config, base, *scene, slow=slow, free=free, idle=idle, blocked=blocked,
                       backpressure=backpressure)
 
-        simulate(Bench(config), body)
+        simulation(Bench, config).run(body)
 
     check()
 
@@ -238,7 +238,7 @@ def test_no_look_up_before_the_tuples_that_came_before_are_in_the_index():
             assert not granted(), "the last tuple is not in the index"
         await tb.run(granted, limit=12)
 
-    simulate(Bench(config), body)
+    simulation(Bench, config).run(body)
 
 
 def test_nothing_is_read_without_room():
@@ -257,7 +257,7 @@ def test_nothing_is_read_without_room():
         await tb.steps(30)
         assert not (reads() or valid()), "one that was under way came, and no more"
 
-    simulate(Bench(config), body)
+    simulation(Bench, config).run(body)
 
 
 def test_as_many_passes_begin_as_the_queue_of_batches_holds():
@@ -275,4 +275,4 @@ def test_as_many_passes_begin_as_the_queue_of_batches_holds():
         assert (len(source.queue), waiting()) == (9 - PASSES - 1, 1)
         await tb.run(lambda: len(sink.items) == 9, limit=400)
 
-    simulate(Bench(config), body)
+    simulation(Bench, config).run(body)

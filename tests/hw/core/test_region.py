@@ -7,10 +7,10 @@ from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.hw.core.region import Region
 from splitjoin.sim.testbench.bodies import region
 from splitjoin.sim.testbench.models import NO_LIMIT, Operation, Window, item_of, packed_operation, packed_window
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls, scripted
 
 from ...support.sampling import at_length, examples
+from ...support.simulations import simulation
 from ...support.stimuli import cells, configurations, operations, windows, with_tables
 
 DEPTH = 256
@@ -27,7 +27,7 @@ def test_same_items_as_the_model(data, config, side, stalls):
     async def body(tb):
         await region(tb, config, side, index, window, ops, stalls)
 
-    simulate(Region(config, side), body)
+    simulation(Region, config, side).run(body)
 
 
 def stored(ts):
@@ -52,7 +52,7 @@ def star_cycles(window, ops, matches):
             if item_of(payload).kind == ItemKind.STAR:
                 cycles.append(cycle)
 
-    simulate(Region(LARGE, "s"), body)
+    simulation(Region, LARGE, "s").run(body)
     return cycles
 
 
@@ -88,7 +88,7 @@ def test_passes_of_few_reads_do_not_wait_for_what_leaves_of_the_batch_before():
         # The first probe is a batch alone: its star is the first one, and then each batch's last star is the eighth.
         assert [b - a for a, b in pairwise(sink.cycles[8::8])] == [32] * 4
 
-    simulate(Region(config, "s"), body)
+    simulation(Region, config, "s").run(body)
 
 
 def test_a_probe_has_the_stated_latency():
@@ -112,7 +112,7 @@ def test_two_batches_are_scanned_and_a_third_collected_before_a_region_whose_res
         assert source.cycles[-1] < 2 * 64 + 64 + 30
         await tb.run(lambda: len(sink.items) == 30 * 65, limit=30 * 70)
 
-    simulate(Region(config, "s"), body)
+    simulation(Region, config, "s").run(body)
 
 
 @pytest.mark.parametrize("side", ["x", "", None, 0])
@@ -152,7 +152,7 @@ def test_stores_behind_a_stalled_scan_overwrite_nothing_it_has_still_to_read(win
     async def body(tb):
         await region(tb, config, "s", 0, window, ops, Held(False, False))
 
-    simulate(Region(config, "s"), body)
+    simulation(Region, config, "s").run(body)
 
 
 @pytest.mark.parametrize("burst", [3, 5, 16])
@@ -173,4 +173,4 @@ def test_a_scan_finds_what_was_stored_just_before_it(capacity, lanes, probes, ro
     async def body(tb):
         await region(tb, config, "s", 0, Window(rows=rows), [*ops, Operation(Op.FLUSH)], Stalls(False, False))
 
-    simulate(Region(config, "s"), body)
+    simulation(Region, config, "s").run(body)

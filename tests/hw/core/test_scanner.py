@@ -6,8 +6,8 @@ from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.core.layouts import batch_layout, found_layout, task_layout
 from splitjoin.hw.core.scanner import Scanner
-from splitjoin.sim.testbench.on_amaranth import simulate
 
+from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 CAPACITY = 32
@@ -124,7 +124,7 @@ def test_every_probe_finds_what_its_window_holds(data, lanes, probes, tasks, idl
                 wanted.append(word)
             assert reads == wanted
 
-    simulate(Scanner(config, "r"), body)
+    simulation(Scanner, config, "r").run(body)
 
 
 @pytest.mark.parametrize(("lanes", "probes"), [(1, 1), (1, 4), (2, 8), (4, 2), (4, 8)])
@@ -151,7 +151,7 @@ def test_a_read_a_cycle_with_no_cycle_between_passes(lanes, probes, start):
         # A pass must be long enough for the whole next batch to arrive meanwhile.
         assert (outcomes.passes[1][0] == (1 << probes * lanes) - 1) == (2 * probes < CAPACITY // lanes)
 
-    simulate(Scanner(config, "r"), body)
+    simulation(Scanner, config, "r").run(body)
 
 
 @pytest.mark.parametrize(("lanes", "probes"), [(1, 4), (2, 2), (1, 8)])
@@ -167,7 +167,7 @@ def test_passes_with_tables_follow_each_other_too(lanes, probes):
         assert {b - a for a, b in pairwise(outcomes.cycles)} == {1}
         assert [reads[0].bit_count() for reads in outcomes.passes[1:-1]] == [probes * lanes] * 4
 
-    simulate(Scanner(config, "r"), body)
+    simulation(Scanner, config, "r").run(body)
 
 
 def test_no_read_without_room():
@@ -185,7 +185,7 @@ def test_no_read_without_room():
         await tb.steps(30)
         assert (scanning(), len(outcomes.passes[0])) == (0, 6)
 
-    simulate(Scanner(config, "r"), body)
+    simulation(Scanner, config, "r").run(body)
 
 
 def test_probes_that_wait_protect_their_windows():
@@ -205,4 +205,4 @@ def test_probes_that_wait_protect_their_windows():
         await tb.steps(60)
         assert (scanning(), waiting()) == (0, 0)
 
-    simulate(Scanner(config, "r"), body)
+    simulation(Scanner, config, "r").run(body)

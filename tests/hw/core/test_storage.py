@@ -7,8 +7,8 @@ from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.core.layouts import task_layout
 from splitjoin.hw.core.storage import Storage
 from splitjoin.sim.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
-from splitjoin.sim.testbench.on_amaranth import simulate
 
+from ...support.simulations import simulation
 from ...support.stimuli import cells, configurations, operations, windows
 
 #: One core of four slots, with and without event times; stream R is stored.
@@ -69,7 +69,7 @@ def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
         assert found == wanted
         assert overflow() == (model.overflow is not None)
 
-    simulate(Storage(config, side), body)
+    simulation(Storage, config, side).run(body)
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
@@ -94,7 +94,7 @@ def test_keys_belong_to_the_rows_of_two_cycles_ago(lanes):
             if n >= 2:
                 assert [key() for key in keys] == wanted[n - 2]
 
-    simulate(Storage(config, "r"), body)
+    simulation(Storage, config, "r").run(body)
 
 
 def test_a_store_takes_two_cycles_and_pushes_out_the_oldest():
@@ -106,7 +106,7 @@ def test_a_store_takes_two_cycles_and_pushes_out_the_oldest():
         assert (task.count, task.row) == (4, 16)
         assert source.cycles == list(range(1, 43, 2))
 
-    simulate(Storage(PLAIN, "r"), body)
+    simulation(Storage, PLAIN, "r").run(body)
 
 
 @pytest.mark.parametrize("guard", ["scanning", "waiting"])
@@ -129,7 +129,7 @@ def test_so_many_stores_go_ahead_of_what_is_unread_and_no_more(unread, guard):
         task = task_layout(PLAIN, "r").from_bits(sink.items[0])
         assert (task.start, task.count, task.row) == (4 + STORES, 4, 4 + STORES)
 
-    simulate(Storage(PLAIN, "r"), body)
+    simulation(Storage, PLAIN, "r").run(body)
 
 
 @pytest.mark.parametrize("last", [Operation(Op.TICK, 0, 1000), s(ts=1000), r(ts=1000)])
@@ -142,7 +142,7 @@ def test_any_arrival_expires_a_tuple_in_four_cycles(last):
         task = task_layout(TIMED, "r").from_bits(sink.items[-1])
         assert task.count == (last.stream == 0 and last.op == Op.TUPLE)
 
-    simulate(Storage(TIMED, "r"), body)
+    simulation(Storage, TIMED, "r").run(body)
 
 
 @pytest.mark.parametrize(("now", "live"), [(10, 2), (11, 1), (12, 0)])
@@ -153,7 +153,7 @@ def test_a_difference_of_exactly_the_range_is_live(now, live):
         await tb.run(lambda: sink.items, limit=60)
         assert task_layout(TIMED, "r").from_bits(sink.items[0]).count == live
 
-    simulate(Storage(TIMED, "r"), body)
+    simulation(Storage, TIMED, "r").run(body)
 
 
 def test_event_time_wraps_around():
@@ -165,7 +165,7 @@ def test_event_time_wraps_around():
         task = task_layout(TIMED, "r").from_bits(sink.items[0])
         assert (task.count, task.row) == (3, 1)
 
-    simulate(Storage(TIMED, "r"), body)
+    simulation(Storage, TIMED, "r").run(body)
 
 
 @pytest.mark.parametrize("probes", [0, 3])
@@ -182,7 +182,7 @@ def test_overflow_is_sticky_and_stops_the_input(probes):
         assert len(source.queue) == 2
         assert len(sink.items) == probes
 
-    simulate(Storage(TIMED, "r"), body)
+    simulation(Storage, TIMED, "r").run(body)
 
 
 @pytest.mark.parametrize("index", range(3))
@@ -199,4 +199,4 @@ def test_cores_store_in_turn(index):
         tasks = [task_layout(config, "r").from_bits(p) for p in sink.items]
         assert [t.count for t in tasks] == [len(range(index, n + 1, 3)) for n in range(11)]
 
-    simulate(Storage(config, "r"), body)
+    simulation(Storage, config, "r").run(body)

@@ -10,10 +10,10 @@ from splitjoin.gate import ScaleGate as SoftwareGate
 from splitjoin.hw.gate.gate import ScaleGate
 from splitjoin.sim.testbench.gating import gate, record_of
 from splitjoin.sim.testbench.models import Operation
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import MATRIX
 
 from ...support.scenarios import SCENARIOS, arrivals_of
+from ...support.simulations import simulation
 
 #: Times of 64 bits: sources may be arbitrarily far apart.
 CONFIG = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, time_bits=64)
@@ -83,7 +83,7 @@ def test_sources_are_merged_to_the_arrival_order(scenario, ends):
         tuples = [r for r in (record_of(CONFIG, p) for p in sink.items) if r["op"] == Op.TUPLE]
         assert [(r["stream"], r["ts"], r["body"] & 0xFFFFFFFF) for r in tuples] == ready
 
-    simulate(ScaleGate(CONFIG, len(sources)), body)
+    simulation(ScaleGate, CONFIG, len(sources)).run(body)
 
 
 def test_there_are_scenarios_with_ties_of_both_streams():

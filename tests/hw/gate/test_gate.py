@@ -13,6 +13,7 @@ from splitjoin.sim.testbench.models import Operation, packed_operation
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls, random_pauses
 
+from ...support.simulations import simulation
 from ...support.stimuli import cells
 
 FLOWING = Stalls(False, False)
@@ -39,7 +40,7 @@ def test_exactly_the_ready_records_leave_in_arrival_order(count, seed, start, st
     async def body(tb):
         await gate(tb, GATE, sources, stalls)
 
-    simulate(ScaleGate(GATE, count), body)
+    simulation(ScaleGate, GATE, count).run(body)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])
@@ -61,7 +62,7 @@ def test_a_burst_of_one_source_flows_while_the_other_shows_something_later():
         sink = await gate(tb, GATE, [tuples(0, [1] * 40), tuples(1, [2])], FLOWING)
         assert sink.cycles == list(range(2, 42))
 
-    simulate(ScaleGate(GATE, 2), body)
+    simulation(ScaleGate, GATE, 2).run(body)
 
 
 @pytest.mark.parametrize(("other", "left"), [
@@ -81,7 +82,7 @@ def test_a_tuple_waits_for_what_may_precede_it(other, left):
         sink = await gate(tb, GATE, [tuples(0, [4, 5]) + tuples(1, [5], 2), other], FLOWING)
         assert [k for k in keys(sink) if k < 100] == list(range(left))
 
-    simulate(ScaleGate(GATE, 2), body)
+    simulation(ScaleGate, GATE, 2).run(body)
 
 
 def test_sources_at_the_same_time_leave_by_stream_then_index():
@@ -90,7 +91,7 @@ def test_sources_at_the_same_time_leave_by_stream_then_index():
         sink = await gate(tb, GATE, [[*s, Operation(Op.FLUSH)] for s in sources], FLOWING)
         assert keys(sink) == [10, 30, 0, 1, 20, 31]
 
-    simulate(ScaleGate(GATE, 4), body)
+    simulation(ScaleGate, GATE, 4).run(body)
 
 
 @given(st.data(), st.integers(2, 6), st.integers(0, 2**32), cells())
@@ -167,7 +168,7 @@ def test_what_was_taken_from_a_source_that_is_removed_leaves(count, seed, cycles
         assert sink.items == wanted
         assert len(agents[gone].cycles) == taken
 
-    simulate(ScaleGate(GATE, count), body)
+    simulation(ScaleGate, GATE, count).run(body)
 
 
 def test_an_inactive_source_is_not_taken_from_and_holds_nothing_back():
@@ -179,7 +180,7 @@ def test_an_inactive_source_is_not_taken_from_and_holds_nothing_back():
         await tb.steps(20)
         assert (keys(sink), silent.cycles) == ([10, 11], [])
 
-    simulate(ScaleGate(GATE, 2), body)
+    simulation(ScaleGate, GATE, 2).run(body)
 
 
 def test_what_comes_too_late_is_refused_and_counted():
@@ -198,7 +199,7 @@ def test_what_comes_too_late_is_refused_and_counted():
         await tb.steps(20)
         assert (keys(sink), refused()) == ([0, 1, 2, 3, 4, 62], 3)
 
-    simulate(ScaleGate(GATE, 2), body)
+    simulation(ScaleGate, GATE, 2).run(body)
 
 
 def test_a_flush_ends_a_round_and_the_next_begins():
@@ -222,7 +223,7 @@ def test_a_flush_ends_a_round_and_the_next_begins():
 
     for share in (0, 0.5, 0.9):
         stalled = random_pauses(7, share)
-        simulate(ScaleGate(GATE, 3), body)
+        simulation(ScaleGate, GATE, 3).run(body)
 
 
 def test_a_round_of_a_single_cycle_in_a_deep_tree_keeps_its_record():

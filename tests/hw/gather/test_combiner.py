@@ -7,8 +7,8 @@ from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.combiner import Combiner
 from splitjoin.sim.testbench.bodies import combine, combined
 from splitjoin.sim.testbench.models import Item, packed_item
-from splitjoin.sim.testbench.on_amaranth import simulate
 
+from ...support.simulations import simulation
 from ...support.stimuli import cells
 
 
@@ -18,7 +18,7 @@ def test_both_sides_become_one(seed, total, count, stalls):
     async def body(tb):
         await combine(tb, random.Random(seed), stalls, total=total, count=count)
 
-    simulate(Combiner(), body)
+    simulation(Combiner).run(body)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -32,7 +32,7 @@ def test_the_probe_is_the_tuple_of_the_side(side):
         assert (r, s) == ((7, 3) if side == 0 else (3, 7))
         assert sink.cycles == [1]
 
-    simulate(Combiner(), body)
+    simulation(Combiner).run(body)
 
 
 def test_without_total_the_sides_take_turns():
@@ -47,7 +47,7 @@ def test_without_total_the_sides_take_turns():
         assert all(a != b for a, b in pairwise(sides)), sides
         assert sink.cycles == list(range(1, 21))
 
-    simulate(Combiner(), body)
+    simulation(Combiner).run(body)
 
 
 def test_with_total_a_side_waits_for_its_turn():
@@ -62,7 +62,7 @@ def test_with_total_a_side_waits_for_its_turn():
         await tb.steps(10)
         assert [combined(p)[0] for p in sink.items] == [1, 0]
 
-    simulate(Combiner(), body)
+    simulation(Combiner).run(body)
 
 
 def test_end_waits_for_the_other_side():
@@ -77,4 +77,4 @@ def test_end_waits_for_the_other_side():
         await tb.steps(10)
         assert [combined(p)[1].kind for p in sink.items] == [ItemKind.PAIR, ItemKind.END]
 
-    simulate(Combiner(), body)
+    simulation(Combiner).run(body)

@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.wire import ItemKind
 from splitjoin.hw.gather.lookahead import LookaheadFifo, offer_of
 from splitjoin.sim.testbench.models import Item, packed_item
-from splitjoin.sim.testbench.on_amaranth import simulate
 
+from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 ITEMS = st.lists(st.builds(Item, st.sampled_from(list(ItemKind)), st.integers(0, 9), st.integers(0, 2**32 - 1)),
@@ -67,7 +67,7 @@ def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, wait_
             assert came - gone <= 4
         assert gone == len(items)
 
-    simulate(WithOffer(bits), body)
+    simulation(WithOffer, bits).run(body)
 
 
 def test_the_fifo_takes_four_results_and_no_more():
@@ -76,7 +76,7 @@ def test_the_fifo_takes_four_results_and_no_more():
         await tb.steps(9)
         assert len(source.cycles) == 4
 
-    simulate(WithOffer(8), body)
+    simulation(WithOffer, 8).run(body)
 
 
 @pytest.mark.parametrize("bits", [-1, 33, "8", 2.0])

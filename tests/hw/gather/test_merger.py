@@ -10,6 +10,7 @@ from splitjoin.sim.testbench.models import Item, item_of, packed_item
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
 
+from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs
 
 FLOWING = Stalls(False, False)
@@ -23,7 +24,7 @@ def test_groups_stay_together(data, inputs, total, stalls):
     async def body(tb):
         await merge(tb, streams, stalls, total=total)
 
-    simulate(Merger(inputs), body)
+    simulation(Merger, inputs).run(body)
 
 
 @pytest.mark.parametrize("total", [False, True])
@@ -37,7 +38,7 @@ def test_an_item_a_cycle_with_a_latency_of_one(inputs, total):
         sink = await merge(tb, streams, FLOWING, total=total)
         assert sink.cycles == list(range(STANDING + 1 + total, STANDING + 42 + total))
 
-    simulate(Merger(inputs), body)
+    simulation(Merger, inputs).run(body)
 
 
 @pytest.mark.parametrize("inputs", [2, 3])
@@ -50,7 +51,7 @@ def test_an_item_a_cycle_where_one_input_has_all(inputs):
         sink = await merge(tb, streams, FLOWING, total=True)
         assert sink.cycles == list(range(STANDING + 2, STANDING + 2 + 31 + inputs - 1))
 
-    simulate(Merger(inputs), body)
+    simulation(Merger, inputs).run(body)
 
 
 def test_a_group_follows_another_without_a_gap():
@@ -61,7 +62,7 @@ def test_a_group_follows_another_without_a_gap():
         sink = await merge(tb, streams, FLOWING, total=True)
         assert sink.cycles == list(range(STANDING + 2, STANDING + 2 + 24))
 
-    simulate(Merger(2), body)
+    simulation(Merger, 2).run(body)
 
 
 @given(st.data(), st.integers(2, 3), cells())
@@ -73,7 +74,7 @@ def test_few_bits_of_row_ids_tell_the_oldest(data, inputs, stalls):
     async def body(tb):
         await merge(tb, streams, stalls, total=True)
 
-    simulate(Merger(inputs, 5), body)
+    simulation(Merger, inputs, 5).run(body)
 
 
 def test_without_total_a_silent_input_holds_up_no_pairs():
@@ -89,7 +90,7 @@ def test_without_total_a_silent_input_holds_up_no_pairs():
         assert [tuple(item_of(p)) for p in sink.items[2:]] == [
             (ItemKind.PAIR, 0, 2), (ItemKind.STAR, 0, 0), (ItemKind.PAIR, 1, 5)]
 
-    simulate(Merger(2), body)
+    simulation(Merger, 2).run(body)
 
 
 def test_inputs_are_served_in_turn():
@@ -100,7 +101,7 @@ def test_inputs_are_served_in_turn():
         served = [item_of(p).stored % 3 for p in sink.items[:-1]]
         assert all(set(served[n:n + 3]) == {0, 1, 2} for n in range(0, 15, 3)), served
 
-    simulate(Merger(3), body)
+    simulation(Merger, 3).run(body)
 
 
 @pytest.mark.parametrize("inputs", [0, -1, "3", 2.5])

@@ -9,6 +9,7 @@ from splitjoin.sim.testbench.models import Item
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
 
+from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs
 
 
@@ -20,7 +21,7 @@ def test_groups_stay_together(data, leaves, fanin, total, stalls):
     async def body(tb):
         await merge(tb, streams, stalls, total=total)
 
-    simulate(GatherTree(leaves=leaves, fanin=fanin), body)
+    simulation(GatherTree, leaves=leaves, fanin=fanin).run(body)
 
 
 @pytest.mark.parametrize("fanin", [2, 3, 4])
@@ -47,7 +48,7 @@ def test_a_star_takes_a_cycle_a_level(leaves, fanin):
         sink = await merge(tb, [[Item(ItemKind.STAR, 0)]] * leaves, Stalls(False, False), total=True)
         assert sink.cycles == [STANDING + levels(leaves, fanin)]
 
-    simulate(GatherTree(leaves=leaves, fanin=fanin), body)
+    simulation(GatherTree, leaves=leaves, fanin=fanin).run(body)
 
 
 @pytest.mark.parametrize("leaves", [0, -2, "4", 2.0])

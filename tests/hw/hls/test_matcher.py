@@ -7,9 +7,9 @@ from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.schema import other_side
 from splitjoin.sim.testbench.models import holds, pack
-from splitjoin.sim.testbench.on_amaranth import simulate
 
 from ...support.sampling import examples
+from ...support.simulations import simulation
 
 
 @st.composite
@@ -166,4 +166,4 @@ def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lan
             await cycle(None, 0)
         assert [seen[n] for n in at] == wanted
 
-    simulate(Matcher(config, side), body)
+    simulation(Matcher, config, side).run(body)

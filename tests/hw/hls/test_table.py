@@ -8,7 +8,8 @@ from amaranth.hdl import Cat, Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.hw.hls.table import DIGIT, TableTest
-from splitjoin.sim.testbench.on_amaranth import simulate
+
+from ...support.simulations import simulation
 
 WIDTH = 8
 #: Cycles from a key to the outcome, at most.
@@ -51,4 +52,4 @@ def test_within_is_the_interval(above, apart):
             await tb.steps(LATENCY + 1)
             assert within() == (low <= key <= low + above), (low, key)
 
-    simulate(LookUp(above, apart=apart), body)
+    simulation(LookUp, above, apart=apart).run(body)

@@ -4,7 +4,8 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.hw.link.counter import Counter
-from splitjoin.sim.testbench.on_amaranth import simulate
+
+from ...support.simulations import simulation
 
 
 @pytest.mark.parametrize("bits", [1, 5, 32])
@@ -21,7 +22,7 @@ def test_steps_are_added_up(bits, data):
             await tb.step()
             assert value() == sum(steps[:max(0, n - 1)])
 
-    simulate(Counter(bits), body)
+    simulation(Counter, bits).run(body)
 
 
 @pytest.mark.parametrize("bits", [0, 33, 2.0])

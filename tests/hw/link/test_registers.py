@@ -5,7 +5,8 @@ from splitjoin.circuit.wire import Configuration, OrderMode
 from splitjoin.hw.layouts import settings_layout
 from splitjoin.hw.link.registers import RegisterBlock
 from splitjoin.sim.testbench.driver import Registers
-from splitjoin.sim.testbench.on_amaranth import simulate
+
+from ...support.simulations import simulation
 
 CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, time_bits=40)
 WRITABLE = [reg.name for reg in REGISTERS if reg.access == "rw"]
@@ -19,7 +20,7 @@ def test_id_and_abi_hash_are_readable():
         assert await registers.read("id") == MAGIC == int.from_bytes(b"SJ01", "big")
         assert await registers.read("abi") == CONFIG.abi_hash
 
-    simulate(RegisterBlock(CONFIG), body)
+    simulation(RegisterBlock, CONFIG).run(body)
 
 
 def test_reset_values_mean_no_limits():
@@ -28,7 +29,7 @@ def test_reset_values_mean_no_limits():
         for name in WRITABLE:
             assert await registers.read(name) == (2 ** register(name).bits - 1 if name in NO_LIMIT else 0), name
 
-    simulate(RegisterBlock(CONFIG), body)
+    simulation(RegisterBlock, CONFIG).run(body)
 
 
 @given(st.fixed_dictionaries({name: st.integers(0, 2 ** register(name).bits - 1) for name in WRITABLE}))
@@ -51,7 +52,7 @@ def test_what_was_written_is_read_and_reaches_the_settings(values):
             assert found[side].precision == values["precision"]
             assert found[side].slice == values["slice"] % 2**CONFIG.capacity.bit_length()
 
-    simulate(RegisterBlock(CONFIG), body)
+    simulation(RegisterBlock, CONFIG).run(body)
 
 
 @pytest.mark.parametrize("order", list(OrderMode))
@@ -65,7 +66,7 @@ def test_the_order_register_sets_sorted_and_total(order):
         assert found.total == (order == OrderMode.TOTAL)
         assert found.sorted == (order in (OrderMode.TOTAL, OrderMode.INNER))
 
-    simulate(RegisterBlock(CONFIG), body)
+    simulation(RegisterBlock, CONFIG).run(body)
 
 
 @given(st.fixed_dictionaries({name: st.integers(0, 2 ** register(name).bits - 1) for name in INPUTS}))
@@ -81,7 +82,7 @@ def test_inputs_are_read_and_cannot_be_written(values):
         for name in WRITABLE:
             assert await registers.read(name) == (2 ** register(name).bits - 1 if name in NO_LIMIT else 0), name
 
-    simulate(RegisterBlock(CONFIG), body)
+    simulation(RegisterBlock, CONFIG).run(body)
 
 
 def test_a_counter_is_read_in_one_piece():
@@ -102,4 +103,4 @@ def test_a_counter_is_read_in_one_piece():
             assert (data(), low) == (1, 0xFFFFFFFF)
             await tb.step()
 
-    simulate(RegisterBlock(CONFIG), body)
+    simulation(RegisterBlock, CONFIG).run(body)

@@ -2,9 +2,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.hw.network.distributor import Distributor
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import flowing, scripted
 
+from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 
@@ -18,7 +18,7 @@ def test_every_child_gets_every_item_once(items, idle, backpressure):
         await tb.steps(5)
         assert [s.items for s in sinks] == [items] * len(sinks)
 
-    simulate(Distributor(8, len(backpressure)), body)
+    simulation(Distributor, 8, len(backpressure)).run(body)
 
 
 def test_children_do_not_wait_for_each_other():
@@ -33,7 +33,7 @@ def test_children_do_not_wait_for_each_other():
         await tb.run(lambda: len(slow.items) == 5, limit=20)
         assert fast.items == slow.items == list(range(5))
 
-    simulate(Distributor(8, 2), body)
+    simulation(Distributor, 8, 2).run(body)
 
 
 @pytest.mark.parametrize("children", [0, -1, "2", 1.5])

@@ -6,8 +6,9 @@ from splitjoin.circuit.geometry import credit_fifo_depth
 from splitjoin.hw.network.link import BroadcastRegister, CreditFifo
 from splitjoin.hw.network.tree import DistributionTree
 from splitjoin.sim.testbench.bodies import distribute
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
+
+from ...support.simulations import simulation
 
 
 @pytest.mark.parametrize(("stages", "depth"), [(0, 16), (4, 16), (5, 32), (9, 32), (10, 64)])
@@ -46,7 +47,7 @@ def test_a_leaf_that_waits_stalls_the_others_only_when_its_fifo_is_full(leaves):
         assert early[-1] == 0
         assert all(12 <= count <= 16 for count in early[:-1])
 
-    simulate(DistributionTree(8, leaves=leaves, fanout=2), body)
+    simulation(DistributionTree, 8, leaves=leaves, fanout=2).run(body)
 
 
 @pytest.mark.parametrize("leaves", [8, 32, 100])
@@ -62,4 +63,4 @@ def test_a_core_that_takes_an_item_in_two_cycles_never_lacks_one(leaves):
             first = sink.cycles[0]
             assert sink.cycles == list(range(first, first + 200, 2))
 
-    simulate(DistributionTree(8, leaves=leaves, fanout=2), body)
+    simulation(DistributionTree, 8, leaves=leaves, fanout=2).run(body)

@@ -5,6 +5,7 @@ from splitjoin.hw.network.queue import Queue
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import scripted
 
+from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 
@@ -22,7 +23,7 @@ def test_items_pass_in_order_and_level_counts_them(depth, items, idle, backpress
             assert held <= depth
         assert sink.items == items
 
-    simulate(Queue(8, depth), body)
+    simulation(Queue, 8, depth).run(body)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 16])

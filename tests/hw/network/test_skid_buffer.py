@@ -5,6 +5,7 @@ from splitjoin.hw.network.skid_buffer import SkidBuffer
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import flowing, scripted
 
+from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 
@@ -17,7 +18,7 @@ def test_items_pass_in_order(items, idle, backpressure):
         await tb.steps(5)
         assert sink.items == items
 
-    simulate(SkidBuffer(8), body)
+    simulation(SkidBuffer, 8).run(body)
 
 
 def test_an_item_a_cycle_with_a_latency_of_one():
@@ -27,7 +28,7 @@ def test_an_item_a_cycle_with_a_latency_of_one():
         assert source.cycles == list(range(50))
         assert sink.cycles == list(range(1, 51))
 
-    simulate(SkidBuffer(8), body)
+    simulation(SkidBuffer, 8).run(body)
 
 
 @pytest.mark.parametrize("wait", [1, 2, 3, 10])
@@ -45,7 +46,7 @@ def test_ready_is_a_register(wait):
         assert seen == [1] * min(2, wait + 1) + [0] * max(0, wait) + [1] * (4 - min(2, wait + 1))
         assert source.cycles[:2] == [0, 1]
 
-    simulate(SkidBuffer(8), body)
+    simulation(SkidBuffer, 8).run(body)
 
 
 def test_payload_may_be_a_struct():

@@ -7,6 +7,7 @@ from splitjoin.sim.testbench.bodies import distribute
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
 
+from ...support.simulations import simulation
 from ...support.stimuli import cells
 
 
@@ -16,7 +17,7 @@ def test_every_leaf_gets_every_item_in_order(leaves, fanout, items, stalls):
     async def body(tb):
         await distribute(tb, leaves, items, stalls)
 
-    simulate(DistributionTree(8, leaves=leaves, fanout=fanout), body)
+    simulation(DistributionTree, 8, leaves=leaves, fanout=fanout).run(body)
 
 
 @pytest.mark.parametrize("fanout", [2, 3, 4])

@@ -8,8 +8,9 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.boards.flow.ecp5 import CELLS
 from splitjoin.hw.tech.ram import Ram
 from splitjoin.hw.tech.target import Target
-from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.tools import find_verilator
+
+from ...support.simulations import simulation
 
 
 @given(st.integers(2, 9), st.integers(0, 10**6))
@@ -33,7 +34,7 @@ def test_reads_what_was_written(depth, seed):
             if enable:
                 rows[w_addr] = w_data
 
-    simulate(Ram(5, depth), body)
+    simulation(Ram, 5, depth).run(body)
 
 
 BENCH = """
