@@ -23,7 +23,7 @@ from ...lang.query import Query
 from ...lang.schema import Side
 from ...lang.types import Binary, Float, is_text, plain
 
-__all__ = ["SLOTS", "Slots", "among", "equality"]
+__all__ = ["SLOTS", "Slots", "are_hot", "equality"]
 
 #: Number of slots, and so the most groups.
 SLOTS = 1 << 15
@@ -57,7 +57,7 @@ class Slots:
         if not self.hashed:
             return self.of_values(table)
         slots = self.of_keys(side, table)
-        everywhere = among(slots, hot)
+        everywhere = are_hot(slots, hot)
         return np.where(everywhere, self.of_values(table), slots) if everywhere.any() else slots
 
     def of_keys(self, side: Side, table: pa.Table) -> npt.NDArray[np.uint16]:
@@ -75,7 +75,7 @@ class Slots:
         return _slots(mixed)
 
 
-def among(slots: npt.NDArray[np.uint16], hot: frozenset[int]) -> npt.NDArray[np.bool_]:
+def are_hot(slots: npt.NDArray[np.uint16], hot: frozenset[int]) -> npt.NDArray[np.bool_]:
     """True where ``slots``, (n,), are in ``hot``."""
     return np.isin(slots, np.array(sorted(hot), np.uint16)) if hot else np.zeros(len(slots), np.bool_)
 

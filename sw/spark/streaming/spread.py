@@ -19,7 +19,7 @@ from ..task import null_time
 from .group import GroupJoin
 from .micro_batch import micro_batch
 from .rows import Rows
-from .slots import among
+from .slots import are_hot
 from .store import StateFiles
 
 __all__ = ["PACKED", "Spread", "Unpacked", "unpacked"]
@@ -69,7 +69,7 @@ class Spread:
             for group in range(join.groups):
                 yield self._batch(group, 0, None, data)
             return
-        everywhere = among(join.slots.of_keys(self.side, table), hot)
+        everywhere = are_hot(join.slots.of_keys(self.side, table), hot)
         slots = join.slots.of(self.side, table, hot)
         for group in range(join.groups):
             mask = everywhere | (slots % join.groups == group)
@@ -79,7 +79,7 @@ class Spread:
     def _hot(self, batch: int, query: str) -> frozenset[int]:
         """The hot slots of all groups after the micro-batch before: the same for every task of this one."""
         files = StateFiles(self.root, query, self.name)
-        groups = files.before(batch, self.join.groups) if batch else None
+        groups = files.groups_before(batch, self.join.groups) if batch else None
         heads = (files.header(batch - 1, group, groups or 0) for group in range(groups or 0))
         return frozenset[int]().union(*(head.state.hot for head in heads))
 

@@ -71,7 +71,7 @@ class StateFiles:
             raise self._missing(batch, group, groups) from error
         return Version.decode(data, self.where(batch, group, groups), None)
 
-    def before(self, batch: int, groups: int) -> int | None:
+    def groups_before(self, batch: int, groups: int) -> int | None:
         """The number of groups of the state that micro-batch ``batch`` goes on from: ``groups`` if the micro-batch
         before has a state of so many, else of another number. None if there is no state at all.
 
@@ -85,7 +85,7 @@ class StateFiles:
             return None
         most = max((n for _, n in held), default=groups)
         folder = f"{self.root.rstrip('/')}/{self.query}/{self.name}/{batch - 1:09d}"
-        raise SnapshotError(f"the state of micro-batch {batch - 1} is not whole: {folder} holds "
+        raise SnapshotError(f"the state of micro-batch {batch - 1} is incomplete: {folder} holds "
                             f"{sum(n == most for _, n in held)} of {most} files; each micro-batch must be computed to "
                             f"its end, so a foreachBatch function must write, count or collect its whole DataFrame "
                             f"(take, first, show and isEmpty compute a part); mend the function and start with a new "
@@ -95,7 +95,7 @@ class StateFiles:
         """The files of micro-batch ``batch``: group, and of how many."""
         return self._versions(f"/{batch:09d}").get(batch, set())
 
-    def clean(self, keep: int, groups: int) -> None:
+    def delete_unneeded(self, keep: int, groups: int) -> None:
         """Delete the files that no version from micro-batch ``keep`` on needs."""
         found = self._versions()
         if keep not in found or any((g, groups) not in found[keep] for g in range(groups)):

@@ -39,7 +39,7 @@ _COUNTS_TYPE = pa.struct([(name, pa.int64()) for name in COUNTS])
 _CACHE: OrderedDict[tuple[Any, ...], tuple[str, GroupState]] = OrderedDict()
 _MOST_CACHED = 8
 #: Micro-batches between two looks for files that are not needed any more.
-_CLEAN_EVERY = 8
+_DELETE_EVERY = 8
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ class GroupTask:
         for table in self.join.results(step, counts):
             for found in table.combine_chunks().to_batches():
                 yield self._with_counts(found, None)
-        if group == 0 and batch % _CLEAN_EVERY == 0 and batch > self.retained:
-            files.clean(batch - self.retained, self.join.groups)
+        if group == 0 and batch % _DELETE_EVERY == 0 and batch > self.retained:
+            files.delete_unneeded(batch - self.retained, self.join.groups)
         yield self._with_counts(None, self._counts(step, counts, version, reloaded))
 
     def _go_on(self, files: StateFiles, batch: int, names: Mapping[str, str]) -> None:
         """Write the version of every group after a micro-batch without input, in which no task is sure of its group."""
         groups = self.join.groups
-        same = bool(batch) and files.before(batch, groups) == groups
+        same = bool(batch) and files.groups_before(batch, groups) == groups
         for group in range(groups):
             if same:
                 data = self._version(files, batch - 1, group, groups).carried(batch, self.join)
@@ -118,7 +118,7 @@ class GroupTask:
         if not batch:
             return None, GroupState.initial(self.join.schemas), False
         groups = self.join.groups
-        of = files.before(batch, groups)
+        of = files.groups_before(batch, groups)
         if of is None:
             raise SnapshotError(
                 f"the query goes on with micro-batch {batch}, but there is no state of it at {self.root!r} (query "

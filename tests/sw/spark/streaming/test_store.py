@@ -91,7 +91,7 @@ def test_states_that_are_missing_or_not_whole_are_refused(tmp_path: Path) -> Non
     with pytest.raises(SnapshotError, match=r"goes on with micro-batch 2, but there is no state of it at"):
         run(join.restarted(root=str(tmp_path / "elsewhere")), 1)
     (last := tmp_path / "query" / "join" / "000000001" / "1-of-2.state").rename(kept := tmp_path / "kept")
-    with pytest.raises(SnapshotError, match=r"the state of micro-batch 1 is not whole: .* holds 1 of 2 files"):
+    with pytest.raises(SnapshotError, match=r"the state of micro-batch 1 is incomplete: .* holds 1 of 2 files"):
         run(join.restarted(groups=3), 1)
     kept.rename(last)
     first = tmp_path / "query" / "join" / "000000000" / "0-of-2.state"
@@ -105,11 +105,11 @@ def test_a_micro_batch_that_was_not_joined_is_noticed(tmp_path: Path) -> None:
     join = query(str(tmp_path), groups=2)
     run(join, 2)
     join.batch = 3
-    with pytest.raises(SnapshotError, match=r"the state of micro-batch 2 is not whole: .* holds 0 of 2 files; each "
+    with pytest.raises(SnapshotError, match=r"the state of micro-batch 2 is incomplete: .* holds 0 of 2 files; each "
                                             "micro-batch must be computed to its end, so a foreachBatch"):
         run(join, 1)
     for groups in (2, 3):
-        with pytest.raises(SnapshotError, match="the state of micro-batch 2 is not whole"):
+        with pytest.raises(SnapshotError, match="the state of micro-batch 2 is incomplete"):
             run(join.restarted(groups=groups), 1)
 
 
