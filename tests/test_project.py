@@ -85,7 +85,7 @@ def test_readme_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     (tmp_path / "S.csv").write_text("a\n12\n70\n31\n")
     lines = [line.split("#")[0].strip() for b in blocks("sh") for line in b.splitlines()]
     commands = [shlex.split(line) for line in lines if line.startswith("splitjoin ")]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for _, *arguments in commands:
         if arguments[0] == "explain":
             done = subprocess.run([sys.executable, "-m", "splitjoin", *arguments], capture_output=True, text=True,

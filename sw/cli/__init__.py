@@ -1,4 +1,6 @@
-"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``daemon``, ``spark-qualify``."""
+"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``daemon``, ``spark-qualify``,
+``devices``, ``doctor``.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ with quiet_interrupts():
     from ..cost import FAMILIES
     from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
     from ..tuner.options import tune_options
+    from ..version import __version__
     from .circuits import explain_circuit, propose_circuit, write_circuit
     from .daemon import daemon_options, run_daemon
+    from .doctor import run_devices, run_doctor
     from .options import circuit_options, query_options, run_options, schema_options
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
@@ -56,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="splitjoin", description="Join unbounded streams under any condition: band, range, theta, equality.",
         epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"splitjoin {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     join = _command(commands, "join", "join two tables as streams", run_join)
@@ -105,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     qualifier = _command(commands, "spark-qualify", "say which joins of Spark's event logs splitjoin could run",
                          run_qualify)
     qualify_options(qualifier)
+
+    _command(commands, "devices", "list the devices on which joins run", run_devices)
+    _command(commands, "doctor", "say what is installed, what is missing, and how to get it", run_doctor)
     return parser
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from typing import Any
 
 from ..errors import DeviceError, ToolError
 from ..lang.schema import suggest
 from .api import Device
 
-__all__ = ["DEVICES", "device"]
+__all__ = ["DEVICES", "device", "missing"]
 
 #: Name → (module, class, extra that installs what the module needs).
 DEVICES: dict[str, tuple[str, str, str | None]] = {
@@ -28,14 +29,7 @@ def device(spec: str | Device, **options: object) -> Device:
     if not isinstance(spec, str) or spec not in DEVICES:
         hint = suggest(spec, DEVICES) if isinstance(spec, str) else ""
         raise DeviceError(f"there is no device {spec!r}{hint}; devices are {', '.join(DEVICES)}")
-    module, name, extra = DEVICES[spec]
-    try:
-        cls = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("splitjoin."):
-            raise
-        raise ToolError(f"the device {spec!r} needs the Python package {error.name!r}, which is not installed; "
-                        f"pip install '{f'splitjoin[{extra}]' if extra else error.name}'") from error
+    cls = _class(spec)
     wrong = [name for name in options if name not in inspect.signature(cls).parameters]
     if wrong:
         known = ", ".join(inspect.signature(cls).parameters) or "(none)"
@@ -43,3 +37,23 @@ def device(spec: str | Device, **options: object) -> Device:
     made = cls(**options)
     assert isinstance(made, Device)
     return made
+
+
+def missing(spec: str) -> str:
+    """What the device called ``spec`` lacks on this machine, with the cure; empty if its packages are installed."""
+    try:
+        _class(spec)
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
+def _class(spec: str) -> Any:
+    module, name, extra = DEVICES[spec]
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("splitjoin."):
+            raise
+        raise ToolError(f"the device {spec!r} needs the Python package {error.name!r}, which is not installed; "
+                        f"pip install '{f'splitjoin[{extra}]' if extra else error.name}'") from error
