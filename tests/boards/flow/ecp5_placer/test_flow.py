@@ -14,13 +14,14 @@ from splitjoin.boards.flow.ecp5_placer import PlacerResult, calibration, delays
 from splitjoin.boards.flow.ecp5_placer.netlist import read_netlist
 from splitjoin.boards.flow.ecp5_placer.timing import TimingAnalysis
 
+from ....support.sampling import at_length
 from .placements import merger
 
 ROOT = Path(__file__).parents[4]
 PACKAGE = ROOT / "boards" / "flow" / "ecp5_placer"
 
 
-@pytest.mark.parametrize("preroute_mhz", [None, 220])
+@pytest.mark.parametrize("preroute_mhz", [None, at_length(220)])
 def test_annealed_placement_is_routed(tmp_path, preroute_mhz):
     result = ecp5.run_placer(merger(), tmp_path, anneal_mhz=300, preroute_mhz=preroute_mhz)
     assert result.mhz > 100
