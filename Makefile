@@ -59,6 +59,7 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python -m bench.cpu
 	$(BIN)/python -m bench.latency
 	$(BIN)/python -m bench.spark_paths
+	$(BIN)/python -m bench.spark_skew
 	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.tables
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..errors import InputError
-from ..qualify import as_html, as_json, as_text, qualify
+from ..qualify import RATE, as_html, as_json, as_text, qualify
 
 __all__ = ["qualify_options", "run_qualify"]
 
@@ -15,16 +15,16 @@ def qualify_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("logs", metavar="EVENTLOG", nargs="+",
                         help="event logs: files, or folders of them, as Spark writes to spark.eventLog.dir")
-    parser.add_argument("--rate", type=float, metavar="ROWS",
-                        help="rows a second and core that splitjoin joins on your machines, for predictions; "
-                             "bench/spark.py measures it")
+    parser.add_argument("--rate", type=float, metavar="ROWS", default=RATE,
+                        help="rows a second and core that splitjoin joins on your machines, for predictions "
+                             "(%(default)s: a batch join of two bands within 10 seconds; bench/spark.py measures it)")
     parser.add_argument("--html", metavar="FILE", help="also write the report as a page")
     parser.add_argument("--json", metavar="FILE", help="also write the report as JSON")
 
 
 def run_qualify(args: argparse.Namespace) -> None:
     """Print the report, and write it where it was asked for."""
-    if args.rate is not None and not 0 < args.rate < float("inf"):
+    if not 0 < args.rate < float("inf"):
         raise InputError(f"--rate must be more than 0 rows a second, not {args.rate:g}")
     found, damaged = qualify(args.logs, rate=args.rate)
     print(as_text(found, damaged))

@@ -4,7 +4,7 @@ It needs neither Spark nor Java: an event log is a text of JSON lines. `events.p
 joins in the physical plans, and `report.py` shows them.
 """
 
-from .joins import Candidate, qualify
+from .joins import RATE, Candidate, qualify
 from .report import as_html, as_json, as_text
 
-__all__ = ["Candidate", "as_html", "as_json", "as_text", "qualify"]
+__all__ = ["RATE", "Candidate", "as_html", "as_json", "as_text", "qualify"]

@@ -14,7 +14,10 @@ from ..lang.schema import SIDES, Schema, Side
 from ..lang.sql.parser import parse_sql
 from .events import Application, Execution, Node, read_logs
 
-__all__ = ["Candidate", "qualify"]
+__all__ = ["RATE", "Candidate", "qualify"]
+
+#: Rows of both inputs that a batch join in Spark takes a second and core, as bench/spark.py measured them.
+RATE = 440_000.0
 
 #: Nodes that compare every row of one side with every row of the other.
 _LOOPS = ("BroadcastNestedLoopJoin", "CartesianProduct")
@@ -57,11 +60,11 @@ class Candidate:
     predicted: float | None
 
 
-def qualify(paths: Sequence[str | Path], *, rate: float | None = None) -> tuple[list[Candidate], list[str]]:
+def qualify(paths: Sequence[str | Path], *, rate: float = RATE) -> tuple[list[Candidate], list[str]]:
     """The joins in event logs that compare ranges or every pair, the slowest first; and what could not be read.
 
-    ``rate``: rows a second and core that splitjoin joins, for predictions; without it there are none. Raises
-    `InputError` for what is no event log.
+    ``rate``: rows of both inputs a second and core that splitjoin joins, for predictions. Raises `InputError` for what is
+    no event log.
     """
     found, damaged = list[Candidate](), list[str]()
     for app in read_logs(paths):
@@ -72,7 +75,7 @@ def qualify(paths: Sequence[str | Path], *, rate: float | None = None) -> tuple[
     return sorted(found, key=lambda c: -c.seconds), damaged
 
 
-def _joins(app: Application, execution: Execution, rate: float | None) -> Iterator[Candidate]:
+def _joins(app: Application, execution: Execution, rate: float) -> Iterator[Candidate]:
     for node in execution.plan.walk():
         if node.name not in _LOOPS + _BY_KEY or len(node.children) != 2:
             continue
@@ -83,7 +86,7 @@ def _joins(app: Application, execution: Execution, rate: float | None) -> Iterat
         condition, reason, takes = _read(node, keys, rest)
         seconds = app.seconds.get(node.metrics.get(_ROWS, -1), 0.0)
         known = rows[0] is not None and rows[1] is not None
-        predicted = ((rows[0] or 0) + (rows[1] or 0)) / rate if rate and takes and known else None
+        predicted = ((rows[0] or 0) + (rows[1] or 0)) / rate if takes and known else None
         yield Candidate(app.name, f"{execution.number}: {execution.description}", node.name, condition, takes, reason,
                         rows, seconds, predicted)
 

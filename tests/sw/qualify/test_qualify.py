@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from splitjoin.cli import main
 from splitjoin.errors import InputError
-from splitjoin.qualify import as_html, as_json, as_text, qualify
+from splitjoin.qualify import RATE, as_html, as_json, as_text, qualify
 from splitjoin.qualify.events import Node
 from splitjoin.qualify.joins import _condition, _read
 
@@ -90,6 +90,13 @@ def test_nothing_there(tmp_path: Path) -> None:
         qualify([tmp_path / "nothing"])
     with pytest.raises(InputError, match="holds no event log"):
         qualify([tmp_path])
+
+
+def test_the_rate_is_the_measured_one() -> None:
+    rows = json.loads((Path(__file__).parents[3] / "bench" / "results" / "spark.json").read_text())["rows"]
+    [row] = [r for r in rows if r["metric"] == "batch" and r["config"]["way"] == "splitjoin"
+             and r["config"]["window_s"] == 10]
+    assert RATE == pytest.approx(row["value"] * 1000 / row["config"]["cores"], rel=0.1)
 
 
 def test_the_command_prints_and_writes_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
