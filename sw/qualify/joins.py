@@ -63,8 +63,8 @@ class Candidate:
 def qualify(paths: Sequence[str | Path], *, rate: float = RATE) -> tuple[list[Candidate], list[str]]:
     """The joins in event logs that compare ranges or every pair, the slowest first; and what could not be read.
 
-    ``rate``: rows of both inputs a second and core that splitjoin joins, for predictions. Raises `InputError` for what is
-    no event log.
+    ``rate``: rows of both inputs a second and core that splitjoin joins, for predictions. Raises `InputError` for
+    what is no event log.
     """
     found, damaged = list[Candidate](), list[str]()
     for app in read_logs(paths):

@@ -20,7 +20,7 @@ from ..arrival import R, S, event_ticks, interleave
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..output import OutputColumn
-from .partitions import Cuts, InputStream, needed_columns, quoted
+from .partitions import Cuts, InputStream, needed_columns, numbered
 from .streaming.rows import Rows, arrival_order
 from .task import PARTITION, STREAM, Task, null_time
 from .workers import shipped
@@ -48,8 +48,8 @@ def packed(query: Query, streams: Sequence[InputStream], cuts: Cuts, gathered: S
     parts = []
     for stream in streams:
         names = needed_columns(query, stream.side, gathered, stream.ties)
-        rows = stream.data.select([stream.data[quoted(name)] for name in names])
-        parts.append(rows.mapInArrow(shipped(Pack(query, stream.side, cuts.starts)), PACKED))
+        pack = Pack(query, stream.side, names, cuts.starts)
+        parts.append(numbered(stream.data, names).mapInArrow(shipped(pack), PACKED))
     return parts[0].union(parts[1]).repartitionById(len(cuts), PARTITION)
 
 
@@ -57,17 +57,19 @@ def packed(query: Query, streams: Sequence[InputStream], cuts: Cuts, gathered: S
 class Pack:
     """Packs the rows of stream ``side`` for the time partitions that need them; given to ``mapInArrow``.
 
-    ``starts``: the ticks at which partitions 1, 2, … begin, ascending.
+    ``names``: the names of the columns, which come as `numbered` ones. ``starts``: the ticks at which partitions 1, 2,
+    … begin, ascending.
     """
 
     query: Query
     side: Side
+    names: Sequence[str]
     starts: Sequence[int]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows, size = list[tuple[int, int, int, int, bytes]](), 0
         for table in _tables(batches):
-            for partition, home, warm, part in self._cut(table):
+            for partition, home, warm, part in self._cut(table.rename_columns(list(self.names))):
                 rows.append((partition, R if self.side == "r" else S, home, warm, _encoded(part)))
                 size += len(rows[-1][-1])
                 if size > _BATCH_BYTES:

@@ -17,8 +17,8 @@ from ..lang.schema import SIDES, Side
 from ..output import OutputColumn
 from .task import HOME, PARTITION, STREAM, TS, null_time
 
-__all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "needed_columns", "partitioned",
-           "quoted", "ticks"]
+__all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "needed_columns", "numbered",
+           "partitioned", "quoted", "ticks"]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
@@ -187,6 +187,11 @@ def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], t
     needed = {query.time.name(side), *ties, *(c.name for c in columns(query.predicate) if c.side == side),
               *(c.source for c in gathered if c.side == side)}
     return [name for name in query.schema(side).names if name in needed]
+
+
+def numbered(data: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The columns ``names`` of ``data`` as ``c0``, ``c1``, …: ``mapInArrow`` takes none with a dot or a backquote."""
+    return data.select([data[quoted(name)].alias(f"c{n}") for n, name in enumerate(names)])
 
 
 def quoted(name: str) -> str:

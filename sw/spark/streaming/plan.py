@@ -22,7 +22,7 @@ from ...lang.schema import SIDES, Side
 from ...lang.types import TIME_UNITS
 from ...output import OutputColumn, output_schema
 from ...statement import Projection
-from ..partitions import needed_columns, quoted
+from ..partitions import needed_columns, numbered
 from ..placement import device_name
 from ..text import extent
 from ..workers import in_a_task, is_remote, shipped
@@ -113,17 +113,21 @@ class StreamingJoin:
         packed = []
         for side in SIDES:
             spread = shipped(Spread(self.join, side, self.root, self.name))
-            rows = self.frames[side].select([self.frames[side][quoted(n)] for n in self.join.schemas[side].names])
+            rows = numbered(self.frames[side], self.join.schemas[side].names)
             packed.append(rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED))
         projection = self.join.projection
         arrow = projection.schema if projection is not None else output_schema(self.join.columns)
+        # The result's own names come last, since any may be equal to `METRICS`.
+        numbers = [f"c{n}" for n in range(len(arrow))]
+        arrow = pa.schema([f.with_name(number) for f, number in zip(arrow, numbers, strict=True)])
         task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics)
-        counted = StructType([*(StructField(f.name, f.dataType, True) for f in self.result),
+        counted = StructType([*(StructField(c, f.dataType, True) for c, f in zip(numbers, self.result, strict=True)),
                               StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
         rows = packed[0].union(packed[1]).repartitionById(self.join.groups, "group").mapInArrow(
             _named(shipped(task), _title(self.join)), counted)
         sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
-        return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS)
+        return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS).toDF(
+            *self.result.names)
 
 
 def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str],

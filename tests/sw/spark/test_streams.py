@@ -153,6 +153,20 @@ def test_another_join_on_the_same_checkpoint_is_refused_by_name(filled: Files) -
     filled.run(stream_join(left, right, **query, select=["n_r", "n_s"], device="golden", groups=1))
 
 
+def test_names_that_spark_would_take_apart(files: Files) -> None:
+    """Dots, spaces and backquotes in names, and those of our own columns; in batch joins too."""
+    left = pa.table({"a b.c`d": [1, 2, 3, END], "group": [1, 5, 9, 0], "__splitjoin": ["x", "y", "z", ""]})
+    right = pa.table({"a b.c`d": [1, 2, 9, END], "tuples": [4, 8, 8, 0], "rows": [1, 2, 3, 4]})
+    for first, last in ((0, 3), (3, 4)):
+        files.add(left.slice(first, last - first), right.slice(first, last - first))
+    query: dict[str, Any] = {"on": "r.\"group\" > s.tuples", "window": "RANGE 3", "time": "a b.c`d"}
+    wanted = [("y", 1), ("z", 1), ("z", 2)]
+    batch = stream_join(*(files.spark.read.parquet(str(files.root / side)) for side in "rs"), **query)
+    assert sorted((row["__splitjoin"], row["rows"]) for row in batch.collect()) == wanted
+    files.run(stream_join(files.frame("r"), files.frame("s"), late=0, state=files.state, **query))
+    assert sorted((row["__splitjoin"], row["rows"]) for row in files.found().to_pylist()) == wanted
+
+
 def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
     left, right = filled.frame("r"), filled.frame("s")
     query: dict[str, Any] = {"window": "RANGE 9", "time": "ts", "late": 0, "state": filled.state,
