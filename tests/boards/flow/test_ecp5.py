@@ -1,5 +1,8 @@
 # amaranth: UnusedElaboratable=no
+import json
+
 import pytest
+from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
 from splitjoin.boards.flow.ecp5 import PLACERS, parse, route, utilization
 from splitjoin.errors import ToolError
@@ -42,6 +45,17 @@ def test_target_clocks_out_of_range_are_refused(mhz):
 def test_pre_routing_without_annealing_is_refused():
     with pytest.raises(ValueError, match=r"^Nets are pre-routed only for an annealed placement: preroute_mhz needs"):
         route(part_design(Ram(8, 8), "ecp5"), preroute_mhz=170)
+
+
+def test_modules_count_as_often_as_they_are_instantiated(tmp_path, monkeypatch):
+    cells = {"leaf": {"LUT4": 2, "CCU2C": 1, "TRELLIS_FF": 4}, "node": {"leaf": 2, "DP16KD": 1},
+             "top": {"node": 3, "leaf": 1, "MULT18X18D": 5}}
+    modules = {f"\\{name}": {"num_cells_by_type": types} for name, types in cells.items()}
+    (tmp_path / "cells.json").write_text(json.dumps({"modules": modules}))
+    monkeypatch.setattr(ecp5, "netlist", lambda design: tmp_path / "netlist.json")
+    found = utilization(None)
+    assert found["leaf"] == ecp5.Ecp5Utilization(lut4=4, ff=4, block_ram=0, dsp=0)
+    assert found["top"] == ecp5.Ecp5Utilization(lut4=28, ff=28, block_ram=3, dsp=5)
 
 
 def test_reports_are_parsed():

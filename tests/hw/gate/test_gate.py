@@ -220,6 +220,13 @@ def test_a_flush_ends_a_round_and_the_next_begins():
         ops = [record_of(GATE, p)["op"] for p in sink.items]
         assert ops == [Op.TUPLE] * 3 + [Op.FLUSH, Op.TUPLE, Op.FLUSH]
         assert keys(sink) == [0, 10, 1, 90]
+        # Sources that are removed end no round, even if a FLUSH ended an earlier one.
+        tb.set("active", 0b001)
+        agents[0].queue.extend(packed(tuples(0, [300], 95)))
+        await tb.steps(60)
+        tb.set("active", 0)
+        await tb.steps(60)
+        assert [record_of(GATE, p)["op"] for p in sink.items[6:]] == [Op.TUPLE]
 
     for share in (0, 0.5, 0.9):
         stalled = random_pauses(7, share)
