@@ -1,6 +1,9 @@
 """The unchanged driver of boards talks to the emulator: right answers with faults on the line, clear errors else."""
 
 import os
+import subprocess
+import sys
+import threading
 
 import pytest
 from splitjoin.device.registry import device
@@ -71,6 +74,19 @@ def test_unplugging_is_reported():
         with pytest.raises(DeviceError):
             session.push(arrivals)
         session.close()
+
+
+def test_the_command_answers_on_the_terminal_that_it_prints():
+    query = ["--schema-r", "x:int8", "--schema-s", "y:int8", "--on", "abs(r.x - s.y) <= 2", "--window", "ROWS 8"]
+    command = [sys.executable, "-m", "splitjoin", "emulate", *query, "--cores", "1", "--capacity", "16"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        killer = threading.Timer(120, process.kill)
+        killer.start()
+        try:
+            answers(process.stdout.readline().strip(), 0)
+        finally:
+            killer.cancel()
+            process.terminate()
 
 
 def test_a_target_is_refused_where_there_is_none_and_needed_where_there_is():
