@@ -19,6 +19,7 @@ with quiet_interrupts():
     from .circuits import explain_circuit, propose_circuit, write_circuit
     from .daemon import daemon_options, run_daemon
     from .doctor import run_devices, run_doctor
+    from .emulate import emulate_options, run_emulator
     from .options import circuit_options, query_options, run_options, schema_options
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
@@ -106,6 +107,13 @@ def _parser() -> argparse.ArgumentParser:
     daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
                       run_daemon)
     daemon_options(daemon)
+
+    emulator = _command(commands, "emulate", "run a board's circuit behind a pseudo-terminal, for the device uart",
+                        run_emulator)
+    schema_options(emulator)
+    query_options(emulator, window_required=False)
+    circuit_options(emulator)
+    emulate_options(emulator)
 
     qualifier = _command(commands, "spark-qualify", "say which joins of Spark's event logs splitjoin could run",
                          run_qualify)
