@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan", "arrival"),
     ("device",),
     ("circuit", "cpu", "daemon", "golden"),
-    ("cost",),
+    ("cost", "link"),
     ("tuner", "explain"),
     ("output", "files", "tables"),
     ("schema_text", "join"),
