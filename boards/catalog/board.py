@@ -25,3 +25,8 @@ class Board:
     bitstream: str
     link: tuple[str, int] = ("uart", 0)
     options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def clock_hz(self) -> int:
+        """Frequency of the default clock, which the circuit runs on, in Hz."""
+        return int(self.platform().default_clk_frequency)
