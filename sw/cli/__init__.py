@@ -1,5 +1,5 @@
-"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``daemon``, ``spark-qualify``,
-``devices``, ``doctor``.
+"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``boards``, ``build``,
+``emulate``, ``daemon``, ``spark-qualify``, ``devices``, ``doctor``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ with quiet_interrupts():
     from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
     from ..tuner.options import tune_options
     from ..version import __version__
+    from .build import build_bitstream, build_options, list_boards
     from .circuits import explain_circuit, propose_circuit, write_circuit
     from .daemon import daemon_options, run_daemon
     from .doctor import run_devices, run_doctor
@@ -103,6 +104,16 @@ def _parser() -> argparse.ArgumentParser:
     schema_options(tuning)
     query_options(tuning, window_required=True)
     tune_options(tuning)
+
+    _command(commands, "boards", "list the boards that bitstreams can be built for", list_boards)
+
+    building = _command(commands, "build", "build a bitstream for a board, with open tools", build_bitstream)
+    schema_options(building)
+    query_options(building, window_required=False)
+    circuit_options(building)
+    build_options(building)
+    building.add_argument("-o", "--output", metavar="DIR", required=True,
+                          help="folder for the bitstream, the netlist and the report; made if it does not exist")
 
     daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
                       run_daemon)

@@ -5,13 +5,19 @@ import subprocess
 import sys
 import threading
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from splitjoin.cli import main
 from splitjoin.device.registry import device
 from splitjoin.errors import DeviceError
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.link.sidecar import Sidecar
 from splitjoin.sim.emulator import Emulator, Faults
 
-from tests.support.conformance import assert_conforms
-from tests.support.linked import small_join
+from ..support.conformance import assert_conforms
+from ..support.linked import small_join
 
 OPTIONS = {"cores": 1, "capacity": 16}
 
@@ -87,6 +93,33 @@ def test_the_command_answers_on_the_terminal_that_it_prints():
         finally:
             killer.cancel()
             process.terminate()
+
+
+def test_a_join_on_the_command_line_by_the_design_of_a_build(tmp_path, monkeypatch, capsys):
+    """The design stands for the circuit's parameters; another query than the one that was built is refused."""
+    monkeypatch.chdir(tmp_path)
+    for side, column in (("R", "x"), ("S", "y")):
+        pq.write_table(pa.table({column: pa.array(range(20), pa.int8())}), f"{side}.parquet")
+    made = device("uart:none", **OPTIONS)
+    query = Query.make(*(Schema.from_table(side, pq.read_table(f"{side.upper()}.parquet")) for side in "rs"),
+                       on="abs(r.x - s.y) <= 2", window="ROWS 8")
+    built = made.configuration(query)
+    Sidecar.of(made, built, board="ulx3s_85f", clock_hz=25_000_000, baud=115_200).write("design.json")
+    with Emulator(built) as board:
+        join = ["join", "R.parquet", "S.parquet", "--window", "ROWS 8", "--device", f"uart:{board.path}"]
+        assert main([*join, "--on", "abs(r.x - s.y) <= 2", "--design", "design.json", "-o", "out.parquet"]) == 0
+        assert main([*join, "--on", "abs(r.x - s.y) <= 2", "--design", "design.json", "--cores", "1",
+                     "-o", "other.parquet"]) == 1
+        assert "leave out --cores" in capsys.readouterr().err
+        assert main([*join, "--on", "r.x = s.y AND r.x > 3", "--design", "design.json", "-o", "other.parquet"]) == 1
+        assert "must be built for this query" in capsys.readouterr().err
+    assert main(["join", "R.parquet", "S.parquet", "--window", "ROWS 8", "--on", "abs(r.x - s.y) <= 2", "--device",
+                 "golden", "-o", "golden.parquet"]) == 0
+    assert pq.read_table("out.parquet").equals(pq.read_table("golden.parquet"))
+    assert pq.read_metadata("out.parquet").num_rows == 94
+    assert main(["join", "R.parquet", "S.parquet", "--window", "ROWS 8", "--on", "r.x = s.y", "--design", "design.json",
+                 "-o", "other.parquet"]) == 1
+    assert "choose --device uart:PORT" in capsys.readouterr().err
 
 
 def test_a_target_is_refused_where_there_is_none_and_needed_where_there_is():
