@@ -44,6 +44,7 @@ def test_sessions_follow_each_other_on_one_board():
             answers(board.path, seed)
 
 
+@pytest.mark.long  # waits by the clock, so that a busy machine may run out of tries; `tests/sw/link` has faults too
 @pytest.mark.parametrize("seed", range(3))
 def test_the_answer_is_right_with_faults_on_the_line(seed):
     with Emulator(config(), Faults(drop=0.002, flip=0.002, double=0.002, seed=seed)) as board:
