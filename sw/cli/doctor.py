@@ -28,6 +28,7 @@ _ABOUT = {
     "golden": "the reference model, a tuple at a time",
     "pysim": "the circuit on Amaranth's simulator",
     "sim": "the circuit compiled by Verilator, cycle-accurate",
+    "uart": "a board, or its emulator, at a serial port: uart:/dev/ttyUSB0",
 }
 _OLDEST_PYTHON = (3, 11)
 

@@ -9,8 +9,8 @@ from ..circuit.parameters import CircuitParameters, declared
 from ..device.registry import DEVICES
 from ..errors import WindowError
 
-__all__ = ["circuit_arguments", "circuit_options", "pair", "query_options", "run_options", "schema_options",
-           "window_argument", "window_or_default"]
+__all__ = ["circuit_arguments", "circuit_options", "device_spec", "pair", "query_options", "run_options",
+           "schema_options", "window_argument", "window_or_default"]
 
 
 def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True) -> None:
@@ -32,10 +32,13 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
 
 def run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose a device, and those of the devices."""
-    parser.add_argument("--device", choices=list(DEVICES), default="cpu",
+    parser.add_argument("--device", type=device_spec, metavar="DEVICE", default="cpu",
                         help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
                              "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow; "
-                             "daemon: a device that the daemon leases (%(default)s)")
+                             "daemon: a device that the daemon leases; uart:PORT: a board, or `splitjoin emulate`, at "
+                             "a serial port (%(default)s)")
+    parser.add_argument("--design", metavar="FILE", help="design.json of the board's circuit, as `splitjoin build` "
+                                                         "wrote it, instead of the circuit's parameters; for uart")
     engine = parser.add_argument_group("CPU engine")
     engine.add_argument("--engine", choices=("auto", "index", "nested"),
                         help="how matches are found: by an index, by nested loops, or by what is cheaper (auto)")
@@ -43,6 +46,13 @@ def run_options(parser: argparse.ArgumentParser) -> None:
     circuit_options(parser)
     parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
                                                         "part: the pairs stored in them are lost (none)")
+
+
+def device_spec(text: str) -> str:
+    """A device's name, or ``name:target``."""
+    if text.partition(":")[0] not in DEVICES:
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(DEVICES)})")
+    return text
 
 
 def schema_options(parser: argparse.ArgumentParser) -> None:

@@ -48,6 +48,14 @@ def run_join(args: argparse.Namespace) -> None:
         options["masked"] = _numbers(args.mask)
     if args.device == "sim":
         options["progress"] = True
+    if args.design is not None:
+        if not args.device.startswith("uart:"):
+            raise DeviceError(f"--design tells the circuit of a board, and the device {args.device!r} is none; leave "
+                              f"it out, or choose --device uart:PORT")
+        if options:
+            raise DeviceError(f"the design has the parameters of the circuit; leave out "
+                              f"{', '.join(f'--{name}' for name in options)}, or --design")
+        options["design"] = args.design
     result = _result(args, window, time, device(args.device, **options))
     write_table(result.table, output)
     print(f"pairs                  {int((result.items['kind'] == PAIR).sum()):,}")
@@ -75,7 +83,8 @@ def run_sql(args: argparse.Namespace) -> None:
             raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
         run_join(args)
         return
-    wrong = [f"--{name}" for name in ("output", "engine", "threads", "mask") if getattr(args, name) is not None]
+    unused = ("output", "engine", "threads", "mask", "design")
+    wrong = [f"--{name}" for name in unused if getattr(args, name) is not None]
     wrong += ["--device"] if args.device != "cpu" else []
     wrong += ["--region-counters"] if args.region_counters else []
     if wrong:

@@ -19,17 +19,32 @@ DEVICES: dict[str, tuple[str, str, str | None]] = {
     "golden": ("splitjoin.golden", "GoldenDevice", None),
     "pysim": ("splitjoin.sim.pysim", "PysimDevice", "sim"),
     "sim": ("splitjoin.sim.device", "SimDevice", "sim"),
+    "uart": ("splitjoin.link.uart", "UartDevice", "uart"),
 }
 
 
 def device(spec: str | Device, **options: object) -> Device:
-    """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is."""
+    """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is.
+
+    ``spec`` is a name, or ``name:target`` for a device with a target, such as ``uart:/dev/ttyUSB0``. Raises
+    `DeviceError` for a name, target or option that does not exist, and `ToolError` if a package is missing.
+    """
     if isinstance(spec, Device):
         return spec
+    whole = spec
+    if isinstance(spec, str):
+        spec, colon, target = spec.partition(":")
     if not isinstance(spec, str) or spec not in DEVICES:
         hint = suggest(spec, DEVICES) if isinstance(spec, str) else ""
-        raise DeviceError(f"there is no device {spec!r}{hint}; devices are {', '.join(DEVICES)}")
+        raise DeviceError(f"there is no device {whole!r}{hint}; devices are {', '.join(DEVICES)}")
     cls = _class(spec)
+    takes = inspect.signature(cls).parameters.get("target")
+    if colon:
+        if takes is None:
+            raise DeviceError(f"the device {spec!r} takes no target, but {whole!r} names one; write {spec!r}")
+        options["target"] = target
+    elif takes is not None and takes.default is takes.empty and "target" not in options:
+        raise DeviceError(f"the device {spec!r} needs a target, as in '{spec}:TARGET'")
     wrong = [name for name in options if name not in inspect.signature(cls).parameters]
     if wrong:
         known = ", ".join(inspect.signature(cls).parameters) or "(none)"

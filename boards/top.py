@@ -1,0 +1,30 @@
+"""The top of a board: the pins of its UART, and the circuit behind them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import io, wiring
+
+from .catalog.board import Board
+
+__all__ = ["BoardTop"]
+
+
+class BoardTop(Elaboratable):
+    """``linked`` between the pins of ``board``'s UART, on the board's default clock.
+
+    ``linked`` has the ports ``rx: In(1)`` and ``tx: Out(1)`` in domain ``sync``, and synchronizes ``rx`` itself. The
+    platform makes the domain: it takes the default clock, and holds reset after configuration as the family needs it.
+    """
+
+    def __init__(self, board: Board, linked: wiring.Component):
+        self._board, self._linked = board, linked
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.linked = linked = self._linked
+        uart = platform.request(*self._board.link, dir="-")
+        m.submodules.rx = rx = io.Buffer("i", uart.rx)
+        m.submodules.tx = tx = io.Buffer("o", uart.tx)
+        m.d.comb += [linked.rx.eq(rx.i), tx.o.eq(linked.tx)]
+        return m

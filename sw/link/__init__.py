@@ -1,0 +1,1 @@
+"""The link between a host and a circuit on a board: frames over a byte channel, the host's endpoint, and devices."""

@@ -1,0 +1,75 @@
+"""The sidecar of a built circuit: a JSON file that tells drivers the circuit's parameters, ABI, clock and baud rate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..circuit.parameters import CircuitParameters
+from ..circuit.wire import Configuration
+from ..errors import InputError
+
+__all__ = ["FORMAT", "Sidecar"]
+
+#: The value of the field ``format``.
+FORMAT = "splitjoin design 1"
+_NAMES = tuple(f.name for f in fields(CircuitParameters))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sidecar:
+    """What a driver must know of a built circuit.
+
+    Attributes:
+        parameters: Options of `CircuitParameters`, by name.
+        abi: The ABI hash of the configuration, 64 bits.
+        board: The board's name.
+        clock_hz, baud: Frequency of the circuit's clock and rate of its UART, in Hz.
+    """
+
+    parameters: dict[str, Any]
+    abi: int
+    board: str
+    clock_hz: int
+    baud: int
+
+    @classmethod
+    def of(cls, parameters: CircuitParameters, config: Configuration, *, board: str, clock_hz: int,
+           baud: int) -> Sidecar:
+        """The sidecar of the circuit of ``config`` that ``parameters`` gave."""
+        named = {name: getattr(parameters, name) for name in _NAMES}
+        return cls(parameters=named, abi=config.abi_hash, board=board, clock_hz=clock_hz, baud=baud)
+
+    def write(self, path: str | Path) -> None:
+        """Write the file ``path``."""
+        text = json.dumps({"format": FORMAT, **asdict(self), "abi": f"{self.abi:016x}"}, indent=2)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: str | Path) -> Sidecar:
+        """The sidecar in the file ``path``. Raises `InputError` if it is missing or not a sidecar."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"a design must be a readable JSON file that `splitjoin build` wrote, but {path} is not: "
+                             f"{error}") from error
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise InputError(f"the design {path} must have the format {FORMAT!r}; build the circuit again with this "
+                             f"release")
+        wrong = [name for name, good in (
+            ("parameters", isinstance(found.get("parameters"), dict) and set(found["parameters"]) <= set(_NAMES)),
+            ("abi", isinstance(found.get("abi"), str) and _is_hash(found["abi"])),
+            ("board", isinstance(found.get("board"), str)),
+            *((name, type(found.get(name)) is int and found[name] > 0) for name in ("clock_hz", "baud")),
+        ) if not good]
+        if wrong:
+            raise InputError(f"the design {path} must have valid fields {', '.join(wrong)}; do not edit it, build the "
+                             f"circuit again")
+        return cls(parameters=found["parameters"], abi=int(found["abi"], 16), board=found["board"],
+                   clock_hz=found["clock_hz"], baud=found["baud"])
+
+
+def _is_hash(text: str) -> bool:
+    return len(text) == 16 and all(digit in "0123456789abcdef" for digit in text)

@@ -1,0 +1,89 @@
+"""The device ``uart:PORT``: a circuit on a board behind a serial port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import serial
+
+from ..circuit.driver import CircuitDevice, Transport
+from ..circuit.wire import Configuration
+from ..device.api import Session
+from ..errors import DeviceError
+from ..lang.query import Query
+from .sidecar import Sidecar
+from .transport import LinkTransport
+
+__all__ = ["SerialChannel", "UartDevice"]
+
+
+class SerialChannel:
+    """The serial port ``port`` at ``baud``, locked against other processes; `DeviceError` if it cannot be opened."""
+
+    def __init__(self, port: str, baud: int):
+        try:
+            self._serial: Any = serial.Serial(port, baud, timeout=0, write_timeout=2, exclusive=True)
+            self._serial.reset_input_buffer()
+        except (serial.SerialException, OSError, ValueError) as error:
+            raise DeviceError(f"the serial port {port} must exist, allow {baud} baud, and be in use by no other "
+                              f"process, but: {error}") from error
+        self._port = port
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._serial.write(data)
+        except (serial.SerialException, OSError) as error:
+            raise self._gone(error) from error
+
+    def read(self, seconds: float) -> bytes:
+        try:
+            self._serial.timeout = seconds
+            return bytes(self._serial.read(1) + self._serial.read(self._serial.in_waiting))
+        except (serial.SerialException, OSError) as error:
+            raise self._gone(error) from error
+
+    def close(self) -> None:
+        self._serial.close()
+
+    def _gone(self, error: Exception) -> DeviceError:
+        return DeviceError(f"the serial port {self._port} must stay connected, but failed: {error}; plug the board in "
+                           f"again and open a new session")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UartDevice(CircuitDevice):
+    """A circuit behind a serial port. Parameters as of `CircuitDevice`, and:
+
+    Attributes:
+        target: The serial port, such as ``/dev/ttyUSB0``.
+        baud: Its rate in Hz; ignored by pseudo-terminals.
+        design: The sidecar of the built circuit, or None. Its parameters and baud rate replace those of the device.
+    """
+
+    name: ClassVar[str] = "uart"
+
+    target: str
+    baud: int = 3_000_000
+    design: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.target, str) or not self.target:
+            raise DeviceError(f"the device 'uart' needs a serial port, as in 'uart:/dev/ttyUSB0', not {self.target!r}")
+        if type(self.baud) is not int or self.baud < 1:
+            raise DeviceError(f"baud must be a rate in Hz from 1, not {self.baud!r}")
+
+    def open(self, query: Query) -> Session:
+        if self.design is None:
+            return super().open(query)
+        design = Sidecar.read(self.design)
+        device = replace(self, design=None, baud=design.baud, **design.parameters)
+        abi = device.configuration(query).abi_hash
+        if abi != design.abi:
+            raise DeviceError(f"the design {self.design} must be built for this query, which needs ABI {abi:016x}, but "
+                              f"has ABI {design.abi:016x}; build the circuit for this query")
+        return device.open(query)
+
+    def _connect(self, config: Configuration) -> Transport:
+        return LinkTransport(SerialChannel(self.target, self.baud), config)

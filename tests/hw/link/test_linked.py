@@ -1,0 +1,37 @@
+# amaranth: UnusedElaboratable=no
+"""The whole circuit behind its UART pins, driven by the host's own driver through a channel that damages bytes."""
+
+import pytest
+from splitjoin.circuit.driver import CircuitSession
+from splitjoin.circuit.lowering import settings
+from splitjoin.device.registry import device
+from splitjoin.hw.link.linked import LinkedJoin
+from splitjoin.link.transport import LinkTransport
+
+from tests.support.conformance import assert_conforms
+from tests.support.linked import BIT, PinChannel, small_join
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("share", "seed"), [(0.0, 0), (0.02, 1)])
+def test_the_answer_is_that_of_the_golden_model(share, seed):
+    query, arrivals = small_join(tuples=8, seed=seed)
+    circuit = device("pysim", cores=1, capacity=16)
+    plan, config = circuit.plan(query), circuit.configuration(query)
+    channel = PinChannel(LinkedJoin(config, clock_hz=BIT * 1_000_000, baud=1_000_000), share=share, seed=seed)
+    transport = LinkTransport(channel, config, repeat_after=0.006, answer_within=2, clock=channel.now)
+    session = CircuitSession(query, plan, config, settings(query, config, verified=False), transport)
+    session.push(arrivals)
+    found = session.flush()
+    with device("golden").open(query) as golden:
+        golden.push(arrivals)
+        assert_conforms(found, golden.flush(), query.order)
+    assert session.counters()["tuples_r"] == 8
+    assert (transport.retransmissions > 0) == (share > 0)
+
+
+@pytest.mark.parametrize("baud", [0, 1_000_001, 3_000])
+def test_a_baud_rate_out_of_range_is_refused(baud):
+    config = device("pysim", cores=1, capacity=16).configuration(small_join(1, 0)[0])
+    with pytest.raises(ValueError, match="The clock must have 4 to 1024 cycles a bit"):
+        LinkedJoin(config, clock_hz=4_000_000, baud=baud)

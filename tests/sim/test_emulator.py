@@ -1,0 +1,133 @@
+"""The unchanged driver of boards talks to the emulator: right answers with faults on the line, clear errors else."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from splitjoin.cli import main
+from splitjoin.device.registry import device
+from splitjoin.errors import DeviceError
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.link.sidecar import Sidecar
+from splitjoin.sim.emulator import Emulator, Faults
+
+from ..support.conformance import assert_conforms
+from ..support.linked import small_join
+
+# The driver gives a device two seconds, in which a busy machine may not have simulated the answer. In every run,
+# `tests/sw/link` has the protocol with faults.
+pytestmark = pytest.mark.long
+
+OPTIONS = {"cores": 1, "capacity": 16}
+
+
+def answers(path, seed, tuples=40):
+    query, arrivals = small_join(tuples=tuples, seed=seed)
+    with device(f"uart:{path}", **OPTIONS).open(query) as session:
+        session.push(arrivals)
+        found = session.flush()
+        transport = session._transport
+    with device("golden").open(query) as golden:
+        golden.push(arrivals)
+        assert_conforms(found, golden.flush(), query.order)
+    return transport.retransmissions
+
+
+def config():
+    return device("uart:none", **OPTIONS).configuration(small_join(1, 0)[0])
+
+
+def test_sessions_follow_each_other_on_one_board():
+    with Emulator(config()) as board:
+        for seed in range(3):
+            answers(board.path, seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_answer_is_right_with_faults_on_the_line(seed):
+    with Emulator(config(), Faults(drop=0.002, flip=0.002, double=0.002, seed=seed)) as board:
+        assert answers(board.path, seed) > 0
+
+
+def test_a_silent_device_is_reported():
+    master, slave = os.openpty()
+    try:
+        with pytest.raises(DeviceError, match=r"must reply within 2 s, but sent nothing"):
+            device(f"uart:{os.ttyname(slave)}", **OPTIONS).open(small_join(1, 0)[0])
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def test_a_board_has_one_user():
+    query, _ = small_join(1, 0)
+    with (Emulator(config()) as board, device(f"uart:{board.path}", **OPTIONS).open(query),
+          pytest.raises(DeviceError, match="in use by no other process")):
+        device(f"uart:{board.path}", **OPTIONS).open(query)
+
+
+def test_another_circuit_is_refused():
+    with (Emulator(config()) as board, pytest.raises(DeviceError, match="another c")):
+        device(f"uart:{board.path}", cores=1, capacity=32).open(small_join(1, 0)[0])
+
+
+def test_unplugging_is_reported():
+    query, arrivals = small_join(20, 0)
+    with Emulator(config()) as board:
+        session = device(f"uart:{board.path}", **OPTIONS).open(query)
+        board.unplug()
+        with pytest.raises(DeviceError):
+            session.push(arrivals)
+        session.close()
+
+
+def test_the_command_answers_on_the_terminal_that_it_prints():
+    query = ["--schema-r", "x:int8", "--schema-s", "y:int8", "--on", "abs(r.x - s.y) <= 2", "--window", "ROWS 8"]
+    command = [sys.executable, "-m", "splitjoin", "emulate", *query, "--cores", "1", "--capacity", "16"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        killer = threading.Timer(120, process.kill)
+        killer.start()
+        try:
+            answers(process.stdout.readline().strip(), 0)
+        finally:
+            killer.cancel()
+            process.terminate()
+
+
+def test_a_join_on_the_command_line_by_the_design_of_a_build(tmp_path, monkeypatch, capsys):
+    """The design stands for the circuit's parameters; another query than the one that was built is refused."""
+    monkeypatch.chdir(tmp_path)
+    for side, column in (("R", "x"), ("S", "y")):
+        pq.write_table(pa.table({column: pa.array(range(20), pa.int8())}), f"{side}.parquet")
+    made = device("uart:none", **OPTIONS)
+    query = Query.make(*(Schema.from_table(side, pq.read_table(f"{side.upper()}.parquet")) for side in "rs"),
+                       on="abs(r.x - s.y) <= 2", window="ROWS 8")
+    built = made.configuration(query)
+    Sidecar.of(made, built, board="ulx3s_85f", clock_hz=25_000_000, baud=115_200).write("design.json")
+    with Emulator(built) as board:
+        join = ["join", "R.parquet", "S.parquet", "--window", "ROWS 8", "--device", f"uart:{board.path}"]
+        assert main([*join, "--on", "abs(r.x - s.y) <= 2", "--design", "design.json", "-o", "out.parquet"]) == 0
+        assert main([*join, "--on", "abs(r.x - s.y) <= 2", "--design", "design.json", "--cores", "1",
+                     "-o", "other.parquet"]) == 1
+        assert "leave out --cores" in capsys.readouterr().err
+        assert main([*join, "--on", "r.x = s.y AND r.x > 3", "--design", "design.json", "-o", "other.parquet"]) == 1
+        assert "must be built for this query" in capsys.readouterr().err
+    assert main(["join", "R.parquet", "S.parquet", "--window", "ROWS 8", "--on", "abs(r.x - s.y) <= 2", "--device",
+                 "golden", "-o", "golden.parquet"]) == 0
+    assert pq.read_table("out.parquet").equals(pq.read_table("golden.parquet"))
+    assert pq.read_metadata("out.parquet").num_rows == 94
+    assert main(["join", "R.parquet", "S.parquet", "--window", "ROWS 8", "--on", "r.x = s.y", "--design", "design.json",
+                 "-o", "other.parquet"]) == 1
+    assert "choose --device uart:PORT" in capsys.readouterr().err
+
+
+def test_a_target_is_refused_where_there_is_none_and_needed_where_there_is():
+    with pytest.raises(DeviceError, match="the device 'golden' takes no target"):
+        device("golden:x")
+    with pytest.raises(DeviceError, match="the device 'uart' needs a target"):
+        device("uart")
