@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from splitjoin import circuit, hw
+from splitjoin import circuit, hw, link
 from splitjoin.cache import cache_folder, locked
 from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.errors import ToolError
@@ -148,5 +148,5 @@ def _design() -> str:
 
 def _sources() -> list[Path]:
     """The sources that the Verilog of a configuration depends on: those of the circuits, and those they import."""
-    folders = (hw.__path__[0], circuit.__path__[0])
+    folders = (hw.__path__[0], circuit.__path__[0], link.__path__[0])
     return [*(path for folder in folders for path in sorted(Path(folder).rglob("*.py"))), Path(schema.__file__)]

@@ -7,14 +7,17 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["UartReceiver", "UartTransmitter"]
+__all__ = ["UartReceiver", "UartTransmitter", "bit_step"]
 
 #: Bits of the accumulator whose carry marks a bit: the rate is exact to 2^-17 of the clock.
 _BITS = 16
 
 
-def _step(clock_hz: int, baud: int) -> int:
-    """What the accumulator adds in each cycle."""
+def bit_step(clock_hz: int, baud: int) -> int:
+    """The increment of the bit accumulator in each cycle, for a clock and a serial rate in Hz.
+
+    Raises `ValueError` unless a bit takes 4 to 1024 cycles.
+    """
     if not (isinstance(clock_hz, int) and isinstance(baud, int) and baud > 0 and 4 * baud <= clock_hz <= 1024 * baud):
         raise ValueError(f"The clock must have 4 to 1024 cycles a bit, but clock_hz={clock_hz!r} and baud={baud!r}")
     return round((baud << _BITS) / clock_hz)
@@ -24,7 +27,7 @@ class UartTransmitter(wiring.Component):
     """Sends the bytes of ``i`` on ``tx``. ``tx`` is high when idle."""
 
     def __init__(self, clock_hz: int, baud: int):
-        self._step = _step(clock_hz, baud)
+        self._step = bit_step(clock_hz, baud)
         super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
 
     def elaborate(self, platform) -> Module:
@@ -49,7 +52,7 @@ class UartReceiver(wiring.Component):
     """
 
     def __init__(self, clock_hz: int, baud: int):
-        self._step = _step(clock_hz, baud)
+        self._step = bit_step(clock_hz, baud)
         super().__init__({"rx": In(1, init=1), "data": Out(8), "stb": Out(1)})
 
     def elaborate(self, platform) -> Module:
