@@ -110,6 +110,10 @@ class GoldenSession(Session):
                     self._star(side)
         return self.poll()
 
+    def settle(self) -> Items:
+        """As `poll`, since a push returns after all its results are there."""
+        return self.poll()
+
     def mask(self, cores: Collection[int]) -> None:
         """From the next tuple on, ignore the tuples stored in ``cores``, and only these."""
         self._masked = check_masked(cores, self._cores)

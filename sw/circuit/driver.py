@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items, Session, check_masked
-from ..errors import DeviceError, WindowOverflow
+from ..errors import DeviceError, OrderError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
 from .encode import Encoder, Words, decode, pack
@@ -139,6 +139,17 @@ class CircuitSession(Session):
     def flush(self) -> Items:
         if not self._flushed:
             self._flushed = True
+            self._receive(self._encoder.flush(), until_end=True)
+        return self.poll()
+
+    def settle(self) -> Items:
+        order = self._query.order
+        if order.kind == "outer" and order.n > 1:
+            raise OrderError(f"a circuit tells by a star that results are complete, and a star closes a group, so "
+                             f"settle needs another order than {order}; use 'none', 'outer(1)', 'inner(n)' or 'total'")
+        # The circuit answers a FLUSH with an END behind all results, and takes tuples afterwards. In these orders no
+        # group is open between two probes, so no star comes with it.
+        if not self._flushed:
             self._receive(self._encoder.flush(), until_end=True)
         return self.poll()
 

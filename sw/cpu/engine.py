@@ -112,6 +112,10 @@ class CpuSession(Session):
         self._items = []
         return items
 
+    def settle(self) -> Items:
+        """As `poll`, since a push returns after all its results are there."""
+        return self.poll()
+
     def flush(self) -> Items:
         """Close each open group with a last star, R's before S's, and return the items that were not polled yet."""
         if not self._flushed:

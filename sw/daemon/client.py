@@ -136,6 +136,9 @@ class DaemonSession(Session):
     def flush(self) -> Items:
         return self._items("flush")
 
+    def settle(self) -> Items:
+        return self._items("settle")
+
     def mask(self, cores: Collection[int]) -> None:
         numbers = list(cores)
         for core in numbers:

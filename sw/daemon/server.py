@@ -214,10 +214,11 @@ class Connection:
                     session.push(arrivals)
                 lease.unit.counts.tuples += len(arrivals)
                 return {}, []
-            case ("poll" | "flush") as op:
+            case ("poll" | "settle" | "flush") as op:
                 lease, session, _ = self._session()
+                call = {"poll": session.poll, "settle": session.settle, "flush": session.flush}[op]
                 with self._device(lease):
-                    lease.pending.append(session.poll() if op == "poll" else session.flush())
+                    lease.pending.append(call())
                 return self._items(lease)
             case "more":
                 return self._items(self._session()[0])

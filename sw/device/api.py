@@ -49,6 +49,16 @@ class Session(ABC):
     def flush(self) -> Items:
         """Close every open group with a last star, wait until all is done, and return the remaining items."""
 
+    def settle(self) -> Items:
+        """Wait until all results of the tuples pushed so far are there, and return those not returned before, in order.
+
+        Unlike `flush` it closes no group, and more can be pushed afterwards. Raises `OrderError` on circuits in order
+        ``outer(N)`` with N > 1, where only a star tells the host that results are complete, and `DeviceError` where the
+        device has no such barrier.
+        """
+        raise DeviceError(f"a session of {type(self).__name__} cannot tell when the results of all pushed tuples are "
+                          f"complete; flush it and open a new one")
+
     def mask(self, cores: Collection[int]) -> None:
         """Isolate faults: from the next tuple on, no result has its stored tuple in one of ``cores``; all others do.
 
