@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from splitjoin import circuit, hw, link
-from splitjoin.cache import cache_folder, locked
+from splitjoin.cache import cache_folder, making
 from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
@@ -55,7 +55,7 @@ def library(config: Configuration) -> Path:
     target = _target(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler))
     if target.exists():
         return target
-    with locked(target.with_suffix(".lock")):
+    with making(target.with_suffix(".lock")):
         if not target.exists():
             _build(to_verilog(config), config, verilator, compiler, target)
     return target
@@ -103,7 +103,7 @@ def library_of(source: str, config: Configuration) -> Path:
     verilator, compiler = find_verilator(), cxx()
     target = _target(source, repr(config), *_recipe(verilator, compiler))
     if not target.exists():
-        with locked(target.with_suffix(".lock")):
+        with making(target.with_suffix(".lock")):
             if not target.exists():
                 _build(source, config, verilator, compiler, target)
     return target

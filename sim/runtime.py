@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from splitjoin.cache import cache_folder, locked
+from splitjoin.cache import cache_folder, making
 from splitjoin.errors import ToolError
 
 from .tools import Verilator
@@ -48,7 +48,7 @@ def _compiled(verilator: Verilator, compiler: tuple[str, ...], options: tuple[st
     made = folder / name
     if made.exists():
         return made
-    with locked(folder.with_suffix(".lock")):
+    with making(folder.with_suffix(".lock")):
         if not made.exists():
             folder.mkdir(exist_ok=True)
             part = made.with_suffix(".part")

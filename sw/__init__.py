@@ -2,12 +2,14 @@
 
 `join` is the whole way in one call; `query` and `splitjoin.open` are the same for streams that do not end. `Query`,
 `splitjoin.device` and `splitjoin.golden` are their parts, `splitjoin.gate` merges sources.
+
+The API is what `dir(splitjoin)` lists, and `splitjoin.spark`. All other modules may change with any release.
 """
 
-from .interrupts import quiet_interrupts
+from .interrupts import quiet_interrupts as _quiet_interrupts
 from .version import __version__ as __version__
 
-with quiet_interrupts():
+with _quiet_interrupts():
     from .errors import (
         BackPressure,
         CapacityError,
@@ -29,7 +31,7 @@ with quiet_interrupts():
     from .lang.field import field, measured, parquet_schema
     from .lang.python.choices import coalesce, greatest, least, where
     from .lang.python.decorator import predicate
-    from .lang.query import Query, register_condition_front_end
+    from .lang.query import Query, register_condition_front_end as _register_condition_front_end
     from .lang.schema import Schema
     from .statement import Select, sql
     from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
@@ -45,4 +47,9 @@ __all__ = [
 ]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
-register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")
+_register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")
+
+
+def __dir__() -> list[str]:
+    """The API, without the modules that Python adds to a package as they are imported."""
+    return sorted({*__all__, "__version__", "open"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import shlex
 import subprocess
@@ -39,17 +40,39 @@ def test_packages_are_the_directory_tree() -> None:
     assert tool["setuptools"]["package-dir"] == FOLDERS
 
 
-def test_version_is_the_package_one() -> None:
-    found = project()["project"]
-    assert isinstance(found, dict)
-    assert found["version"] == splitjoin.__version__
+def test_the_version_stands_in_one_place() -> None:
+    assert importlib.metadata.version("splitjoin") == splitjoin.__version__
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"] == ["version"]
+    named = [path for folder in FOLDERS.values() for path in (ROOT / folder).rglob("*.py")
+             if re.search(rf"[\"']{re.escape(splitjoin.__version__)}[\"']", path.read_text())]
+    assert named == [ROOT / "sw" / "version.py"]
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    headings = re.findall(r"(?m)^## (\S+)", (ROOT / "CHANGELOG.md").read_text())
+    assert headings[0] == splitjoin.__version__
+
+
+def test_a_wheel_has_every_tracked_file_of_the_packages() -> None:
+    """By what setuptools puts into one: the modules of the packages, and the patterns of package data."""
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    tracked = subprocess.run(["git", "ls-files", *FOLDERS.values()], cwd=ROOT, capture_output=True, text=True,
+                             check=True).stdout.split()
+    folders = {folder: package for package, folder in FOLDERS.items()}
+    left_out = []
+    for path in map(Path, tracked):
+        package = ".".join((folders[path.parts[0]], *path.parts[1:-1]))
+        patterns = ["*.py", *setuptools["package-data"].get(package, ())]
+        if package not in setuptools["packages"] or not any(path.match(pattern) for pattern in patterns):
+            left_out.append(str(path))
+    assert left_out == []
 
 
 def test_top_level_is_what_the_architecture_names() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     top = {Path(path).parts[0] for path in tracked}
-    assert top <= {"hw", "sw", "sim", "boards", "tests", "docs", "bench", "pyproject.toml", "Makefile", "README.md",
-                   "LICENSE", ".ci", ".gitignore"}
+    assert top <= {"hw", "sw", "sim", "boards", "tests", "docs", "bench", "examples", "pyproject.toml", "Makefile",
+                   "mkdocs.yml", "README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", ".ci", ".gitignore"}
 
 
 def test_host_software_needs_no_hdl_tool() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from splitjoin.cache import cache_folder, locked
+from splitjoin.cache import cache_folder, making
 from splitjoin.errors import ToolError
 
 __all__ = ["ECPPACK", "ICEPACK", "NEXTPNR", "NEXTPNR_ICE40", "YOSYS", "Tool", "cached"]
@@ -103,7 +103,7 @@ def cached(kind: str, key: Iterable[str], make: Callable[[Path], None]) -> Path:
     target = cache_folder() / f"{kind}-{digest}"
     if target.exists():
         return target
-    with locked(target.with_suffix(".lock")):
+    with making(target.with_suffix(".lock")):
         if not target.exists():
             work = target.with_suffix(".work")
             shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed

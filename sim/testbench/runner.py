@@ -15,7 +15,7 @@ import cocotb
 import cocotb_tools.config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Verilator as CocotbVerilator
-from splitjoin.cache import cache_folder, locked
+from splitjoin.cache import cache_folder, making
 
 from ..runtime import FLAGS, RUNTIME, compiler_version, header, objects, run_tool
 from ..tools import Verilator, cxx, find_verilator
@@ -82,7 +82,7 @@ def _program(text: str, top: str, *, traced: bool) -> Path:
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
     folder = cache_folder() / f"bench-{digest}"
     program = folder / top
-    with locked(folder.with_suffix(".lock")):
+    with making(folder.with_suffix(".lock")):
         if not program.exists():
             _build(folder, program, text, top, verilator, compiler, options, traced)
     return program

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from ..cache import cache_folder, locked
+from ..cache import cache_folder, making
 
 __all__ = ["compiled", "digest", "load"]
 
@@ -48,7 +48,7 @@ def load(text: str) -> ModuleType:
     folder = cache_folder() / "kernels"
     path = folder / f"{name}.py"  # numba keeps the machine code beside it, by processor
     if not path.exists() or path.read_text() != text:  # a crash can leave it empty
-        with locked(folder / f"{name}.lock"):
+        with making(folder / f"{name}.lock"):
             part = path.with_suffix(".part")
             part.write_text(text)
             part.replace(path)

@@ -1,0 +1,32 @@
+"""The public names of the package: `dir` lists the API and nothing else, and a star import hides nothing of Python's."""
+
+from __future__ import annotations
+
+import builtins
+import subprocess
+import sys
+from types import ModuleType
+
+import splitjoin
+
+
+def test_dir_lists_the_api_and_nothing_else() -> None:
+    names = dir(splitjoin)
+    assert names == sorted({*splitjoin.__all__, "open", "__version__"})
+    assert [name for name in names if isinstance(getattr(splitjoin, name), ModuleType)] == []
+    assert [name for name in names if name != "__version__" and name.startswith("_")] == []
+
+
+def test_other_modules_that_are_imported_stay_out() -> None:
+    code = "import splitjoin, splitjoin.spark, splitjoin.cli, splitjoin.sim; print(*dir(splitjoin))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == dir(splitjoin)
+
+
+def test_all_is_sorted_and_documented() -> None:
+    assert splitjoin.__all__ == sorted(splitjoin.__all__)
+    assert [name for name in splitjoin.__all__ if not getattr(splitjoin, name).__doc__] == []
+
+
+def test_a_star_import_hides_nothing_of_python() -> None:
+    assert [name for name in splitjoin.__all__ if hasattr(builtins, name)] == []
