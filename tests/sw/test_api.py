@@ -1,4 +1,4 @@
-"""The public names of the package: `dir` lists the API and nothing else, and a star import hides nothing of Python's."""
+"""The public names of the package: `dir` lists the API and nothing else; a star import hides nothing of Python's."""
 
 from __future__ import annotations
 
