@@ -39,7 +39,9 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     """
     check_family(family)
     chosen = parameters or CircuitParameters(**options)
+    kind, query = query.kind, query.pairs
     lines = [f"condition   {text(query.predicate)}",
+             *([] if kind.is_inner else [f"kind        {kind}, decided on the host from the pairs of the inner join"]),
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
              f"order       {query.order}"]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrival import Arrivals, R
-from .device.api import ITEM, PAIR, STAR, Device, Items, Session, check_masked
+from .device.api import ITEM, PAIR, STAR, Device, Items, Session, check_inner, check_masked
 from .errors import DeviceError, InputError
 from .lang.eval.scalar import Row, RowValue, compile_condition
 from .lang.ir import columns
@@ -51,7 +51,8 @@ class GoldenDevice(Device):
         return self._cores
 
     def open(self, query: Query) -> GoldenSession:
-        """Start ``query``; the golden model accepts every query."""
+        """Start ``query``; the golden model accepts every inner join."""
+        check_inner(query)
         return GoldenSession(query, self._cores, self._masked)
 
 

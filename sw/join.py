@@ -13,6 +13,8 @@ import pyarrow as pa
 from .arrival import arrivals
 from .device.api import Device, Items, pairs
 from .device.registry import device as find_device
+from .golden import GoldenDevice
+from .kinds import decide, reference_rows
 from .lang.order import Order
 from .lang.query import Predicate, Query, TimeSpec
 from .lang.schema import Schema
@@ -46,8 +48,8 @@ class JoinResult:
 
 
 def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-         order: str | Order = "total", select: Sequence[str] | None = None,
-         device: str | Device = "cpu") -> pa.Table:
+         order: str | Order = "total", select: Sequence[str] | None = None, device: str | Device = "cpu",
+         how: str = "inner", direction: str | None = None, allow_exact: bool | None = None) -> pa.Table:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
@@ -67,36 +69,46 @@ def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | 
             ``"none"``.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
         device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
+        how: The kind of join: ``"inner"``, ``"left"``, ``"right"``, ``"full"``, ``"semi"``, ``"anti"``, or ``"asof"``
+            and ``"asof_left"``, which give each tuple of r its nearest partner. docs/kinds.md explains them.
+        direction: Of as-of joins: ``"backward"`` (the last partner not after the tuple of r; by default),
+            ``"forward"`` or ``"nearest"``.
+        allow_exact: Of as-of joins: False for partners at other times than the tuple of r only. True by default.
 
     Returns:
-        All columns of r, then all of s; names that occur in both get ``_r`` and ``_s`` appended.
+        All columns of r, then all of s (none of s for semi and anti); names that occur in both get ``_r`` and ``_s``
+        appended.
 
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    return execute(r, s, on=on, window=window, time=time, order=order, select=select, device=device).table
+    return execute(r, s, on=on, window=window, time=time, order=order, select=select, device=device, how=how,
+                   direction=direction, allow_exact=allow_exact).table
 
 
 def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-            order: str | Order = "total", select: Sequence[str] | None = None,
-            device: str | Device = "cpu") -> JoinResult:
+            order: str | Order = "total", select: Sequence[str] | None = None, device: str | Device = "cpu",
+            how: str = "inner", direction: str | None = None, allow_exact: bool | None = None) -> JoinResult:
     """Like `join`, with the result items, counters and latencies beside the table."""
     tr, ts = as_table(r, "r"), as_table(s, "s")
     query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on, window=window, time=time,
-                       order=order)
+                       order=order, how=how, direction=direction, allow_exact=allow_exact)
     query.r.check(tr)
     query.s.check(ts)
-    return run(query, tr, ts, output_columns(tr.schema, ts.schema, select), device)
+    return run(query, tr, ts, output_columns(tr.schema, ts.schema, select, query.kind), device)
 
 
 def run(query: Query, r: pa.Table, s: pa.Table, columns: Sequence[OutputColumn], device: str | Device) -> JoinResult:
     """Run ``query`` over two tables, which need hold no more than its columns and ``columns``, those of the result."""
     incoming = arrivals(query, r, s)
-    with find_device(device).open(query) as session:
+    chosen = find_device(device)
+    with chosen.open(query.pairs) as session:
         session.push(incoming)
         items = session.flush()
         counters, latencies, plan = session.counters(), session.latencies(), session.plan()
         regions = session.region_counters()
+    if not query.kind.is_inner:
+        items = (reference_rows if isinstance(chosen, GoldenDevice) else decide)(query, incoming, items)
     r_rows, s_rows = pairs(items)
     try:
         check_memory(len(r_rows), len(r_rows) * _row_bytes(columns, {"r": r, "s": s}))

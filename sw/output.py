@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .errors import SchemaError
+from .lang.kind import INNER, Kind
 from .lang.schema import Side, suggest
 
-__all__ = ["OutputColumn", "gather", "output_columns", "output_schema", "take"]
+__all__ = ["OutputColumn", "gather", "indices", "output_columns", "output_schema", "take"]
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,19 @@ class OutputColumn:
     field: pa.Field
 
 
-def output_columns(r: pa.Schema, s: pa.Schema, select: Iterable[str] | None = None) -> tuple[OutputColumn, ...]:
+def output_columns(r: pa.Schema, s: pa.Schema, select: Iterable[str] | None = None,
+                   kind: Kind = INNER) -> tuple[OutputColumn, ...]:
     """All columns of r, then all of s, colliding names with ``_r`` / ``_s``; or those that ``select`` names.
 
-    Names match exactly first, then without regard to case. Raises `SchemaError` for a name in ``select`` that does not
-    exist or is ambiguous, and when a suffixed name collides again.
+    Rows of a ``kind`` such as semi have columns of r only; where a kind has rows without a tuple of one stream, that
+    stream's columns may hold NULL. Names match exactly first, then without regard to case. Raises `SchemaError` for a
+    name in ``select`` that does not exist or is ambiguous, and when a suffixed name collides again.
     """
+    if "s" not in kind.sides:
+        s = pa.schema([])
     both = set(r.names) & set(s.names)
-    made = [OutputColumn(f"{f.name}_{side}" if f.name in both else f.name, side, f.name, f)
+    made = [OutputColumn(f"{f.name}_{side}" if f.name in both else f.name, side, f.name,
+                         f.with_nullable(True) if kind.may_lack(side) else f)
             for side, schema in _sides(r, s) for f in schema]
     chosen = made if select is None else [_find(made, name) for name in _names(select)]
     names = [c.name for c in chosen]
@@ -81,11 +87,17 @@ def output_schema(columns: Sequence[OutputColumn]) -> pa.Schema:
 
 def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: npt.NDArray[np.int64],
            s_rows: npt.NDArray[np.int64]) -> pa.Table:
-    """The result rows for pairs of row ids: ``r_rows`` and ``s_rows`` are int64 (n,)."""
-    rows = {"r": pa.array(r_rows), "s": pa.array(s_rows)}
+    """The result rows for pairs of row ids: ``r_rows`` and ``s_rows`` are int64 (n,), −1 for NULL."""
+    rows = {"r": indices(r_rows), "s": indices(s_rows)}
     tables = {"r": r, "s": s}
     data = [take(tables[c.side].column(c.source), rows[c.side]) for c in columns]
     return pa.table(data, schema=output_schema(columns))
+
+
+def indices(rows: npt.NDArray[np.int64]) -> pa.Array:
+    """Row ids as what `take` takes: NULL, which gives NULL, where they are −1."""
+    lacking = rows < 0
+    return pa.array(rows, mask=lacking if lacking.any() else None)
 
 
 def take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:

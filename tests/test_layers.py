@@ -18,8 +18,9 @@ FOLDERS = {"sw": "splitjoin", "hw": "splitjoin.hw", "sim": "splitjoin.sim", "boa
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "interrupts", "version"),
     ("cache", "lang", "memory"),
-    ("plan", "arrival"),
+    ("plan", "arrival", "sliding"),
     ("device",),
+    ("kinds",),
     ("circuit", "cpu", "daemon", "golden"),
     ("cost", "link"),
     ("tuner", "explain"),

@@ -17,10 +17,12 @@ from splitjoin import Query, Schema
 from splitjoin.arrival import arrivals
 from splitjoin.device.api import PAIR
 from splitjoin.golden import GoldenDevice
+from splitjoin.kinds import KindOperator, reference_rows
 
 from tests.support.conformance import slices
 
 PAGE = Path(__file__).parents[1] / "docs" / "semantics.md"
+KINDS = r"(left|right|full|semi|anti|asof|asof_left)(?: (\w+))?"
 ORDERS = r"none|total|outer\(\d+\)|inner\(\d+\)"
 #: The line above a table with the query, then the table.
 EXAMPLE = re.compile(r"Example: `(?P<query>.*)`\n\n(?P<head>\|.*)\n(?P<rule>\|[-|]+)\n(?P<rows>(?:\|.*\n)+)")
@@ -77,13 +79,30 @@ class Example:
             found.append(session.flush())
         return found
 
+    def rows_of_kind(self, **kind: str | None) -> list[Any]:
+        """The rows of a kind of join that are decided with each arrival in turn, and last those of flush."""
+        r, s = self.tables()
+        query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), **self.query, **kind)
+        whole = arrivals(query, r, s)
+        operator, found, counts = KindOperator(query), [], [0, 0]
+        parts = self.items(order="total")
+        for arrival, items in zip(slices(whole, range(1, len(whole))), parts, strict=False):
+            operator.arrive(arrival)
+            counts = [counts[0] + len(arrival.r), counts[1] + len(arrival.s)]
+            found.append(operator.take(items, (counts[0], counts[1])))
+        found.append(operator.finish(parts[-1]))
+        assert np.concatenate(found).tolist() == reference_rows(query, whole, np.concatenate(parts)).tolist()
+        return [part[part["kind"] == PAIR] for part in found]
+
     def text(self) -> str:
         """The table with what the golden model gives, and a row for flush where that gives items."""
         columns = [[", ".join(f"r{i['r']}" if i["side"] else f"s{i['s']}" for i in part if i["kind"] == PAIR)
                     for part in self.items(order="total", on="TRUE")]]
         for order in self.head[self.given + 1:]:
-            assert re.fullmatch(ORDERS, order), f"{order!r} is no order"
-            columns.append([" ".join(map(shown, part)) for part in self.items(order=order)])
+            how = re.fullmatch(KINDS, order)
+            assert how or re.fullmatch(ORDERS, order), f"{order!r} is no order and no kind of join"
+            columns.append([" ".join(map(shown, part)) for part in (
+                self.rows_of_kind(how=how[1], direction=how[2]) if how else self.items(order=order))])
         out = [line([*row[:self.given], *(column[i] for column in columns)]) for i, row in enumerate(self.rows)]
         if any(column[-1] for column in columns):
             out.append(line(["flush", *[""] * (self.given - 1), *(column[-1] for column in columns)]))
@@ -92,7 +111,8 @@ class Example:
 
 def shown(item: Any) -> str:
     if item["kind"] == PAIR:
-        return f"(r{item['r']}, s{item['s']})"
+        r, s = ("–" if item[side] < 0 else f"{side}{item[side]}" for side in "rs")
+        return f"({r}, {s})"
     return f"★s{item['s']}" if item["side"] else f"★r{item['r']}"
 
 
@@ -118,7 +138,9 @@ def test_every_window_and_order_has_an_example() -> None:
     assert len(found) == PAGE.read_text(encoding="utf-8").count("Example: ")
     windows = {str(example.query["window"]) for example in found}
     assert {re.sub(r"\d+", "n", w) for w in windows} >= {"ROWS n", "RANGE n", "ROWS n RANGE n", "('ROWS n', 'ROWS n')"}
-    orders = {order for example in found for order in example.head[example.given + 1:]}
+    columns = {order for example in found for order in example.head[example.given + 1:]}
+    orders = {column for column in columns if not re.fullmatch(KINDS, column)}
+    assert {column.split()[0] for column in columns - orders} == {"full", "semi", "anti", "asof", "asof_left"}
     assert {order.split("(")[0] for order in orders} == {"none", "outer", "inner", "total"}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrival import Arrivals
-from ..device.api import ITEM, PAIR, Device, Items, Session, check_masked
+from ..device.api import ITEM, PAIR, Device, Items, Session, check_inner, check_masked
 from ..errors import DeviceError, OrderError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
@@ -71,6 +71,7 @@ class CircuitDevice(CircuitParameters, Device):
 
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it."""
+        check_inner(query)
         plan = self.plan(query)
         config = self.configuration(query, plan)
         words = settings(query, config, verified=plan.residual is not None)

@@ -21,7 +21,7 @@ with quiet_interrupts():
     from .daemon import daemon_options, run_daemon
     from .doctor import run_devices, run_doctor
     from .emulate import emulate_options, run_emulator
-    from .options import circuit_options, query_options, run_options, schema_options
+    from .options import circuit_options, kind_options, query_options, run_options, schema_options
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
 
@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     join.add_argument("r", metavar="R", help="stream R: a .parquet or .csv file")
     join.add_argument("s", metavar="S", help="stream S: a .parquet or .csv file")
     query_options(join, window_required=True)
+    kind_options(join)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     run_options(join)
     join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")

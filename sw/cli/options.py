@@ -9,8 +9,8 @@ from ..circuit.parameters import CircuitParameters, declared
 from ..device.registry import DEVICES
 from ..errors import WindowError
 
-__all__ = ["circuit_arguments", "circuit_options", "device_spec", "pair", "query_options", "run_options",
-           "schema_options", "window_argument", "window_or_default"]
+__all__ = ["circuit_arguments", "circuit_options", "device_spec", "kind_arguments", "kind_options", "pair",
+           "query_options", "run_options", "schema_options", "window_argument", "window_or_default"]
 
 
 def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True) -> None:
@@ -28,6 +28,16 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
     group.add_argument("--time-s", metavar="COL", help="S's time column, where the names differ")
     group.add_argument("--order", default="total", help="none, outer(N), inner(n) or total (%(default)s)")
     parser.set_defaults(window_required=window_required)
+
+
+def kind_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the kind of join."""
+    group = parser.add_argument_group("kind of join")
+    group.add_argument("--how", default="inner", metavar="KIND",
+                       help="inner, left, right, full, semi, anti, asof or asof_left (%(default)s)")
+    group.add_argument("--direction", metavar="D", help="of as-of joins: backward, forward or nearest (backward)")
+    group.add_argument("--no-exact", action="store_false", dest="allow_exact", default=None,
+                       help="of as-of joins: no partners at equal times")
 
 
 def run_options(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +99,11 @@ def pair(args: argparse.Namespace, name: str) -> Any:
     if (r is None) != (s is None):
         raise WindowError(f"--{name}-r and --{name}-s go together")
     return both if r is None else (r, s)
+
+
+def kind_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of the kind of join, as `splitjoin.join` takes them."""
+    return {"how": args.how, "direction": args.direction, "allow_exact": args.allow_exact}
 
 
 def window_argument(args: argparse.Namespace) -> Any:

@@ -12,11 +12,12 @@ from ..device.registry import device
 from ..errors import DeviceError, SchemaError
 from ..files import check_columns, check_output, read_table, write_table
 from ..join import JoinResult, execute
+from ..lang.kind import Kind
 from ..lang.order import parse_order
 from ..output import output_columns, output_schema
 from ..schema_text import parse_schema
 from ..statement import Select, sql
-from .options import circuit_arguments, pair, window_argument, window_or_default
+from .options import circuit_arguments, kind_arguments, pair, window_argument, window_or_default
 
 __all__ = ["run_join", "run_sql"]
 
@@ -58,7 +59,8 @@ def run_join(args: argparse.Namespace) -> None:
         options["design"] = args.design
     result = _result(args, window, time, device(args.device, **options))
     write_table(result.table, output)
-    print(f"pairs                  {int((result.items['kind'] == PAIR).sum()):,}")
+    name = "pairs" if args.run is run_sql or args.how == "inner" else "rows"
+    print(f"{name:22} {int((result.items['kind'] == PAIR).sum()):,}")
     counters = result.counters
     if counters.get("cycles"):
         print(f"cycles                 {counters['cycles']:,}")
@@ -104,8 +106,10 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
         return made
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
     r, s = read_table(args.r), read_table(args.s)
-    check_columns(output_schema(output_columns(r.schema, s.schema, select)), args.output)
-    return execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen)
+    kind = Kind.make(**kind_arguments(args), order=parse_order(args.order), timed=time is not None)
+    check_columns(output_schema(output_columns(r.schema, s.schema, select, kind)), args.output)
+    return execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
+                   **kind_arguments(args))
 
 
 def _tables(given: Sequence[str]) -> dict[str, str]:

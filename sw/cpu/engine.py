@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from ..arrival import Arrivals
-from ..device.api import ITEM, STAR, Device, Items, Session
+from ..device.api import ITEM, STAR, Device, Items, Session, check_inner
 from ..errors import DeviceError, InputError
 from ..lang.query import Query
 from ..memory import MatchMemory, check_memory, too_large
@@ -60,6 +60,7 @@ class CpuDevice(Device):
 
     def open(self, query: Query) -> Session:
         """Start a session of ``query``. Raises `UnsupportedError` if an index is required and no test suits one."""
+        check_inner(query)
         threads = self.threads or _processors()
         # A worker has two regions, one for each stream's probes, which are threads of their own.
         return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-threads // 2)), threads)

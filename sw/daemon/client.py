@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrival import Arrivals
-from ..device.api import Device, Items, Session
+from ..device.api import Device, Items, Session, check_inner
 from ..errors import CapacityError, DeviceError
 from ..lang.query import Query
 from ..lang.serial import encode_query
@@ -80,6 +80,7 @@ class DaemonDevice(Device):
         The daemon first ends a detached session of the same key. Raises what the device's own `open` raises, and
         `DeviceError` if no daemon listens, or no device becomes free within ``wait`` seconds.
         """
+        check_inner(query)
         header = {"op": "open", "query": encode_query(query), "key": key, "wait": self.wait}
         session = self._begun(query, header)
         assert session is not None

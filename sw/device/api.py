@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrival import Arrivals
-from ..errors import DeviceError
+from ..errors import DeviceError, UnsupportedError
 from ..lang.query import Query
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_masked", "pairs"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_inner", "check_masked", "pairs"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -110,6 +110,14 @@ class Device(ABC):
     @abstractmethod
     def open(self, query: Query) -> Session:
         """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""
+
+
+def check_inner(query: Query) -> None:
+    """Raise `UnsupportedError` unless ``query`` is an inner join, the only kind that devices themselves run."""
+    if not query.kind.is_inner:
+        raise UnsupportedError(f"a device gives the pairs of an inner join, but the query is of kind "
+                               f"{query.kind.how!r}; open query.pairs, and decide its rows with splitjoin.kinds, as "
+                               f"splitjoin.join does")
 
 
 def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:

@@ -10,6 +10,7 @@ from typing import Any, Union, cast
 from ..errors import PredicateError, SchemaError
 from . import build
 from .ir import Expr, check_depth
+from .kind import INNER, Kind
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
 from .python.trace import trace
@@ -76,10 +77,12 @@ class Query:
     window_s: Extent
     time: TimeColumns | None
     order: Order
+    kind: Kind = INNER
 
     @classmethod
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-             order: str | Order = "total") -> Query:
+             order: str | Order = "total", how: str = "inner", direction: str | None = None,
+             allow_exact: bool | None = None) -> Query:
         """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part."""
         times = None if time is None else time_columns(r, s, time)
         windows = parse_windows(window)
@@ -88,7 +91,14 @@ class Query:
             times = replace(times, type=Timestamp("us"), tick="us")
         kind, tick = (None, None) if times is None else (times.type, times.tick)
         extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
-        return cls(r, s, predicate(on, r, s), extent_r, extent_s, times, parse_order(order))
+        order = parse_order(order)
+        chosen = Kind.make(how, direction, allow_exact, order=order, timed=times is not None)
+        return cls(r, s, predicate(on, r, s), extent_r, extent_s, times, order, chosen)
+
+    @property
+    def pairs(self) -> Query:
+        """The query that a device runs: the inner join. Other kinds are decided from its pairs in total order."""
+        return self if self.kind.is_inner else replace(self, kind=INNER, order=Order("total"))
 
     def window(self, side: str) -> Extent:
         """The window of stream ``side``."""

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from ..device.api import Device
-from ..errors import SchemaError
+from ..errors import SchemaError, UnsupportedError
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.windows import WindowSpec
@@ -57,6 +57,9 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     query = select.query
+    if not query.kind.is_inner:
+        raise UnsupportedError(f"Spark joins run inner joins only so far, but the statement asks for {query.kind.how}; "
+                               f"write INNER JOIN, or run it with splitjoin.sql")
     if streaming:
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,

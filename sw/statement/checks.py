@@ -9,9 +9,10 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import StatementError
+from ..lang.kind import How
 from ..lang.locations import marked
 
-__all__ = ["StatementText", "check_clauses", "check_join", "check_table", "table_start"]
+__all__ = ["StatementText", "check_clauses", "check_join", "check_table", "join_how", "table_start"]
 
 T = TokenType
 _AFTER = "do that to the result"
@@ -42,10 +43,19 @@ _SETS: dict[type[exp.Expr], tuple[tuple[TokenType, ...], str]] = {
     exp.Union: ((T.UNION,), "UNION"), exp.Except: ((T.EXCEPT,), "EXCEPT"),
     exp.Intersect: ((T.INTERSECT,), "INTERSECT"),
 }
+_OUTER: dict[str, How] = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
+_FILTERS: dict[str, How] = {"SEMI": "semi", "ANTI": "anti"}
 #: Words of a join that is not inner.
-_OUTER = {"LEFT": T.LEFT, "RIGHT": T.RIGHT, "FULL": T.FULL}
+_SIDES = {"LEFT": T.LEFT, "RIGHT": T.RIGHT, "FULL": T.FULL}
 _KINDS = {"SEMI": T.SEMI, "ANTI": T.ANTI, "STRAIGHT_JOIN": T.STRAIGHT_JOIN, "OUTER": T.OUTER}
 _METHODS = {"NATURAL": T.NATURAL, "ASOF": T.ASOF}
+#: The side and kind in the text of a join, and the kind of join.
+_HOW: dict[tuple[str, str], How] = {
+    ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner",
+    **{(side, kind): how for side, how in _OUTER.items() for kind in ("", "OUTER")},
+    **{(side, kind): how for kind, how in _FILTERS.items() for side in ("", "LEFT")},
+}
+_JOIN_READ = {"this", "on", "kind", "side", "method", "match_condition"}
 
 
 class StatementText:
@@ -136,7 +146,9 @@ def check_clauses(tree: Any, source: StatementText) -> None:
 
 
 def check_join(tree: exp.Select, source: StatementText) -> Any:
-    """The only join of the statement. Raises `StatementError` unless it is an inner join of two tables."""
+    """The only join of the statement. Raises `StatementError` unless it joins two tables, in a kind that there
+    is.
+    """
     joins: list[Any] = tree.args.get("joins") or []
     first = tree.args["from_"].this
     if isinstance(first, exp.Table) and first.args.get("joins"):
@@ -151,27 +163,46 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
                         "one", joins[1].this)
     join = joins[0]
     side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
-    if side or kind == "OUTER":
-        raise source.at(_no(f"{side or 'OUTER'} JOIN", "rows of one stream that meet nothing are not given; write "
-                            "INNER JOIN"), (_OUTER.get(side, T.OUTER),))
-    if method:
-        advice = "say ON which condition, such as ON a.x = b.x" if method == "NATURAL" else "say ON which condition"
-        raise source.at(_no(f"{method} JOIN", advice), (_METHODS.get(method, T.JOIN),))
-    if kind not in ("", "INNER", "CROSS"):
-        name = kind if kind.endswith("JOIN") else f"{kind} JOIN"
-        raise source.at(_no(name, "write INNER JOIN"), (_KINDS.get(kind, T.JOIN),))
+    if method == "NATURAL":
+        raise source.at(_no("NATURAL JOIN", "say ON which condition, such as ON a.x = b.x"), (T.NATURAL,))
+    how = join_how(join)
+    if how is None:
+        words = " ".join(word for word in (method, side, kind) if word)
+        known = [kinds[word] for kinds, word in ((_METHODS, method), (_SIDES, side), (_KINDS, kind)) if word in kinds]
+        raise source.at(_no(words if words.endswith("JOIN") else f"{words} JOIN",
+                            "write INNER, LEFT, RIGHT, FULL, SEMI, ANTI, ASOF or ASOF LEFT JOIN"), known or (T.JOIN,))
     if join.args.get("using"):
         names = join.args["using"]
         raise source.at(_no("USING", f"write ON, such as ON a.{names[0].name} = b.{names[0].name}"), (T.USING,))
     if kind == "CROSS" and join.args.get("on") is not None:
         raise source.at("a CROSS JOIN has no ON; write JOIN … ON, or put the condition into WHERE", (T.ON,))
-    if kind != "CROSS" and join.args.get("on") is None and source.has(T.JOIN):
+    matched = join.args.get("match_condition") is not None
+    if matched and method != "ASOF":
+        raise source.at("MATCH_CONDITION compares the times of an ASOF JOIN; leave it out, or write ASOF JOIN",
+                        (T.MATCH_CONDITION,))
+    if kind != "CROSS" and join.args.get("on") is None and source.has(T.JOIN) and not matched:
         raise source.at("a JOIN needs ON and a condition, such as ON r.x = s.a; without a condition write CROSS JOIN",
                         (T.JOIN,))
-    unread = [name for name, value in join.args.items() if value and name not in ("this", "on", "kind")]
+    unread = [name for name, value in join.args.items() if value and name not in _JOIN_READ]
     if unread:
         raise source.at(_no(f"{unread[0].upper()} in a join", "leave it out"), (T.JOIN,))
+    if how != "inner" and tree.args.get("where") is not None:
+        raise source.at(_no("WHERE behind a join that is not inner", "put a condition on pairs into ON, and filter the "
+                            "rows of the result yourself"), (T.WHERE,))
     return join
+
+
+def join_how(join: Any) -> How | None:
+    """The kind of join that the tree ``join`` asks for; None if there is no such kind.
+
+    An ASOF JOIN with MATCH_CONDITION gives every tuple of the first table, as in Snowflake.
+    """
+    side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
+    if method == "ASOF":
+        if kind not in ("", "INNER", "OUTER") or side not in ("", "LEFT"):
+            return None
+        return "asof_left" if side or join.args.get("match_condition") is not None else "asof"
+    return None if method else _HOW.get((side, kind))
 
 
 def check_table(tree: Any, source: StatementText) -> None:

@@ -12,9 +12,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import StatementError
 from ..lang.ir import too_deep
+from ..lang.kind import How
 from ..lang.sql.parser import Sql
 from ..lang.sql.source import unreadable, untokenizable
-from .checks import StatementText, check_clauses, check_join, check_table, table_start
+from .checks import StatementText, check_clauses, check_join, check_table, join_how, table_start
 
 __all__ = ["SelectItem", "Statement", "TableName", "parse"]
 
@@ -47,13 +48,15 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT over two tables; R is the first of them."""
+    """A SELECT over two tables; R is the first of them. ``match``: the comparison of times in MATCH_CONDITION."""
 
     text: str
     items: tuple[SelectItem, ...]
     tables: tuple[TableName, TableName]
     on: exp.Expr | None
     where: exp.Expr | None
+    how: How = "inner"
+    match: exp.Expr | None = None
 
 
 def parse(text: str) -> Statement:
@@ -88,7 +91,8 @@ def parse(text: str) -> Statement:
                            f"{tables[1].name} a JOIN {tables[1].name} b", tables[1].start, tables[1].start)
     where = tree.args.get("where")
     return Statement(text, tuple(_items(tree.expressions, tokens, outer, text, source)), (tables[0], tables[1]),
-                     join.args.get("on"), None if where is None else where.this)
+                     join.args.get("on"), None if where is None else where.this, join_how(join) or "inner",
+                     join.args.get("match_condition"))
 
 
 def _outer(tokens: list[Token]) -> tuple[list[Token], Token | None]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 from sqlglot import exp
 
 from ..lang.eval.vector import column, evaluate_columns
-from ..lang.ir import Col, Expr, columns
+from ..lang.ir import Col, Expr, columns, sides
+from ..lang.kind import Kind
 from ..lang.schema import Schema
 from ..output import OutputColumn, output_schema
 from .checks import StatementText
@@ -95,6 +96,8 @@ def project(statement: Statement, tables: Tables) -> Projection:
     """The projection of ``statement``. Raises `StatementError`, `SchemaError` or `PredicateError` for what is wrong in
     the SELECT list.
     """
+    lacking = Kind(statement.how)
+    tables = [(named, _nullable(schema) if lacking.may_lack(schema.side) else schema) for named, schema in tables]
     made = [m for item in statement.items for m in _outputs(statement, tables, item)]
     names = _names(statement, made)
     outputs = [_output(m, name) for m, name in zip(made, names, strict=True)]
@@ -104,9 +107,22 @@ def project(statement: Statement, tables: Tables) -> Projection:
             needed[m.column[0].side, m.column[1]] = None
         elif m.expr is not None:
             needed |= dict.fromkeys((c.side, c.name) for c in columns(m.expr))
+    if "s" not in lacking.sides:
+        for m in made:
+            used = [m.column[0].side] if m.column is not None else [] if m.expr is None else sides(m.expr)
+            if "s" in used:
+                raise _marked(statement).error(
+                    f"a {statement.how.upper()} JOIN gives columns of {tables[0][0].label} only, not of "
+                    f"{tables[1][0].label}; leave this out, or write INNER JOIN", m.item.start, m.item.end)
     if not needed:
         needed = {(schema.side, schema.names[0]): None for _, schema in tables[:1]}
     return Projection(tuple(_gathered(tables, needed)), tuple(outputs))
+
+
+def _nullable(schema: Schema) -> Schema:
+    """``schema`` for rows that may lack a tuple of its stream."""
+    return Schema(schema.side, [replace(c, nullable=True) for c in schema],
+                  pa.schema([f.with_nullable(True) for f in _arrow(schema)]))
 
 
 def _gathered(tables: Tables, needed: Iterable[tuple[str, str]]) -> Iterable[OutputColumn]:
@@ -130,7 +146,7 @@ def _outputs(statement: Statement, tables: Tables, item: SelectItem) -> Iterable
             what = f"* {unread[0].strip('_').upper()}" if unread else "AS behind *"
             raise _marked(statement).error(f"{what} is not supported in a SELECT over streams: write out the columns",
                                            item.start, item.end)
-        chosen = tables
+        chosen = tables[:1] if statement.how in ("semi", "anti") else tables
         if isinstance(tree, exp.Column):
             reader = TreeReader(statement, tables, "the SELECT list")
             try:

@@ -15,6 +15,7 @@ from ..lang.order import Order
 from ..lang.query import Query, TimeSpec
 from ..lang.schema import SIDES, Schema, Side
 from ..lang.windows import WindowSpec
+from .as_of import as_of
 from .parts import Statement, TableName
 from .placement import PlacedTerm, Placement, conjunction, place
 from .projection import Projection, project
@@ -47,10 +48,18 @@ class Select:
         tables = tuple(zip(statement.tables, (r, s), strict=True))
         on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
                      for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
+        kind: dict[str, Any] = {"how": statement.how}
+        times = None if time is None else _by_stream(time, statement.tables, "time")
+        if statement.how in ("asof", "asof_left"):
+            match = None if statement.match is None else read_condition(statement, tables, statement.match,
+                                                                        "MATCH_CONDITION")
+            found = as_of(on, match, r, s, times)
+            on, times = found.on, found.time
+            kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
         placement = place(on, where)
         projection = project(statement, tables)
         query = Query.make(r, s, on=conjunction(placement.terms), window=_by_stream(window, statement.tables, "window"),
-                           time=None if time is None else _by_stream(time, statement.tables, "time"), order=order)
+                           time=times, order=order, **kind)
         return cls(statement, query, projection, placement)
 
     @property
@@ -89,6 +98,8 @@ class Select:
     def _stages(self) -> Iterator[str]:
         for side, named in zip(SIDES, self.statement.tables, strict=True):
             yield f"{side.upper()}                {named}"
+        if not self.query.kind.is_inner:
+            yield f"kind             {self.query.kind}, decided on the host from the pairs of the inner join"
         for side in SIDES:
             found = self.placement.pre(side)
             said = " AND ".join(map(text, found)) + ", once per tuple; one that fails keeps its place in the window"

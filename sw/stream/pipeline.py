@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrival import Arrivals
-from ..device.api import PAIR, Device, Items
+from ..device.api import ITEM, PAIR, Device, Items
 from ..errors import DeviceError, InputError
 from ..gate import PushOrder, ScaleGate
+from ..kinds import KindOperator
 from ..lang.schema import SIDES, Side
 from .numbered import NumberedSession
 from .results import ResultQueue
@@ -29,6 +30,7 @@ _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
 #: Target number of results of a slice, unless the limit is lower; and result rows in one batch.
 _SLICE_RESULTS = 1 << 18
 _BATCH_ROWS = 1 << 16
+_NO_ITEMS: Items = np.empty(0, ITEM)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +92,12 @@ class Pipeline:
         self.gate = _gate(schemas, lateness, limit.late)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES})
         self.results = ResultQueue(schemas.gathered, punctuation)
+        self._kind = None if query.kind.is_inner else KindOperator(query)
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
         self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
-        self.device_session = NumberedSession(query, device) if snapshot is None else self._resumed(snapshot)
+        self.device_session = NumberedSession(query.pairs, device) if snapshot is None else self._resumed(snapshot)
 
     def default_source(self, side: Side) -> int:
         """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
@@ -123,8 +126,9 @@ class Pipeline:
             self._poll_device()
             if not self._ready:
                 if self.gate.frontier is not None:
+                    self._put(self._kind.advance(self.gate.frontier) if self._kind is not None else _NO_ITEMS)
                     self.windows.advance(self.gate.frontier)
-                    self.windows.trim(self.device_session.settled)
+                    self._trim()
                 if self.gate.done:
                     self._end()
         except Exception as error:
@@ -159,7 +163,8 @@ class Pipeline:
         """The bytes of `StreamJoin.snapshot`."""
         self._collect()
         return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
-                           settled=self.device_session.settled, ended=self.ended, restarts=self.restarts).to_bytes()
+                           settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
+                           kind={} if self._kind is None else self._kind.state()).to_bytes()
 
     def restored(self, snapshot: bytes) -> Pipeline:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
@@ -201,12 +206,14 @@ class Pipeline:
             self._move(self.device)
         items = self.device_session.push(head)
         self.windows.append(head)
+        if self._kind is not None:
+            self._kind.arrive(head)
         if rest is None:
             self._ready.popleft()
         else:
             self._ready[0] = rest
-        found = self._emit(items)
-        self.windows.trim(self.device_session.settled)
+        found = self._emit(items, self.device_session)
+        self._trim()
         # The number of arrivals that gave the target number of results, with slow growth, as results may come in
         # bursts.
         fitting = len(head) * self._slice_results // max(found, 1)
@@ -215,13 +222,14 @@ class Pipeline:
     def _poll_device(self) -> None:
         """Fetch the results that a device found by itself since the last call."""
         if self.device_session.lags and not self.ended:
-            self._emit(self.device_session.poll())
-            self.windows.trim(self.device_session.settled)
+            self._emit(self.device_session.poll(), self.device_session)
+            self._trim()
 
     def _end(self) -> None:
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
-            self._emit(self.device_session.flush())
+            items = self.device_session.flush()
+            self._put(items if self._kind is None else self._kind.finish(items))
             self.ended = True
             self.windows.clear()
             self.results.end()
@@ -241,26 +249,37 @@ class Pipeline:
             self._ready.append(ready)
         self.ended, self.restarts = snapshot.ended, snapshot.restarts
         self.windows.restore(snapshot.retained(self._query), snapshot.now)
+        if self._kind is not None:
+            self._kind.restore(snapshot.kind_state())
         session = self._replayed(self.device, snapshot.settled)
-        self.windows.trim(session.settled)
+        self._trim(session)
         if self.ended:
             self.results.end()
         return session
 
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
         """A fresh session of ``device`` to which all retained rows were replayed."""
-        session = NumberedSession(self._query, device, self.windows.first, settled)
+        session = NumberedSession(self._query.pairs, device, self.windows.first, settled)
         try:
             rest = None if self.ended else self.windows.arrivals()
             while rest is not None and len(rest):
                 head, rest = rest.split(self._slice_rows)
-                self._emit(session.push(head))
+                self._emit(session.push(head), session)
         except BaseException:
             session.close()
             raise
         return session
 
-    def _emit(self, items: Items) -> int:
+    def _trim(self, session: NumberedSession | None = None) -> None:
+        """Drop the retained rows that nothing needs any more."""
+        settled = (session or self.device_session).settled
+        self.windows.trim(settled, None if self._kind is None else self._kind.needed)
+
+    def _emit(self, items: Items, session: NumberedSession) -> int:
+        """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
+        return self._put(items if self._kind is None else self._kind.take(items, session.settled))
+
+    def _put(self, items: Items) -> int:
         """Queue the rows of ``items``, and return how many there are."""
         if not len(items):
             return 0

@@ -17,7 +17,7 @@ from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..lang.windows import Extent
 from ..output import take
-from .sliding import FixedWidthColumn, SlidingArray
+from ..sliding import FixedWidthColumn, SlidingArray
 
 __all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
 
@@ -77,14 +77,16 @@ class RetainedWindows:
             self.now = now
             self._checkpoint()
 
-    def trim(self, settled: tuple[int, int]) -> None:
-        """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been delivered."""
+    def trim(self, settled: tuple[int, int], needed: tuple[int, int] | None = None) -> None:
+        """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been delivered; none
+        from the row ids ``needed`` on.
+        """
         first = None
         while self._checkpoints and all(a <= b for a, b in zip(self._checkpoints[0][0], settled, strict=True)):
             first = self._checkpoints.popleft()[1]
         if first is not None:
-            for side, row in zip(SIDES, first, strict=True):
-                self.streams[side].trim(row)
+            for side, row, limit in zip(SIDES, first, needed or first, strict=True):
+                self.streams[side].trim(min(row, limit))
 
     def clear(self) -> None:
         """Drop all rows: there will be no more probes."""
@@ -216,7 +218,12 @@ class RetainedRows:
                          for name in self._schema.names], schema=self._schema)
 
     def gather(self, names: Sequence[str], rows: RowIds) -> list[pa.Array]:
-        """Columns ``names`` of the rows with these ids, in this order, each id from ``first`` to ``end``."""
+        """Columns ``names`` of the rows with these ids, in this order, each id from ``first`` to ``end``, or −1 for a
+        row of NULL.
+        """
+        if (lacking := rows < 0).any():
+            at = pa.array(np.cumsum(~lacking) - 1, mask=lacking)
+            return [_flat(take(pa.chunked_array([column]), at)) for column in self.gather(names, rows[~lacking])]
         local = rows - self.first
         others = [name for name in names if name not in self._fixed]
         found = dict(zip(others, self._gather_chunks(others, rows), strict=True))

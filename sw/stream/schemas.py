@@ -41,8 +41,8 @@ class SessionSchemas:
                              f"it, or a Select, as splitjoin.sql makes it of schemas, not {query!r}")
         self.query = query
         self.streams: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
-        self.columns = (output_columns(self.streams["r"], self.streams["s"], select) if self._projection is None
-                        else self._projection.gathered)
+        self.columns = (self._projection.gathered if self._projection is not None else
+                        output_columns(self.streams["r"], self.streams["s"], select, query.kind))
         if not self.columns:
             raise SchemaError("select must name at least one column")
         self.gathered = output_schema(self.columns)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrival import Arrivals, event_ticks
@@ -43,7 +44,7 @@ class Snapshot:
     @classmethod
     def of(cls, identity: Mapping[str, str], gate: GateState, default: Mapping[Side, int], windows: RetainedWindows,
            ready: Iterable[Arrivals], results: ResultQueue, *, settled: tuple[int, int], ended: bool,
-           restarts: int) -> Snapshot:
+           restarts: int, kind: Mapping[str, npt.NDArray[np.int64]]) -> Snapshot:
         """The state of a session.
 
         Args:
@@ -56,6 +57,7 @@ class Snapshot:
             settled: Row ids (R's, S's) before which the results of all probes have been given out.
             ended: True if the device's input was ended.
             restarts: The number of moves to a fresh device session.
+            kind: The state of its `KindOperator`, empty for an inner join.
         """
         arrivals = list(ready)
         # Version 1 of the layout calls what is ready "inbox", and how many S precede each R "seen".
@@ -78,6 +80,7 @@ class Snapshot:
             blobs[f"inbox_{side}"] = _ipc(pa.concat_tables([table.slice(0, 0), *(a.table(side) for a in arrivals)]))
         blobs["seen"] = windows.streams["r"].s_before.values.astype("<i8").tobytes()
         blobs["inbox"] = np.concatenate([np.empty(0, np.uint8), *(a.stream for a in arrivals)]).tobytes()
+        blobs |= {f"kind_{name}": values.astype("<i8").tobytes() for name, values in kind.items()}
         batches, items = results.peek()
         blobs["rows"] = _ipc(pa.Table.from_batches(batches, results.schema))
         blobs["items"] = items.tobytes()
@@ -117,10 +120,11 @@ class Snapshot:
         if self.header["digest"] == _digest(identity):
             return
         theirs = self.header["about"]
-        for name, value in identity.items():
-            if theirs[name] != value:
-                raise SnapshotError(f"the snapshot is of another query: its {name} is {theirs[name]}, and this "
-                                    f"session's is {value}; open the session as the other one was")
+        for name in {**identity, **theirs}:
+            its, ours = theirs.get(name, "inner"), identity.get(name, "inner")
+            if its != ours:
+                raise SnapshotError(f"the snapshot is of another query: its {name} is {its}, and this "
+                                    f"session's is {ours}; open the session as the other one was")
         raise SnapshotError("the snapshot is of another query, as its digest differs")
 
     @property
@@ -180,6 +184,11 @@ class Snapshot:
                 times[stream == n] = event_ticks(query.time, side, tables[side])
         return Arrivals(stream, times, tables["r"], tables["s"])
 
+    def kind_state(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The state of the `KindOperator`."""
+        return {name.removeprefix("kind_"): np.frombuffer(blob, "<i8").astype(np.int64)
+                for name, blob in self.blobs.items() if name.startswith("kind_")}
+
     def results(self) -> tuple[list[pa.RecordBatch], Items, int]:
         """The rows that were not polled, in batches, their items, and how many rows there ever were."""
         return (self._table("rows").combine_chunks().to_batches(), np.frombuffer(self.blobs["items"], ITEM).copy(),
@@ -206,6 +215,8 @@ def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuatio
             f"{word} {n}" for word, n in (("ROWS", window.rows), ("RANGE", window.length)) if n is not None)
     about["time"] = "(none)" if query.time is None else f"{query.time.r}, {query.time.s}"
     about["lateness"] = "(none)" if lateness is None else f"{lateness}"
+    if not query.kind.is_inner:  # version 1 of the layout knows inner joins without a kind
+        about["kind"] = str(query.kind)
     about["punctuation"] = f"{punctuation}"
     return about
 

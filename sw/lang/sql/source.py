@@ -18,12 +18,15 @@ __all__ = ["ConditionText", "Sql", "short", "sql_of", "unreadable", "untokenizab
 
 
 class Sql(Dialect):
-    """sqlglot's own dialect, with Spark's `name` beside the standard's "name", X'00FF' and DuckDB's //."""
+    """sqlglot's own dialect, with Spark's `name` beside the standard's "name", X'00FF', DuckDB's //, and Snowflake's
+    MATCH_CONDITION.
+    """
 
     class Tokenizer(tokens.Tokenizer):
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
-        KEYWORDS: ClassVar[dict[str, Any]] = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV}
+        KEYWORDS: ClassVar[dict[str, Any]] = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV,
+                                             "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 
     class Parser(parser.Parser):
         # Ours are read by their names, whatever sqlglot knows of functions of that name.

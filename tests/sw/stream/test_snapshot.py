@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin import InputError, Limit, Query, Schema, SchemaError, SnapshotError
-from splitjoin.stream.sliding import SlidingArray
+from splitjoin.sliding import SlidingArray
 from splitjoin.stream.snapshot import MAGIC, VERSION
 
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])

@@ -1,0 +1,10 @@
+"""Kinds of join, decided from the pairs of the inner join (semantics, section 7).
+
+The pairs in total order and the sequence of arrivals determine the rows of every kind. So an engine need not know the
+kind: `KindOperator` consumes what any device gives, and `reference_rows` says the same a tuple at a time.
+"""
+
+from .operator import KindOperator, decide
+from .reference import reference_rows
+
+__all__ = ["KindOperator", "decide", "reference_rows"]
