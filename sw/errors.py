@@ -9,6 +9,7 @@ __all__ = [
     "BackPressure",
     "CapacityError",
     "DeviceError",
+    "DeviceLost",
     "InputError",
     "OrderError",
     "PredicateError",
@@ -91,6 +92,12 @@ class SnapshotError(SplitJoinError):
 
 class DeviceError(SplitJoinError):
     """A device failed, does not answer, or speaks another ABI than the driver."""
+
+
+class DeviceLost(DeviceError):
+    """A device lost its session, for example as its power failed; a fresh session can be opened on it. Streaming
+    sessions do so by themselves, and reload their windows.
+    """
 
 
 class ToolError(SplitJoinError):

@@ -28,7 +28,7 @@ class LinkedJoin(wiring.Component):
         self._config, self._parts = config, parts
         self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
         record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, item_record()))
-        self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape))
+        self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash)
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
 
     @property

@@ -1,74 +1,292 @@
-"""The endpoints of the link without input and output: the host's, and a model of the circuit's for tests."""
+"""The host's endpoint of the link, without input, output and clock: the caller brings bytes and the time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from dataclasses import dataclass
 
-from .frames import Decoder, Kind, Reply, Request, encode
+from .frames import (
+    CRC_BYTES,
+    END,
+    NUMBERED,
+    REQUEST_HEADER,
+    SLOTS,
+    About,
+    Decoder,
+    Kind,
+    Reply,
+    ReplyKind,
+    Request,
+    encode,
+)
 
-__all__ = ["DeviceEndpoint", "HostEndpoint"]
+__all__ = ["HostEndpoint", "RoundTrip"]
+
+#: Most requests in flight: fewer than half of the sequence numbers.
+_WINDOW = 64
+#: Most and fewest bytes of records in a request, and those of the first; damaged frames make them shorter.
+_LONGEST, _SHORTEST, _FIRST = 240, 24, 60
+#: Most and fewest bytes in flight. Damaged frames make them fewer, as all that follow must be sent again.
+_MOST, _FEWEST = 4096, 64
+#: Bounds of the time after which a frame is sent again, in seconds.
+_SOONEST, _LATEST = 0.004, 0.25
+#: Bytes of a frame beside its payload, without stuffing.
+_HEADER = REQUEST_HEADER + CRC_BYTES + 2
+
+
+class RoundTrip:
+    """The time after which a reply is overdue, from measured round trips (RFC 6298)."""
+
+    def __init__(self) -> None:
+        self._mean, self._deviation = 0.05, 0.0125
+        self._measured = False
+        self._backoff = 1
+
+    @property
+    def mean(self) -> float:
+        """The smoothed round trip, in seconds."""
+        return self._mean
+
+    @property
+    def timeout(self) -> float:
+        """Seconds after which a reply is overdue."""
+        return min(_LATEST, max(_SOONEST, self._mean + 4 * self._deviation) * self._backoff)
+
+    def measured(self, seconds: float) -> None:
+        """A round trip took ``seconds``."""
+        if not self._measured:
+            self._mean, self._deviation, self._measured = seconds, seconds / 2, True
+        else:
+            self._deviation += (abs(seconds - self._mean) - self._deviation) / 4
+            self._mean += (seconds - self._mean) / 8
+
+    def expired(self) -> None:
+        """Nothing came in time: wait twice as long the next time (RFC 6298, section 5.5)."""
+        self._backoff = min(64, 2 * self._backoff)
+
+    def progress(self) -> None:
+        """The device has taken a request."""
+        self._backoff = 1
+
+
+@dataclass
+class _Pending:
+    """A numbered request without acknowledgement."""
+
+    kind: Kind
+    seq: int
+    payload: bytes
+    sent: float | None = None
+    repeated: bool = False
 
 
 class HostEndpoint:
-    """One request at a time. The caller sends what `request` and `repeat` return, and feeds what it receives.
+    """Sends numbered requests in order, and collects numbered replies in order.
+
+    The caller sends what `output` returns, feeds what it receives to `feed`, and calls both again at `deadline`. All
+    times are in seconds of the caller's clock.
+
+    Args:
+        session: The number of the session, from 1 to 2^32 − 1, which no earlier one may have had.
+        byte_seconds: The time of a byte on the line.
 
     Attributes:
-        retransmissions: Requests that were sent again.
-        free: The credit of the last reply, in bytes.
+        about: What the device said of itself when the session was opened, or None before.
+        items: The bytes of the items that came; the caller takes them.
+        words: The register words that came, likewise.
+        retransmissions: Requests that were sent again, and replies that were asked for again.
+        heard: When the last valid frame came.
     """
 
-    def __init__(self, seq: int = 0) -> None:
+    def __init__(self, session: int, byte_seconds: float = 0.0):
+        self.about: About | None = None
+        self.items = bytearray()
+        self.words: deque[int] = deque()
         self.retransmissions = 0
-        self.free = 0
-        self._decoder = Decoder()
-        self._last = Request((seq - 1) % 256, Kind.OPEN)
-        self._waiting = False
+        self.heard = 0.0
+        self._session, self._byte_seconds = session, byte_seconds
+        self._decoder, self._trip = Decoder(), RoundTrip()
+        self._opening, self._resuming = False, False
+        self._asked_about: float | None = None
+        self._pending: deque[_Pending] = deque()
+        self._unsent = 0  # the position in `_pending` from which requests must be sent
+        self._next = self._expected = 0  # numbers of the next new request, and of the next reply
+        self._position = self._credit = 0  # bytes of records: sent, and allowed
+        self._early: dict[int, Reply] = {}  # replies after one that is missing
+        self._gap: float | None = None  # when the missing reply was asked for; negative infinity: it must be
+        self._went_back: float = float("-inf")
+        self._progress = self._spoken = 0.0  # when the device last took a request; when the host last sent
+        self._owed = 0  # replies that were not acknowledged
+        self._longest, self._most = _FIRST, _MOST
+        self._flying = 0  # bytes of requests that were sent, and are not acknowledged
 
     @property
     def rejected(self) -> int:
         """Received frames that were damaged."""
         return self._decoder.rejected
 
-    def request(self, kind: Kind, payload: bytes = b"") -> bytes:
-        """The bytes of a new request; the one before must have its reply."""
-        if self._waiting and kind != Kind.OPEN:
-            raise ValueError("a request may begin when the one before has its reply")
-        self._last, self._waiting = Request((self._last.seq + 1) % 256, kind, payload), True
-        return encode(self._last.content())
+    @property
+    def idle(self) -> bool:
+        """True if the device has taken all requests."""
+        return not self._pending
 
-    def repeat(self) -> bytes:
-        """The bytes of the request that has no reply yet, to be sent again."""
-        self.retransmissions += 1
-        return encode(self._last.content())
+    @property
+    def in_flight(self) -> int:
+        """Requests without acknowledgement."""
+        return len(self._pending)
 
-    def feed(self, received: bytes) -> Reply | None:
-        """The reply to the request, if it is among the ``received`` bytes. Repetitions of old replies are dropped."""
+    def room(self, record_bytes: int) -> int:
+        """Records of ``record_bytes`` that a DATA may have now; 0 if there is no credit, or too much is in flight."""
+        if self.about is None or len(self._pending) >= _WINDOW:
+            return 0
+        credit = (self._credit - self._position) & 0xFFFF
+        return min(credit, max(self._longest, record_bytes)) // record_bytes
+
+    def open(self) -> None:
+        """Begin the session; `about` tells when it has begun."""
+        self._opening, self._asked_about = True, None
+
+    def resume(self) -> None:
+        """The line was interrupted: ask whether the session is alive, and repeat what is not acknowledged."""
+        self._resuming, self._asked_about, self.about = True, None, None
+        self._decoder.feed((END,))  # what came last may be the beginning of a frame
+        self._trip = RoundTrip()
+
+    def submit(self, kind: Kind, payload: bytes = b"") -> None:
+        """Add a numbered request; of records, no more than there is `room` for."""
+        assert kind >= NUMBERED
+        if kind == Kind.DATA:
+            self._position = (self._position + len(payload)) & 0xFFFF
+        self._pending.append(_Pending(kind, self._next, payload))
+        self._next = (self._next + 1) & 0xFF
+
+    def feed(self, received: bytes, now: float) -> None:
+        """Take ``received`` bytes. Raises `DeviceError` for replies that no device of this version sends."""
         for content in self._decoder.feed(received):
             reply = Reply.parse(content)
-            if self._waiting and (reply.seq, reply.kind) == (self._last.seq, self._last.kind):
-                self._waiting, self.free = False, reply.free
-                return reply
-        return None
+            if reply.kind == ReplyKind.ABOUT:
+                self._introduced(About.parse(reply.payload), reply, now)
+            if self.about is not None and self.about.session == self._session:
+                self.heard = now
+                self._take(reply, now)
 
+    def output(self, now: float) -> bytes:
+        """The bytes to be sent now."""
+        out = bytearray()
+        if self._opening or self._resuming:
+            if self._asked_about is None or now - self._asked_about >= self._trip.timeout:
+                if self._asked_about is not None:
+                    self._trip.expired()
+                    self.retransmissions += 1
+                self._asked_about = now
+                kind = Kind.OPEN if self._opening else Kind.STATUS
+                out += self._frame(kind, self._session.to_bytes(4, "little") if self._opening else b"")
+            return bytes(out)
+        if self.about is None:
+            return b""
+        if self._pending and self._unsent and now - self._progress >= self._timeout():
+            self._trip.expired()
+            self._go_back(now)
+        for request in list(self._pending)[self._unsent:]:
+            if self._flying >= self._most:
+                break
+            self._flying += len(request.payload) + _HEADER
+            self.retransmissions += request.repeated
+            if request.sent is None:
+                if self._unsent == 0:
+                    self._progress = now
+                request.sent = now
+            out += self._frame(request.kind, request.payload, request.seq)
+            self._unsent += 1
+        if self._gap is not None and now - self._gap >= self._trip.timeout:
+            self._gap = now
+            self.retransmissions += 1
+            out += self._frame(Kind.AGAIN)
+        if now - self._spoken >= _LATEST and not out:
+            out += self._frame(Kind.POLL)
+        if self._owed and not out:
+            out += self._frame(Kind.ACK)
+        if out:
+            self._spoken, self._owed = now, 0
+        return bytes(out)
 
-class DeviceEndpoint:
-    """A model of `splitjoin.hw.link.endpoint.LinkEndpoint`: it calls ``execute`` once for each request, in order."""
+    def deadline(self, now: float) -> float:
+        """When `output` must be called again, though nothing has come."""
+        times = [self._spoken + _LATEST]
+        if self._opening or self._resuming:
+            times = [now if self._asked_about is None else self._asked_about + self._trip.timeout]
+        elif self._pending:
+            times.append(self._progress + self._timeout())
+        if self._gap is not None:
+            times.append(self._gap + self._trip.timeout)
+        return max(now, min(times))
 
-    def __init__(self, execute: Callable[[Request], tuple[int, bytes]]):
-        self._execute = execute  # → credit and payload of the reply
-        self._decoder = Decoder()
-        self._last: Reply | None = None
+    def _timeout(self) -> float:
+        """Seconds without progress after which requests are sent again."""
+        return self._trip.timeout + self._byte_seconds * self._flying
 
-    def feed(self, received: bytes) -> bytes:
-        """The bytes that answer ``received``."""
-        out = b""
-        for content in self._decoder.feed(received):
-            if len(content) < 2 or content[1] not in tuple(Kind):
-                continue
-            request = Request(content[0], Kind(content[1]), content[2:])
-            if request.kind == Kind.OPEN or (self._last and request.seq == (self._last.seq + 1) % 256):
-                self._last = Reply(request.seq, request.kind, *self._execute(request))
-            elif self._last is None or request.seq != self._last.seq:
-                continue
-            out += encode(self._last.content())
-        return out
+    def _frame(self, kind: Kind, payload: bytes = b"", seq: int | None = None) -> bytes:
+        # Credit: as many replies as the device can keep; the host stores all that come.
+        slots = SLOTS if self.about is None else self.about.slots
+        return encode(Request(kind, self._next if seq is None else seq, self._expected,
+                              (self._expected + slots) & 0xFF, payload).content())
+
+    def _introduced(self, about: About, reply: Reply, now: float) -> None:
+        """The device has introduced itself."""
+        if self._opening and about.session == self._session:
+            self.about, self._opening = about, False
+            self._credit, self._progress, self.heard = reply.credit, now, now
+        elif self._resuming:
+            self.about, self._resuming, self.heard = about, False, now
+            self._gap = None
+            self._go_back(now)
+
+    def _take(self, reply: Reply, now: float) -> None:
+        """A reply of this session."""
+        done = (reply.ack - (self._pending[0].seq if self._pending else self._next)) & 0xFF
+        if done <= sum(request.sent is not None for request in self._pending):
+            for _ in range(done):
+                request = self._pending.popleft()
+                if self._unsent:  # else it was sent before going back
+                    self._unsent -= 1
+                    self._flying -= len(request.payload) + _HEADER
+                if not request.repeated and request.sent is not None:
+                    self._trip.measured(now - request.sent)
+                self._longest = min(_LONGEST, self._longest + 8)
+                self._most = min(_MOST, self._most + len(request.payload) // 4)
+            if done:
+                self._progress = now
+                self._trip.progress()
+            ahead = (reply.credit - self._credit) & 0xFFFF
+            if ahead < 1 << 15:
+                self._credit = reply.credit
+            if reply.nak and self._unsent and now - self._went_back >= self._trip.mean:
+                self._go_back(now)
+        ahead = (reply.seq - self._expected) & 0xFF
+        if reply.kind in (ReplyKind.WORD, ReplyKind.ITEMS):
+            self._owed += 1
+            if ahead < 0x80:
+                self._early[reply.seq] = reply
+            while self._expected in self._early:
+                self._deliver(self._early.pop(self._expected))
+                self._expected = (self._expected + 1) & 0xFF
+                self._gap = None
+            ahead = (reply.seq + 1 - self._expected) & 0xFF
+        # All replies before this one were sent before it, so those that did not come are lost.
+        if self._gap is None and (self._early or 0 < ahead < 0x80):
+            self._gap = float("-inf")
+
+    def _deliver(self, reply: Reply) -> None:
+        if reply.kind == ReplyKind.ITEMS:
+            self.items += reply.payload
+        else:
+            self.words.append(int.from_bytes(reply.payload, "little"))
+
+    def _go_back(self, now: float) -> None:
+        """Send all requests again that are not acknowledged."""
+        for request in list(self._pending)[:self._unsent]:
+            request.repeated = True
+        if self._unsent:
+            self._longest, self._most = max(_SHORTEST, self._longest // 2), max(_FEWEST, self._most // 2)
+        self._flying = 0
+        self._unsent, self._went_back, self._progress = 0, now, now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -11,24 +12,28 @@ import numpy as np
 from ..circuit.driver import DeviceStalled, Transport
 from ..circuit.encode import Words
 from ..circuit.wire import Configuration, ItemKind, item_record
-from ..errors import DeviceError
+from ..errors import DeviceError, DeviceLost
 from .endpoint import HostEndpoint
-from .frames import VERSION, Kind, Reply
+from .frames import Kind
 
-__all__ = ["ByteChannel", "LinkTransport"]
+__all__ = ["ByteChannel", "ChannelLost", "LinkTransport"]
 
-#: Most bytes of records in one request: half of the circuit's ring, so that the next ones can come meanwhile.
-_PAYLOAD = 240
+#: Longest wait for a byte, and between two attempts to connect again, in seconds.
+_READ, _ATTEMPT = 0.05, 0.1
+
+
+class ChannelLost(DeviceError):
+    """A channel is gone, for example as its plug was pulled."""
 
 
 class ByteChannel(Protocol):
     """A serial port, or what behaves like one."""
 
     def write(self, data: bytes) -> None:
-        """Send ``data``."""
+        """Send ``data``. Raises `ChannelLost` if the channel is gone."""
 
     def read(self, seconds: float) -> bytes:
-        """What has been received, or arrives within ``seconds``; empty if nothing does. Raises `DeviceError` if the
+        """What has been received, or arrives within ``seconds``; empty if nothing does. Raises `ChannelLost` if the
         channel is gone.
         """
 
@@ -37,39 +42,51 @@ class ByteChannel(Protocol):
 
 
 class LinkTransport(Transport):
-    """A freshly reset circuit of ``config`` behind ``channel``.
+    """A freshly reset circuit of ``config`` behind the channel that ``connect`` opens.
+
+    When the channel is lost, ``connect`` is called until it opens the channel again. The session then goes on: requests
+    without acknowledgement are repeated, and missing replies are asked for. `DeviceLost` if the device has no longer
+    the session, `DeviceError` if the channel stays lost.
 
     Attributes:
-        repeat_after: Seconds without a reply after which a request is sent again.
         answer_within: Seconds after which a device that sends no valid reply counts as hanging: `DeviceError`.
+        reconnect_within: Seconds within which a lost channel must come back; 0 does not wait for it.
         stalled_after: Seconds in which neither a record nor an item moves, although the device replies, after which
             `DeviceStalled` is raised.
-        clock: The clock of these times, in seconds; a simulated channel has its own.
+        byte_seconds: The time of a byte on the line.
+        clock, sleep: The clock of these times, in seconds, and a wait on it; a simulated channel has its own.
+        reconnections: How often a lost channel came back.
     """
 
-    def __init__(self, channel: ByteChannel, config: Configuration, *, repeat_after: float = 0.1,
-                 answer_within: float = 2.0, stalled_after: float = 60.0,
-                 clock: Callable[[], float] = time.monotonic):
-        self._channel, self._endpoint = channel, HostEndpoint(time.monotonic_ns() >> 20 & 0xFF)
-        self._clock = clock
-        self._repeat_after, self._answer_within, self._stalled_after = repeat_after, answer_within, stalled_after
+    def __init__(self, connect: Callable[[], ByteChannel], config: Configuration, *, answer_within: float = 2.0,
+                 reconnect_within: float = 10.0, stalled_after: float = 60.0, byte_seconds: float = 0.0,
+                 clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep):
+        self._connect, self._clock, self._sleep = connect, clock, sleep
+        self._answer_within, self._reconnect_within = answer_within, reconnect_within
+        self._stalled_after = stalled_after
         self._record_bytes, self._item_bytes = (-(-r.width // 8) for r in (config.input_record, item_record()))
-        self.received_bytes = self.sent_bytes = 0
+        self.received_bytes = self.sent_bytes = self.reconnections = 0
+        self._session = int.from_bytes(os.urandom(4), "little") or 1
+        self._endpoint = HostEndpoint(self._session, byte_seconds)
+        self._channel = connect()
         try:
-            about = self._ask(Kind.OPEN).payload
-            if len(about) != 4 or about[0] != VERSION:
-                raise DeviceError(f"the device must speak version {VERSION} of the link, but answered "
-                                  f"{about.hex(' ')}; build its circuit again with this release")
-            if about[1] != self._record_bytes:
-                raise DeviceError(f"the device holds another circuit: records of this query have {self._record_bytes} "
-                                  f"bytes, those of the device {about[1]}; build the circuit for this query")
+            self._endpoint.open()
+            self._begin()
+            while self._endpoint.about is None:
+                self._step()
+            about = self._endpoint.about
+            if about.abi != config.abi_hash or about.record_bytes != self._record_bytes:
+                raise DeviceError(
+                    f"the device holds another circuit: the query needs ABI {config.abi_hash:016x} and records of "
+                    f"{self._record_bytes} bytes, the device has ABI {about.abi:016x} and {about.record_bytes} bytes; "
+                    f"build the circuit for this query, or name its design")
         except BaseException:
-            channel.close()
+            self.close()
             raise
 
     @property
     def retransmissions(self) -> int:
-        """Requests that were sent more than once."""
+        """Requests that were sent more than once, and replies that were asked for again."""
         return self._endpoint.retransmissions
 
     @property
@@ -78,54 +95,105 @@ class LinkTransport(Transport):
         return self._endpoint.rejected
 
     def read(self, address: int) -> int:
-        return int.from_bytes(self._ask(Kind.READ, bytes((address,))).payload, "little")
+        self._endpoint.submit(Kind.READ, bytes((address,)))
+        self._begin()
+        while not self._endpoint.words:
+            self._step()
+        return self._endpoint.words.popleft()
 
     def write(self, address: int, word: int) -> None:
-        self._ask(Kind.WRITE, bytes((address,)) + word.to_bytes(4, "little"))
+        self._endpoint.submit(Kind.WRITE, bytes((address,)) + word.to_bytes(4, "little"))
+        self._begin()
+        while not self._endpoint.idle:
+            self._step()
 
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         raw = np.ascontiguousarray(records, "<u4").view(np.uint8).reshape(len(records), -1)[:, :self._record_bytes]
-        at, ended, moved = 0, False, self._clock()
-        received = bytearray()
-        while at < len(raw) or (until_end and not ended):
-            n = min(len(raw) - at, min(self._endpoint.free, _PAYLOAD) // self._record_bytes)
-            items = self._ask(Kind.DATA, raw[at:at + n].tobytes()).payload
-            if len(items) % self._item_bytes:
-                raise DeviceError(f"a reply must hold whole items of {self._item_bytes} bytes, but {len(items)} bytes "
-                                  f"came; build the circuit again with this release")
-            at += n
-            received += items
-            ended = bool(items) and items[-self._item_bytes] & 3 == ItemKind.END
-            if n or items:
+        endpoint, at = self._endpoint, 0
+        self._begin()
+        moved, state = self._clock(), (-1, -1, -1)
+        while True:
+            while at < len(raw) and (n := min(len(raw) - at, endpoint.room(self._record_bytes))):
+                endpoint.submit(Kind.DATA, raw[at:at + n].tobytes())
+                at += n
+            ended = until_end and self._ended()
+            if at == len(raw) and endpoint.idle and (ended or not until_end):
+                return self._items()
+            if state != (state := (at, endpoint.in_flight, len(endpoint.items))):
                 moved = self._clock()
             elif self._clock() - moved > self._stalled_after:
                 raise DeviceStalled(f"the device replies, but neither took a record nor gave a result for "
                                     f"{self._stalled_after:g} s ({at} of {len(raw)} records sent)")
-        words = item_record().words
-        out = np.zeros((len(received) // self._item_bytes, 4 * words), np.uint8)
-        out[:, :self._item_bytes] = np.frombuffer(bytes(received), np.uint8).reshape(-1, self._item_bytes)
-        return out.view("<u4").astype(np.uint32)
+            self._step()
 
     def close(self) -> None:
         self._channel.close()
 
-    def _ask(self, kind: Kind, payload: bytes = b"") -> Reply:
-        """The reply to a request, which is repeated as long as none comes."""
-        data = self._endpoint.request(kind, payload)
-        start, heard = self._clock(), 0
+    def _ended(self) -> bool:
+        """True if the last item is END."""
+        items = self._endpoint.items
+        return len(items) >= self._item_bytes and items[-self._item_bytes] & 3 == ItemKind.END
+
+    def _items(self) -> Words:
+        """The items that came."""
+        received, self._endpoint.items = bytes(self._endpoint.items), bytearray()
+        if len(received) % self._item_bytes:
+            raise DeviceError(f"replies must hold whole items of {self._item_bytes} bytes, but {len(received)} bytes "
+                              f"came; build the circuit again with this release")
+        out = np.zeros((len(received) // self._item_bytes, 4 * item_record().words), np.uint8)
+        out[:, :self._item_bytes] = np.frombuffer(received, np.uint8).reshape(-1, self._item_bytes)
+        return out.view("<u4").astype(np.uint32)
+
+    def _begin(self) -> None:
+        """A wait for the device begins."""
+        self._since, self._heard_bytes, self._asked = self._clock(), 0, False
+
+    def _step(self) -> None:
+        """Send what is due, and take what comes until something else is due."""
+        try:
+            out = self._endpoint.output(self._clock())
+            if out:
+                self._channel.write(out)
+                self.sent_bytes += len(out)
+            now = self._clock()
+            got = self._channel.read(min(_READ, self._endpoint.deadline(now) - now))
+        except ChannelLost as error:
+            self._plug_in(error)
+            return
+        self.received_bytes += len(got)
+        self._heard_bytes += len(got)
+        now = self._clock()
+        self._endpoint.feed(got, now)
+        about = self._endpoint.about
+        if about is not None and about.session != self._session:
+            raise DeviceLost("the device must keep its session, but has lost it, as after a reset or a loss of power; "
+                             "open a new session (a streaming session does so, and reloads its windows)")
+        silent = now - max(self._endpoint.heard, self._since)
+        if silent > self._answer_within:
+            what = (f"sent {self._heard_bytes} bytes without a valid reply" if self._heard_bytes else "sent nothing")
+            raise DeviceError(f"the device must reply within {self._answer_within:g} s, but {what}; check that it is "
+                              f"powered, runs a splitjoin circuit, and that the baud rates are equal")
+        if silent > self._answer_within / 2 and about is not None and not self._asked:
+            self._asked = True
+            self._endpoint.resume()  # a device that was reset has no session, and answers nothing else
+
+    def _plug_in(self, error: ChannelLost) -> None:
+        """Connect again."""
+        self._channel.close()
+        until = self._clock() + self._reconnect_within
         while True:
-            self._channel.write(data)
-            self.sent_bytes += len(data)
-            until = self._clock() + self._repeat_after
-            while (left := until - self._clock()) > 0:
-                got = self._channel.read(left)
-                heard += len(got)
-                self.received_bytes += len(got)
-                reply = self._endpoint.feed(got)
-                if reply is not None:
-                    return reply
-            if self._clock() - start >= self._answer_within - self._repeat_after:
-                what = f"sent {heard} bytes without a valid reply" if heard else "sent nothing"
-                raise DeviceError(f"the device must reply within {self._answer_within:g} s, but {what}; check that it "
-                                  f"is powered, runs a splitjoin circuit, and that the baud rates are equal")
-            data = self._endpoint.repeat()
+            if self._clock() >= until:
+                raise DeviceError(f"{error}; it did not come back within {self._reconnect_within:g} s; plug the board "
+                                  f"in again and open a new session") from error
+            self._sleep(_ATTEMPT)
+            try:
+                self._channel = self._connect()
+                break
+            except DeviceError:
+                continue
+        self.reconnections += 1
+        if self._endpoint.about is not None:
+            self._endpoint.resume()
+        else:
+            self._endpoint.open()
+        self._begin()

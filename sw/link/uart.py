@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,9 +14,13 @@ from ..device.api import Session
 from ..errors import DeviceError
 from ..lang.query import Query
 from .sidecar import Sidecar
-from .transport import LinkTransport
+from .transport import ChannelLost, LinkTransport
 
 __all__ = ["SerialChannel", "UartDevice"]
+
+
+#: Bits of a byte on the line.
+_BITS = 10
 
 
 class SerialChannel:
@@ -25,6 +30,9 @@ class SerialChannel:
         try:
             self._serial: Any = serial.Serial(port, baud, timeout=0, write_timeout=2, exclusive=True)
             self._serial.reset_input_buffer()
+            # An FTDI chip holds back short answers for 16 ms, unless asked not to. Other ports refuse to be asked.
+            with suppress(OSError, ValueError, NotImplementedError, AttributeError):
+                self._serial.set_low_latency_mode(True)
         except (serial.SerialException, OSError, ValueError) as error:
             raise DeviceError(f"the serial port {port} must exist, allow {baud} baud, and be in use by no other "
                               f"process, but: {error}") from error
@@ -46,9 +54,8 @@ class SerialChannel:
     def close(self) -> None:
         self._serial.close()
 
-    def _gone(self, error: Exception) -> DeviceError:
-        return DeviceError(f"the serial port {self._port} must stay connected, but failed: {error}; plug the board in "
-                           f"again and open a new session")
+    def _gone(self, error: Exception) -> ChannelLost:
+        return ChannelLost(f"the serial port {self._port} must stay connected, but failed: {error}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,8 @@ class UartDevice(CircuitDevice):
         target: The serial port, such as ``/dev/ttyUSB0``.
         baud: Its rate in Hz; ignored by pseudo-terminals.
         design: The sidecar of the built circuit, or None. Its parameters and baud rate replace those of the device.
+        timeout: Seconds within which the board must give a valid reply.
+        reconnect: Seconds within which an unplugged board must be plugged in again for its session to go on.
     """
 
     name: ClassVar[str] = "uart"
@@ -66,6 +75,8 @@ class UartDevice(CircuitDevice):
     target: str
     baud: int = 3_000_000
     design: str | None = None
+    timeout: float = 2.0
+    reconnect: float = 10.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,6 +84,9 @@ class UartDevice(CircuitDevice):
             raise DeviceError(f"the device 'uart' needs a serial port, as in 'uart:/dev/ttyUSB0', not {self.target!r}")
         if type(self.baud) is not int or self.baud < 1:
             raise DeviceError(f"baud must be a rate in Hz from 1, not {self.baud!r}")
+        for name, value, least in (("timeout", self.timeout, 0.1), ("reconnect", self.reconnect, 0)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
+                raise DeviceError(f"{name} must be a number of seconds from {least}, not {value!r}")
 
     def open(self, query: Query) -> Session:
         if self.design is None:
@@ -86,4 +100,5 @@ class UartDevice(CircuitDevice):
         return device.open(query)
 
     def _connect(self, config: Configuration) -> Transport:
-        return LinkTransport(SerialChannel(self.target, self.baud), config)
+        return LinkTransport(lambda: SerialChannel(self.target, self.baud), config, answer_within=self.timeout,
+                             reconnect_within=self.reconnect, byte_seconds=_BITS / self.baud)

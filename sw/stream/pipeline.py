@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items
-from ..errors import DeviceError, InputError
+from ..errors import DeviceError, DeviceLost, InputError
 from ..gate import PushOrder, ScaleGate
 from ..kinds import KindOperator
 from ..lang.schema import SIDES, Side
@@ -31,6 +31,8 @@ _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
 _SLICE_RESULTS = 1 << 18
 _BATCH_ROWS = 1 << 16
 _NO_ITEMS: Items = np.empty(0, ITEM)
+#: Fresh device sessions that are tried in one call when a device loses its session again and again.
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,7 @@ class Pipeline:
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
+        self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
         self.device_session = NumberedSession(query.pairs, device) if snapshot is None else self._resumed(snapshot)
 
@@ -117,20 +120,20 @@ class Pipeline:
     def work(self, *, unlimited: bool = False) -> None:
         """Push the ready tuples to the device, up to a limit unless ``unlimited``, and queue its results.
 
-        An exception is also kept as ``failure``. The slice on which a device failed will be pushed again.
+        When a device has lost its session, the live windows are replayed into a fresh one. An exception is also kept as
+        ``failure``. The slice on which a device failed will be pushed again.
         """
         try:
             self._collect()
-            while self._ready and (unlimited or not self._results_full()):
-                self._push_slice()
-            self._poll_device()
-            if not self._ready:
-                if self.gate.frontier is not None:
-                    self._put(self._kind.advance(self.gate.frontier) if self._kind is not None else _NO_ITEMS)
-                    self.windows.advance(self.gate.frontier)
-                    self._trim()
-                if self.gate.done:
-                    self._end()
+            for attempt in range(_ATTEMPTS + 1):
+                try:
+                    if attempt:
+                        self._move(self.device)
+                    self._advance(unlimited)
+                    break
+                except DeviceLost:
+                    if attempt == _ATTEMPTS:
+                        raise
         except Exception as error:
             self.failure = error
             self.results.fail()
@@ -194,6 +197,19 @@ class Pipeline:
         return (rows is not None and self.results.rows >= rows) or (
             nbytes is not None and self.results.nbytes >= nbytes)
 
+    def _advance(self, unlimited: bool) -> None:
+        """Push what is ready, and take what the device found."""
+        while self._ready and (unlimited or not self._results_full()):
+            self._push_slice()
+        self._poll_device()
+        if not self._ready:
+            if self.gate.frontier is not None:
+                self._put(self._kind.advance(self.gate.frontier) if self._kind is not None else _NO_ITEMS)
+                self.windows.advance(self.gate.frontier)
+                self._trim()
+            if self.gate.done:
+                self._end()
+
     def _collect(self) -> None:
         arrivals = self.gate.ready()
         if len(arrivals):
@@ -235,8 +251,14 @@ class Pipeline:
             self.results.end()
 
     def _move(self, device: Device) -> None:
-        fresh = self._replayed(device, self.device_session.settled)
-        self.device_session.close()
+        old = self.device_session
+        if device is self.device:
+            old.close()  # before the next one opens: a board has one user
+        # A replay that failed may have given out more than the session before it.
+        fresh = self._replayed(device, (max(old.settled[0], self._replayed_to[0]),
+                                        max(old.settled[1], self._replayed_to[1])))
+        if device is not self.device:
+            old.close()
         self.device_session, self.device = fresh, device
         self.restarts += 1
 
@@ -266,6 +288,7 @@ class Pipeline:
                 head, rest = rest.split(self._slice_rows)
                 self._emit(session.push(head), session)
         except BaseException:
+            self._replayed_to = session.settled
             session.close()
             raise
         return session

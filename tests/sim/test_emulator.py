@@ -19,11 +19,12 @@ from splitjoin.sim.emulator import Emulator, Faults
 from ..support.conformance import assert_conforms
 from ..support.linked import small_join
 
-# The driver gives a device two seconds, in which a busy machine may not have simulated the answer. In every run,
-# `tests/sw/link` has the protocol with faults.
+# These are tests in real time; `tests/sw/link` has the protocol with faults, in simulated time, in every run.
 pytestmark = pytest.mark.long
 
-OPTIONS = {"cores": 1, "capacity": 16}
+CIRCUIT = {"cores": 1, "capacity": 16}
+#: A busy machine may take long to simulate an answer.
+OPTIONS = {**CIRCUIT, "timeout": 60}
 
 
 def answers(path, seed, tuples=40):
@@ -58,7 +59,7 @@ def test_a_silent_device_is_reported():
     master, slave = os.openpty()
     try:
         with pytest.raises(DeviceError, match=r"must reply within 2 s, but sent nothing"):
-            device(f"uart:{os.ttyname(slave)}", **OPTIONS).open(small_join(1, 0)[0])
+            device(f"uart:{os.ttyname(slave)}", **CIRCUIT).open(small_join(1, 0)[0])
     finally:
         os.close(master)
         os.close(slave)
@@ -79,9 +80,9 @@ def test_another_circuit_is_refused():
 def test_unplugging_is_reported():
     query, arrivals = small_join(20, 0)
     with Emulator(config()) as board:
-        session = device(f"uart:{board.path}", **OPTIONS).open(query)
+        session = device(f"uart:{board.path}", reconnect=0.3, **OPTIONS).open(query)
         board.unplug()
-        with pytest.raises(DeviceError):
+        with pytest.raises(DeviceError, match=r"did not come back within 0.3 s"):
             session.push(arrivals)
         session.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,10 @@ class LaggingDevice(Device):
 
     lag: int = 0
     rows: int | None = None
-    fails: int | None = None
+    fails: int | tuple[int, ...] | None = None
+    failure: type[DeviceError] = DeviceError
+    #: Pushes to all sessions of this device.
+    pushes: list[int] = field(default_factory=list)
     name: ClassVar[str] = "lagging"
 
     def open(self, query: Query) -> Session:
@@ -33,12 +36,12 @@ class LaggingSession(Session):
         self._device, self._session = device, session
         self.row_limit = device.rows
         self._items = np.empty(0, ITEM)
-        self._pushes = 0
 
     def push(self, arrivals: Arrivals) -> None:
-        self._pushes += 1
-        if self._pushes == self._device.fails:
-            raise DeviceError("the cable is out")
+        self._device.pushes.append(1)
+        fails = self._device.fails
+        if len(self._device.pushes) in (fails if isinstance(fails, tuple) else (fails,)):
+            raise self._device.failure("the cable is out")
         self._session.push(arrivals)
 
     def poll(self) -> Items:

@@ -44,6 +44,11 @@ class PinChannel:
         """Simulated time in seconds."""
         return self._cycle * _PERIOD
 
+    def sleep(self, seconds: float) -> None:
+        """Let simulated time pass."""
+        self._cycle += round(seconds / _PERIOD)
+        self._simulator.run_until(self._cycle * _PERIOD)
+
     def write(self, data: bytes) -> None:
         self._sending.extend(self._damaged(data))
 

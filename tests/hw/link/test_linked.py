@@ -19,7 +19,8 @@ def test_the_answer_is_that_of_the_golden_model(share, seed):
     circuit = device("pysim", cores=1, capacity=16)
     plan, config = circuit.plan(query), circuit.configuration(query)
     channel = PinChannel(LinkedJoin(config, clock_hz=BIT * 1_000_000, baud=1_000_000), share=share, seed=seed)
-    transport = LinkTransport(channel, config, repeat_after=0.006, answer_within=2, clock=channel.now)
+    transport = LinkTransport(lambda: channel, config, clock=channel.now, sleep=channel.sleep,
+                              byte_seconds=10 * BIT * 1e-6)
     session = CircuitSession(query, plan, config, settings(query, config, verified=False), transport)
     session.push(arrivals)
     found = session.flush()

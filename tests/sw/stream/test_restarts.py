@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin import DeviceError, Query, StreamJoin
+from splitjoin.device.api import Session
+from splitjoin.errors import DeviceLost
 from splitjoin.golden import GoldenDevice
 
 from ...support.lagging import LaggingDevice
@@ -64,6 +66,46 @@ def test_heartbeats_do_not_pile_up_behind_a_lagging_device() -> None:
         for at in range(2, 200):
             session.heartbeat(at)
         assert len(session._pipeline.windows._checkpoints) < 4
+
+
+@pytest.mark.parametrize("fails", [*range(1, 12), (3, 4), (3, 5), (2, 4, 5), (7, 8, 9)])
+def test_a_device_that_lost_its_session_is_opened_again(fails: int | tuple[int, ...]) -> None:
+    """Also while the windows are being replayed."""
+    device = LaggingDevice(2, fails=fails, failure=DeviceLost)
+    times = (fails,) if isinstance(fails, int) else fails
+    with StreamJoin(query(), device) as session:
+        batches = []
+        for at in range(5):
+            session._pipeline._slice_rows = 1  # a replay is several pushes
+            session.push_r(r(at))
+            session.push_s(s(at))
+            batches.append(session.poll())
+        batches.append(session.flush())
+        assert session.counters()["restarts"] >= any(n <= len(device.pushes) for n in times)
+    expected = splitjoin.join(r(*range(5)), s(*range(5)), on="r.x = s.a", window="RANGE 1000", time="ts",
+                              device="golden")
+    assert pa.Table.from_batches(batches).to_pylist() == expected.to_pylist()
+
+
+def test_a_device_that_loses_every_session_is_given_up() -> None:
+    class Losing(LaggingDevice):
+        def open(self, query: Query) -> Session:
+            session = super().open(query)
+            session.push = lambda arrivals: self._lose()
+            return session
+
+        def _lose(self) -> None:
+            self.pushes.append(1)
+            raise DeviceLost("it has lost its session")
+
+    device = Losing()
+    with StreamJoin(query(), device) as session:
+        session.push_r(r(1))
+        with pytest.raises(DeviceLost, match="it has lost its session"):
+            session.push_s(s(1))
+        assert len(device.pushes) == 4
+        session.restart("golden")
+        assert len(session.flush()) == 1
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3])

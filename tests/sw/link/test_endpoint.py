@@ -1,0 +1,190 @@
+"""The host's endpoint and transport against a model of the circuit's, over a line in simulated time with faults."""
+
+import random
+
+import numpy as np
+import pytest
+from splitjoin.circuit.wire import Op
+from splitjoin.device.registry import device
+from splitjoin.errors import DeviceError, DeviceLost
+from splitjoin.link.frames import END, About, Reply, ReplyKind, encode
+from splitjoin.link.transport import ChannelLost, LinkTransport
+
+from tests.support.link_model import Line, ModelDevice
+from tests.support.linked import small_join
+from tests.support.sampling import at_length
+
+CONFIG = device("uart:none", cores=1, capacity=16).configuration(small_join(1, 0)[0])
+BYTES = -(-CONFIG.input_record.width // 8)
+
+
+def records(count, seed):
+    chance = random.Random(seed)
+    words = CONFIG.input_record.words
+    out = np.array([[chance.getrandbits(30) << 2, *(chance.getrandbits(32) for _ in range(1, words))]
+                    for _ in range(count)], np.uint32).reshape(count, -1)
+    end = np.full((1, out.shape[1]), Op.FLUSH, np.uint32)
+    return out, end
+
+
+def wire(words):
+    """The bytes of each record on the wire."""
+    return [bytes(row)[:BYTES] for row in np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)]
+
+
+def opened(line, **options):
+    return LinkTransport(line.open, CONFIG, clock=line.now, sleep=line.sleep, **options)
+
+
+def model():
+    return ModelDevice(BYTES, CONFIG.abi_hash)
+
+
+def exchange(line, count, seed):
+    """Write registers, send records in slices, read a register; each must be executed once, and all items come."""
+    sent, end = records(count, seed)
+    transport = opened(line, byte_seconds=10 / 3e6)
+    transport.write(5, 77)
+    items = [transport.transfer(part, until_end=False) for part in np.array_split(sent, 3)]
+    transport.write(6, 78)
+    assert transport.read(5) == 77
+    items.append(transport.transfer(end, until_end=True))
+    writes = [bytes((n, value, 0, 0, 0)) for n, value in ((5, 77), (6, 78))]
+    assert line.device.executed == [writes[0], *wire(sent), writes[1], *wire(end)]
+    found = np.ascontiguousarray(np.concatenate(items)).view(np.uint8).reshape(count + 1, -1)
+    assert [bytes(row)[1:BYTES] for row in found[:-1]] == [record[1:] for record in wire(sent)]
+    return transport
+
+
+def schedule(seed):
+    """A random line: its faults, its latency, and when the plug is pulled."""
+    chance = random.Random(seed)
+    pulled = sorted(chance.uniform(0.001, 0.4) for _ in range(chance.choice((0, 0, 1, 2))))
+    events = [event for at in pulled for event in ((at, "unplug"), (at + chance.uniform(0.001, 0.5), "plug"))]
+    return {"share": chance.choice((0, 0.0003, 0.002, 0.01)), "seed": seed, "events": tuple(events),
+            "byte_seconds": 10 / chance.choice((115_200, 1e6, 3e6, 12e6)), "latency": chance.choice((1e-5, 1e-3, 8e-3))}
+
+
+@pytest.mark.parametrize("seed", [*range(30), *(at_length(seed) for seed in range(30, 1000))])
+def test_each_request_is_executed_once_and_in_order_and_all_items_come(seed):
+    exchange(Line(model(), **schedule(seed)), 300, seed)
+
+
+def test_a_line_without_faults_has_no_retransmissions_and_is_kept_busy():
+    """At 3 Mbaud with a millisecond each way, as behind USB: the replies have twice the bytes of the requests."""
+    line = Line(model())
+    sent, end = records(6000, 0)
+    transport = opened(line, byte_seconds=10 / 3e6)
+    start = line.now(), line.replied
+    transport.transfer(sent, until_end=False)
+    transport.transfer(end, until_end=True)
+    assert transport.retransmissions == 0
+    assert (line.replied - start[1]) * 10 / 3e6 > 0.85 * (line.now() - start[0])
+
+
+def test_damaged_frames_cost_little():
+    line = Line(model(), share=0.0005, seed=1)
+    transport = exchange(line, 3000, 1)
+    assert transport.rejected > 0 and line.sent + line.replied < 2.5 * 3000 * (BYTES + 9)
+
+
+def test_a_silent_device_is_reported_within_two_seconds():
+    line = Line(model(), share=1.0)
+    line._damaged = lambda data: b""
+    with pytest.raises(DeviceError, match=r"^the device must reply within 2 s, but sent nothing; check that it is p"):
+        opened(line)
+    assert 1.9 < line.now() < 2.2
+
+
+def test_garbage_is_reported_within_two_seconds():
+    device = model()
+    chance = random.Random(0)
+    device.reply = lambda: chance.randbytes(40)
+    line = Line(device)
+    with pytest.raises(DeviceError, match=r"^the device must reply within 2 s, but sent \d+ bytes without a valid"):
+        opened(line)
+    assert 1.9 < line.now() < 2.2
+
+
+def test_a_device_that_hangs_is_reported_within_two_seconds():
+    line = Line(model())
+    transport = opened(line)
+    line.device.reply = lambda: b""
+    before = line.now()
+    with pytest.raises(DeviceError, match=r"^the device must reply within 2 s, but sent nothing"):
+        transport.transfer(records(10, 0)[0], until_end=False)
+    assert line.now() - before < 2.2
+
+
+@pytest.mark.parametrize(("about", "match"), [
+    (About(BYTES, CONFIG.abi_hash ^ 1, 0), "the device holds another circuit"),
+    (About(BYTES + 1, CONFIG.abi_hash, 0), "the device holds another circuit"),
+    (About(BYTES, CONFIG.abi_hash, 0, version=1), "must speak version 2 of the link"),
+])
+def test_another_circuit_is_refused_at_once(about, match):
+    line = Line(model())
+    introduced = []
+
+    def reply():
+        if introduced:
+            return b""
+        introduced.append(1)
+        answer = About(about.record_bytes, about.abi, line.device._session, about.version)
+        return encode(Reply(ReplyKind.ABOUT, 0, 0, 0, answer.payload()).content())
+
+    request = line.device._request
+    line.device._request = lambda r: (request(r), introduced.clear())
+    line.device.reply = lambda: reply() if line.device._session else b""
+    with pytest.raises(DeviceError, match=match):
+        opened(line)
+    assert line.now() < 0.5
+
+
+def test_a_session_goes_on_after_the_plug_was_pulled_at_any_time():
+    for seed in range(8):
+        at = 0.002 + 0.004 * seed
+        line = Line(model(), events=((at, "unplug"), (at + 0.3, "plug")))
+        assert exchange(line, 1500, seed).reconnections == 1
+
+
+def test_a_plug_that_stays_out_is_reported():
+    line = Line(model(), events=((0.004, "unplug"),))
+    transport = opened(line, reconnect_within=3)
+    with pytest.raises(DeviceError, match=r"^the plug was pulled; it did not come back within 3 s; plug the board in"):
+        transport.transfer(records(3000, 0)[0], until_end=False)
+    assert 3 < line.now() < 3.3
+
+
+@pytest.mark.parametrize("unplugged", [False, True])
+def test_a_board_that_lost_its_session_is_reported(unplugged):
+    """With the plug pulled, or by its reset button alone."""
+    plug = ((0.01, "unplug"), (0.02, "plug")) if unplugged else ()
+    line = Line(model(), events=((0.015, "power"), *plug))
+    transport = opened(line)
+    with pytest.raises(DeviceLost, match="the device must keep its session, but has lost it"):
+        transport.transfer(records(6000, 0)[0], until_end=False)
+    assert line.now() < 2
+
+
+def test_a_device_whose_frames_make_no_sense_is_refused():
+    line = Line(model())
+    transport = opened(line)
+    line.device.reply = lambda: encode(b"\x55\x00\x00\x00\x00")
+    with pytest.raises(DeviceError, match="is this a splitjoin circuit"):
+        transport.read(0)
+
+
+def test_a_channel_that_cannot_be_opened_is_an_error():
+    def connect():
+        raise ChannelLost("there is no port")
+
+    with pytest.raises(ChannelLost, match="there is no port"):
+        LinkTransport(connect, CONFIG)
+
+
+def test_garbage_before_the_session_does_no_harm():
+    line = Line(model())
+    line.device.feed(random.Random(3).randbytes(500) + bytes((END, 1, 2, END)))
+    assert line.device.reply() == b""
+    transport = opened(line)
+    assert transport.read(9) == 0
