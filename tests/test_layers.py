@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cost", "link"),
     ("tuner", "explain"),
     ("output", "files", "tables"),
-    ("schema_text", "join"),
+    ("schema_text", "join", "export"),
     ("gate", "qualify", "statement"),
     ("stream",),
     ("hw",),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import cocotb
@@ -45,22 +46,25 @@ class _Runner(CocotbVerilator):
         return [[str(self._program), *(["--trace"] if self.waves else [])]]
 
 
-def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int = 1) -> int:
+def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int = 1,
+              built: tuple[str, str] | None = None, environment: Mapping[str, str] | None = None) -> int:
     """Run all tests of Python module ``module`` (that of the design if None) on design ``name``, in ``folder``.
 
+    ``built``: the design's Verilog and top module; None for one of `designs`. ``environment``: more variables.
     Returns how many ran. Raises `AssertionError` with the end of the log if one failed or none ran, and `ToolError`
     if the circuit cannot be built.
     """
     traced = bool(os.environ.get("SPLITJOIN_TRACE"))
-    text, top = design(name)
+    text, top = built or design(name)
     program = _program(text, top, traced=traced)
     folder.mkdir(parents=True, exist_ok=True)
     log, results = folder / "log.txt", folder / "results.xml"
-    environment = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error"}
+    variables = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error",
+                 **(environment or {})}
     try:
         _Runner(program).test(
             module or f"splitjoin.sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
-            seed=seed, extra_env=environment, waves=traced, build_dir=folder, test_dir=folder,
+            seed=seed, extra_env=variables, waves=traced, build_dir=folder, test_dir=folder,
             results_xml=str(results.resolve()), log_file=log)
     except (SystemExit, RuntimeError) as error:  # raised by cocotb if the program or a test failed
         raise AssertionError(f"bench {name} failed ({error}); the log ends with:\n{_tail(log)}") from None

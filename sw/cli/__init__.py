@@ -17,13 +17,14 @@ with quiet_interrupts():
     from ..tuner.options import tune_options
     from ..version import __version__
     from .build import build_bitstream, build_options, list_boards
-    from .circuits import explain_circuit, propose_circuit, write_circuit
+    from .circuits import explain_circuit, propose_circuit
     from .daemon import daemon_options, run_daemon
     from .doctor import run_devices, run_doctor
     from .emulate import emulate_options, run_emulator
     from .options import circuit_options, kind_options, query_options, run_options, schema_options
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
+    from .verilog import verilog_options, write_circuit
 
 __all__ = ["main"]
 
@@ -89,8 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     schema_options(verilog)
     query_options(verilog, window_required=False)
     circuit_options(verilog)
-    verilog.add_argument("-o", "--output", metavar="DIR", required=True,
-                         help="folder for splitjoin.v and splitjoin.json; made if it does not exist")
+    verilog_options(verilog)
 
     what = _command(commands, "explain", "say how a condition maps onto circuits, and what is not supported",
                     explain_circuit)

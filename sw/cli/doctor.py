@@ -29,6 +29,7 @@ _ABOUT = {
     "pysim": "the circuit on Amaranth's simulator",
     "sim": "the circuit compiled by Verilator, cycle-accurate",
     "uart": "a board, or its emulator, at a serial port: uart:/dev/ttyUSB0",
+    "xdma": "a circuit with AXI ports behind a DMA driver: xdma:/dev/xdma0",
 }
 _OLDEST_PYTHON = (3, 11)
 

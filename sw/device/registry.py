@@ -20,6 +20,7 @@ DEVICES: dict[str, tuple[str, str, str | None]] = {
     "pysim": ("splitjoin.sim.pysim", "PysimDevice", "sim"),
     "sim": ("splitjoin.sim.device", "SimDevice", "sim"),
     "uart": ("splitjoin.link.uart", "UartDevice", "uart"),
+    "xdma": ("splitjoin.link.xdma", "XdmaDevice", None),
 }
 
 

@@ -1,0 +1,63 @@
+"""The command ``verilog``: a query's circuit as Verilog, and the files beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from ..circuit.lowering import configure, plan_for, settings
+from ..circuit.parameters import CircuitParameters
+from ..errors import InputError, ToolError
+from ..explain import explain
+from ..files import replacing
+from .circuits import circuit_query
+
+__all__ = ["verilog_options", "write_circuit"]
+
+_TOPS = ("streams", "axi")
+
+
+def verilog_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``verilog`` that say what to write."""
+    group = parser.add_argument_group("files")
+    group.add_argument("--top", choices=_TOPS, default="streams",
+                       help="ports of the top module: valid/ready streams and a register bus, or AXI4-Stream and "
+                            "AXI4-Lite (%(default)s)")
+    group.add_argument("-o", "--output", metavar="DIR", required=True,
+                       help="folder for splitjoin.v, splitjoin.json, and with --top axi splitjoin_axi.v; made if it "
+                            "does not exist")
+
+
+def write_circuit(args: argparse.Namespace) -> None:
+    """Write a query's circuit as Verilog, and the configuration that it was generated from beside it."""
+    query, options = circuit_query(args)
+    try:
+        from splitjoin.hw.verilog import AXI_TOP, TOP, sidecar, to_axi_verilog, to_verilog
+    except ModuleNotFoundError as error:
+        raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
+                        f"'splitjoin[hw]'") from error
+    parameters = CircuitParameters(**options)
+    plan = plan_for(query, parameters)
+    config = configure(query, plan, parameters)
+    words = settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
+    top = AXI_TOP if args.top == "axi" else TOP
+    described = {**sidecar(config, top), "settings": words,
+                 "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
+    contents = {f"{TOP}.v": to_verilog(config)}
+    if args.top == "axi":
+        contents[f"{AXI_TOP}.v"] = to_axi_verilog(config)
+    contents[f"{TOP}.json"] = json.dumps(described, indent=2) + "\n"
+    _write(Path(args.output), contents)
+
+
+def _write(folder: Path, contents: dict[str, str]) -> None:
+    try:
+        for name, content in contents.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as part:
+                part.write_text(content, encoding="utf-8")
+            print(path)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None

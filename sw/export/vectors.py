@@ -1,0 +1,142 @@
+"""Test vectors of a circuit: records, settings, and the golden model's answer as items on the wire."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrival import Arrivals, arrivals
+from ..circuit.encode import Encoder, Words, pack
+from ..circuit.lowering import longest_range, settings
+from ..circuit.plan import CircuitPlan
+from ..circuit.registers import REGISTERS
+from ..circuit.wire import Configuration, ItemKind, item_record
+from ..device.api import STAR, Items
+from ..errors import InputError
+from ..golden import GoldenDevice
+from ..lang.query import Query
+from ..lang.schema import Column, Schema
+from ..lang.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+
+__all__ = ["Vectors", "random_arrivals", "vectors"]
+
+#: Values of columns without a range: few, so that tuples match.
+_VALUES = 24
+_WORDS = ("", "ant", "bee", "cat", "cow", "dog")
+#: Share of NULL in columns that may hold it.
+_NULLS = 0.1
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """What to do with a circuit after its reset, and its answer.
+
+    Attributes:
+        abi: The ABI hash that the circuit must have.
+        order: The kind of the query's order. Only in order ``total`` is the answer one sequence.
+        writes: (word address, word) of each register to write before the first record.
+        records: The records to send, FLUSH last, as integers of `Configuration.input_record`.
+        items: The items to receive, END last, as integers of `item_record`.
+    """
+
+    abi: int
+    order: str
+    writes: list[tuple[int, int]]
+    records: list[int]
+    items: list[int]
+
+    def json(self) -> str:
+        """The vectors as JSON. Records and items are hexadecimal texts, as they may exceed 64 bits."""
+        plain = asdict(self) | {"abi": f"{self.abi:016x}", "records": [f"{n:x}" for n in self.records],
+                                "items": [f"{n:x}" for n in self.items]}
+        return json.dumps(plain) + "\n"
+
+
+def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Arrivals) -> Vectors:
+    """The vectors for ``incoming`` tuples of ``query`` on the circuit of ``config``.
+
+    Raises `InputError` if the host verifies pairs of this query: the circuit's answer is then no answer to the query.
+    """
+    if plan.residual is not None:
+        raise InputError("a circuit can be tested alone where it decides the whole condition, but the host verifies "
+                         "the pairs of this one; `splitjoin explain` says why. Test it with --device sim")
+    encoder = Encoder(plan, config, longest_range(query))
+    records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush())]
+    with GoldenDevice(cores=config.cores).open(query) as session:
+        session.push(incoming)
+        items = session.flush()
+    writes, named = [], settings(query, config)
+    for reg in REGISTERS:
+        if reg.name in named:
+            writes += [(reg.address + n, named[reg.name] >> 32 * n & 0xFFFFFFFF) for n in range(reg.bits // 32)]
+    end = pack(item_record(), {"kind": ItemKind.END}, 1)
+    return Vectors(config.abi_hash, query.order.kind, writes, records, [*_integers(_on_the_wire(items)),
+                                                                       *_integers(end)])
+
+
+def random_arrivals(query: Query, count: int, seed: int) -> Arrivals:
+    """``count`` random tuples of each stream of ``query``; a function of ``seed``.
+
+    Raises `InputError` for a column of a type without random values.
+    """
+    rng = random.Random(seed)
+    r, s = (_table(schema, None if query.time is None else query.time.name(schema.side), count, rng)
+            for schema in (query.r, query.s))
+    return arrivals(query, r, s)
+
+
+def _table(schema: Schema, time: str | None, count: int, rng: random.Random) -> pa.Table:
+    columns: dict[str, Any] = {}
+    for column in schema:
+        if column.name == time:
+            now, values = 1000, []
+            for _ in range(count):
+                now += rng.choice((0, 1, 1, 2, 3))
+                values.append(now)
+            columns[column.name] = _cast(values, column, schema)
+        else:
+            drawn = [None if column.nullable and rng.random() < _NULLS else _value(column, rng, schema)
+                     for _ in range(count)]
+            columns[column.name] = _cast(drawn, column, schema)
+    return pa.table(columns)
+
+
+def _value(column: Column, rng: random.Random, schema: Schema) -> Any:
+    of: Type = column.type
+    if isinstance(of, Bool):
+        return rng.random() < 0.5
+    if isinstance(of, String):
+        return rng.choice(_WORDS)
+    if isinstance(of, Float):
+        return float(np.float32(rng.randrange(10 * _VALUES) / 10))
+    if isinstance(of, (Int, Date, Timestamp, Decimal)):
+        low, high = column.range or (0, _VALUES)
+        return rng.randint(low, min(high, low + _VALUES))
+    raise InputError(f"there are no random values for the column {schema.side}.{column.name} of type {of}; leave it "
+                     f"out of the schema if the condition does not need it")
+
+
+def _cast(values: list[Any], column: Column, schema: Schema) -> pa.Array:
+    assert schema.arrow is not None
+    to = schema.arrow.field(column.name).type
+    if isinstance(column.type, (Bool, String, Float)):
+        return pa.array(values, to)
+    return pa.array(values, pa.int32() if isinstance(column.type, Date) else pa.int64()).cast(to)
+
+
+def _on_the_wire(items: Items) -> Words:
+    """Items as the circuit sends them. A star has 0 in the field of the other stream."""
+    star = items["kind"] == STAR
+    r, s = (np.where(star & (items["side"] == other), 0, items[name]).astype(np.uint64)
+            for name, other in (("r", 1), ("s", 0)))
+    fields = {"kind": items["kind"].astype(np.uint64), "side": items["side"].astype(np.uint64), "r": r, "s": s}
+    return pack(item_record(), dict(fields), len(items))
+
+
+def _integers(words: Words) -> list[int]:
+    return [int.from_bytes(row.astype("<u4").tobytes(), "little") for row in words]

@@ -1,0 +1,261 @@
+"""The device ``xdma:NODE``: a circuit with AXI ports behind the character devices of a DMA driver."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import queue
+import select
+import threading
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..circuit.axi import CONTROL_WORD, PACKET_BEATS, AxiShape
+from ..circuit.driver import CircuitDevice, DeviceStalled, Transport
+from ..circuit.encode import Words
+from ..circuit.wire import Configuration, ItemKind, item_record
+from ..errors import DeviceError
+
+__all__ = ["CharacterDevices", "XdmaDevice", "XdmaTransport"]
+
+#: Bytes of the register space that are mapped: a page, which holds all registers.
+_PAGE = 4096
+#: Bytes of a write to the circuit, and most writes that wait.
+_BLOCK, _WAITING = 1 << 18, 4
+#: Seconds after which an idle thread looks whether the session has been closed.
+_PATIENCE = 0.1
+#: Errors of a read that only say that nothing has come yet; 512 is the kernel's ERESTARTSYS, which XDMA lets through.
+_QUIET = {errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT, 512}
+
+
+class CharacterDevices:
+    """The three nodes of a circuit: records are written to ``h2c``, items are read from ``c2h``, and registers are in
+    the first page of ``user``, from byte ``offset`` on, a multiple of 4096.
+
+    The nodes are those of the drivers of Xilinx' XDMA (``/dev/xdma0_h2c_0``, ``…_c2h_0``, ``…_user``), or any that
+    behave alike: a read gives the bytes up to the end of a packet at most, and registers can be mapped. ``user`` is
+    locked against other processes. Raises `DeviceError` if a node cannot be opened.
+    """
+
+    def __init__(self, h2c: str, c2h: str, user: str, offset: int = 0):
+        self._opened: list[int] = []
+        try:
+            registers = self._open(user, os.O_RDWR | os.O_SYNC)
+            fcntl.flock(registers, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._map = mmap.mmap(registers, _PAGE, offset=offset)
+            self.h2c, self.c2h = self._open(h2c, os.O_WRONLY), self._open(c2h, os.O_RDONLY)
+        except (OSError, ValueError) as error:
+            self._close_all()
+            raise DeviceError(f"the nodes {h2c}, {c2h} and {user} must exist, allow reading, writing and mapping, and "
+                              f"be in use by no other process, but: {error}") from error
+        # Registers take whole words: ctypes reads and writes 32 bits at once, slices of a mapping do not.
+        self._words = (ctypes.c_uint32 * (_PAGE // 4)).from_buffer(self._map)
+
+    def read_word(self, address: int) -> int:
+        """The register word at word ``address``."""
+        return int(self._words[address])
+
+    def write_word(self, address: int, word: int) -> None:
+        """Write the register word at word ``address``."""
+        self._words[address] = word
+
+    def close(self) -> None:
+        """Release the nodes. Not to be used by any thread any more."""
+        if self._opened:
+            del self._words
+            self._map.close()
+            self._close_all()
+
+    def _open(self, path: str, flags: int) -> int:
+        self._opened.append(os.open(path, flags | os.O_CLOEXEC))
+        return self._opened[-1]
+
+    def _close_all(self) -> None:
+        while self._opened:
+            os.close(self._opened.pop())
+
+
+class XdmaTransport(Transport):
+    """A freshly reset circuit of ``config`` behind ``nodes``.
+
+    A thread writes records and a thread reads items, as either may block until the other has gone on.
+
+    Attributes:
+        answer_within: Seconds within which the circuit must have been reset.
+        stalled_after: Seconds in which neither a record nor an item moves, after which `DeviceStalled` is raised.
+        quiet: Seconds without an item, after the reset, from which on no more items of an earlier session are expected.
+    """
+
+    def __init__(self, nodes: CharacterDevices, config: Configuration, *, answer_within: float = 2.0,
+                 stalled_after: float = 60.0, quiet: float = 0.05):
+        self._nodes, self._shape, self._stalled_after = nodes, AxiShape.of(config), stalled_after
+        self._received: queue.SimpleQueue[bytes | OSError | None] = queue.SimpleQueue()
+        self._to_write: queue.Queue[bytes] = queue.Queue(_WAITING)
+        self._written = 0  # bytes
+        self._write_error: OSError | None = None
+        self._closing = False
+        self._rest = b""
+        self._reader = threading.Thread(target=self._read_items, name="splitjoin-c2h", daemon=True)
+        self._writer = threading.Thread(target=self._write_records, name="splitjoin-h2c", daemon=True)
+        try:
+            self._reset(answer_within)
+            self._reader.start()
+            self._writer.start()
+            while self._take(quiet):
+                pass
+            self._rest = b""
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, address: int) -> int:
+        return self._nodes.read_word(address)
+
+    def write(self, address: int, word: int) -> None:
+        self._nodes.write_word(address, word)
+
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        n, beat = len(records), self._shape.record_bytes
+        block = np.zeros((n, beat // 4), "<u4")
+        block[:, :records.shape[1]] = records
+        raw = block.tobytes()
+        per_write = max(1, _BLOCK // beat) * beat
+        blocks = [raw[at:at + per_write] for at in range(0, len(raw), per_write)]
+        until, ended = self._written + len(raw), False
+        out, moved, seen = bytearray(), time.monotonic(), self._written
+        while blocks or self._written < until or (until_end and not ended):
+            while blocks and not self._to_write.full():
+                self._to_write.put(blocks.pop(0))
+            # With nothing to wait for but the writer, look often.
+            got = self._take(0.001 if self._written < until else 0.1)
+            out += got
+            ended = ended or self._has_end(got)
+            if self._write_error is not None:
+                raise self._gone(self._write_error)
+            if got or self._written != seen:
+                moved, seen = time.monotonic(), self._written
+            elif time.monotonic() - moved > self._stalled_after:
+                raise DeviceStalled(f"the circuit neither took a record nor gave a result for "
+                                    f"{self._stalled_after:g} s ({n - (until - self._written) // beat} of {n} records "
+                                    f"sent)")
+        while got := self._take(0):
+            out += got
+        items = np.frombuffer(bytes(out), "<u4").reshape(-1, self._shape.item_bytes // 4)
+        return items[:, :item_record().words].astype(np.uint32)
+
+    def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        threads = [thread for thread in (self._reader, self._writer) if thread.is_alive()]
+        for thread in threads:
+            thread.join(3 * _PATIENCE)
+        # A thread that is stuck in the kernel's driver keeps the nodes, and their lock, to the end of the process: it
+        # would take items of another session.
+        if not any(thread.is_alive() for thread in threads):
+            self._nodes.close()
+
+    def _reset(self, seconds: float) -> None:
+        """Reset the join, and wait until it is done."""
+        self._nodes.write_word(CONTROL_WORD, 1)
+        until = time.monotonic() + seconds
+        while (word := self._nodes.read_word(CONTROL_WORD)) != 0:
+            if time.monotonic() > until:
+                raise DeviceError(f"the circuit must end its reset within {seconds:g} s, but register control still "
+                                  f"reads {word:08x}; is it a splitjoin circuit with AXI ports?")
+            time.sleep(0.001)
+
+    def _take(self, seconds: float) -> bytes:
+        """The bytes of whole items that have come, or come within ``seconds``."""
+        try:
+            got = self._received.get(timeout=seconds) if seconds else self._received.get_nowait()
+        except queue.Empty:
+            return b""
+        if isinstance(got, OSError):
+            self._received.put(got)
+            raise self._gone(got)
+        if got is None:
+            raise DeviceError("the circuit's node for items ended; the driver must stay loaded, and the card in place")
+        got = self._rest + got
+        whole = len(got) - len(got) % self._shape.item_bytes
+        self._rest = got[whole:]
+        return got[:whole]
+
+    def _has_end(self, items: bytes) -> bool:
+        return bool(items) and items[-self._shape.item_bytes] & 3 == ItemKind.END
+
+    def _gone(self, error: OSError) -> DeviceError:
+        return DeviceError(f"the circuit's nodes must stay usable, but: {error}; open a new session when they are")
+
+    def _read_items(self) -> None:
+        while not self._closing:
+            if not select.select([self._nodes.c2h], [], [], _PATIENCE)[0]:
+                continue
+            try:
+                got = os.read(self._nodes.c2h, PACKET_BEATS * self._shape.item_bytes)
+            except OSError as error:
+                if error.errno in _QUIET:
+                    continue
+                self._received.put(error)
+                return
+            self._received.put(got or None)
+            if not got:
+                return
+
+    def _write_records(self) -> None:
+        while not self._closing:
+            try:
+                left = memoryview(self._to_write.get(timeout=_PATIENCE))
+            except queue.Empty:
+                continue
+            while left and not self._closing:
+                try:
+                    n = os.write(self._nodes.h2c, left)
+                except OSError as error:
+                    if error.errno in _QUIET:
+                        continue
+                    self._write_error = error
+                    return
+                self._written += n
+                left = left[n:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class XdmaDevice(CircuitDevice):
+    """A circuit that `splitjoin verilog --top axi` wrote, behind DMA. Parameters as of `CircuitDevice`, and:
+
+    Attributes:
+        target: The name that the nodes share, such as ``/dev/xdma0``.
+        h2c, c2h, user: The nodes by name, where they are not TARGET_h2c_0, TARGET_c2h_0 and TARGET_user.
+        offset: Byte address of the registers in ``user``, a multiple of 4096.
+        stalled_after: Seconds without any transfer after which the circuit counts as stuck.
+    """
+
+    name: ClassVar[str] = "xdma"
+
+    target: str
+    h2c: str | None = None
+    c2h: str | None = None
+    user: str | None = None
+    offset: int = 0
+    stalled_after: float = 60.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.target, str) or not self.target:
+            raise DeviceError(f"the device 'xdma' needs the nodes' name, as in 'xdma:/dev/xdma0', not {self.target!r}")
+        if type(self.offset) is not int or self.offset < 0 or self.offset % _PAGE:
+            raise DeviceError(f"offset must be a byte address that is a multiple of {_PAGE}, not {self.offset!r}")
+        if not self.stalled_after > 0:
+            raise DeviceError(f"stalled_after must be a number of seconds above 0, not {self.stalled_after!r}")
+
+    def _connect(self, config: Configuration) -> Transport:
+        h2c, c2h, user = (given or f"{self.target}_{end}" for given, end in (
+            (self.h2c, "h2c_0"), (self.c2h, "c2h_0"), (self.user, "user")))
+        return XdmaTransport(CharacterDevices(h2c, c2h, user, self.offset), config, stalled_after=self.stalled_after)

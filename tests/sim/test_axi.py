@@ -1,0 +1,42 @@
+"""The circuit's AXI ports under third-party agents: the answer of the golden model, whatever stalls and resets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from splitjoin.arrival import arrivals
+from splitjoin.circuit.lowering import configure, plan_for
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.export.vectors import vectors
+from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
+from splitjoin.sim.testbench.runner import run_bench
+
+from ..support.scenarios import SCENARIOS
+
+#: Scenarios of one circuit, and the orders that they run in.
+NAMES = ("band-range", "band-range-different", "band-rows-and-range")
+#: cocotbext-axi 0.1.28 calls what cocotb 2.1 has deprecated.
+WARNINGS = "error,ignore::DeprecationWarning"
+ORDERS = ("total", "outer(3)", "none", "inner(3)")
+
+
+def test_scenarios_through_axi_ports(tmp_path: Path) -> None:
+    parameters = CircuitParameters(cores=2, capacity=64, lanes=2, probes=2)
+    jobs, configs = [], set()
+    for scenario in SCENARIOS:
+        if scenario.name in NAMES:
+            for order in ORDERS:
+                query = scenario.query(order)
+                plan = plan_for(query, parameters)
+                config = configure(query, plan, parameters)
+                configs.add(config)
+                jobs.append(vectors(query, plan, config, arrivals(query, scenario.r, scenario.s)))
+    assert len(jobs) == len(NAMES) * len(ORDERS)
+    config, = configs
+    (tmp_path / "vectors.json").write_text(f"[{','.join(job.json() for job in jobs)}]")
+    assert json.loads((tmp_path / "vectors.json").read_text())[0]["abi"] == f"{config.abi_hash:016x}"
+    built = to_verilog(config) + to_axi_verilog(config), AXI_TOP
+    ran = run_bench("axi", tmp_path / "bench", built=built,
+                    environment={"SPLITJOIN_VECTORS": str(tmp_path / "vectors.json"), "PYTHONWARNINGS": WARNINGS})
+    assert ran == 4 * len(jobs) + 6 + 2 + 4

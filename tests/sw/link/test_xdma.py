@@ -1,0 +1,97 @@
+"""The device ``xdma`` over pipes and a mapped file, behind which a simulated circuit answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from splitjoin.arrival import arrivals
+from splitjoin.device.registry import device
+from splitjoin.errors import DeviceError
+from splitjoin.golden import GoldenDevice
+from splitjoin.link.xdma import CharacterDevices, XdmaDevice
+from splitjoin.sim.device import SimDevice
+
+from ...support.conformance import assert_conforms, run
+from ...support.dma import FakeCard
+from ...support.scenarios import SCENARIOS, Scenario
+
+#: A circuit that other tests build too.
+SHAPE = {"cores": 3, "capacity": 64, "fanin": 3, "lanes": 2, "probes": 4}
+STALLED = SimDevice(**SHAPE, stall_in=0.3, stall_out=0.3)
+BAND = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+def card(folder: Path, scenario: Scenario, order: str = "total", **options) -> FakeCard:
+    return FakeCard(folder, STALLED, STALLED.configuration(scenario.query(order)), **options)
+
+
+@pytest.mark.parametrize("order", ["total", "none", "outer(3)", "inner(3)"])
+@pytest.mark.parametrize("name", ["band-rows-17", "band-rows-64", "band-range", "empty-both"])
+def test_scenarios_through_character_devices(name: str, order: str, tmp_path: Path) -> None:
+    scenario = BAND[name]
+    with card(tmp_path, scenario, order, stale=bytes(80) + b"\x02" * 9) as fake:
+        board = device(f"xdma:{fake.name}", **SHAPE)
+        query = scenario.query(order)
+        golden = run(GoldenDevice(cores=3), query, scenario.r, scenario.s)
+        for _ in range(2):  # a session resets what the one before left
+            assert_conforms(run(board, query, scenario.r, scenario.s, [7, 50, 51]), golden, order)
+        assert fake.resets == 2
+
+
+def test_counters_come_from_the_mapped_registers(tmp_path: Path) -> None:
+    scenario = BAND["band-rows-17"]
+    with card(tmp_path, scenario) as fake:
+        query = scenario.query()
+        with XdmaDevice(target=fake.name, **SHAPE).open(query) as session:
+            session.push(arrivals(query, scenario.r, scenario.s))
+            session.flush()
+            counters = session.counters()
+        assert (counters["tuples_r"], counters["matches"]) == (len(scenario.r), scenario.pairs)
+
+
+def test_two_sessions_cannot_open_one_card(tmp_path: Path) -> None:
+    scenario = BAND["band-rows-17"]
+    with card(tmp_path, scenario) as fake:
+        board = XdmaDevice(target=fake.name, **SHAPE)
+        with board.open(scenario.query()), pytest.raises(DeviceError, match="in use by no other process"):
+            board.open(scenario.query())
+
+
+def test_another_circuit_is_refused(tmp_path: Path) -> None:
+    with card(tmp_path, BAND["band-rows-17"]) as fake, pytest.raises(DeviceError, match="built for another config"):
+        XdmaDevice(target=fake.name, **SHAPE).open(BAND["band-range"].query())
+
+
+def test_a_card_that_hangs_is_told(tmp_path: Path) -> None:
+    scenario = BAND["band-rows-17"]
+    (tmp_path / "a").mkdir()
+    with card(tmp_path / "a", scenario, resetting=False) as fake, \
+            pytest.raises(DeviceError, match="must end its reset within 2 s, but its register control"):
+        XdmaDevice(target=fake.name, **SHAPE).open(scenario.query())
+    with card(tmp_path, scenario, deaf=True) as fake:
+        session = XdmaDevice(target=fake.name, **SHAPE, stalled_after=0.3).open(scenario.query())
+        with pytest.raises(DeviceError, match=r"neither took a record nor gave a result for 0.3 s"):
+            session.flush()
+        session.close()
+
+
+def test_missing_nodes_and_wrong_options_are_told(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match=r"the nodes .*a_h2c_0, .* must exist"):
+        XdmaDevice(target=str(tmp_path / "a"), **SHAPE).open(BAND["band-rows-17"].query())
+    with pytest.raises(DeviceError, match="offset must be a byte address that is a multiple of 4096, not 4"):
+        XdmaDevice(target="a", offset=4)
+    with pytest.raises(DeviceError, match="needs the nodes' name, as in 'xdma:/dev/xdma0'"):
+        XdmaDevice(target="")
+    with pytest.raises(DeviceError, match="stalled_after must be a number of seconds above 0"):
+        XdmaDevice(target="a", stalled_after=0)
+
+
+def test_registers_are_words_of_the_mapped_page(tmp_path: Path) -> None:
+    with card(tmp_path, BAND["band-rows-17"]) as fake:
+        nodes = CharacterDevices(*(f"{fake.name}_{end}" for end in ("h2c_0", "c2h_0", "user")))
+        nodes.write_word(5, 0x12345678)
+        assert nodes.read_word(5) == 0x12345678
+        assert Path(f"{fake.name}_user").read_bytes()[20:24] == bytes.fromhex("78563412")
+        nodes.close()
+        nodes.close()
