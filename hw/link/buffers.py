@@ -36,8 +36,10 @@ class RecordRing(wiring.Component):
         m.submodules.ring = memory = Memory(shape=8, depth=ring, init=[])
         write, read = memory.write_port(), memory.read_port()
         # Positions, of which the low bits are addresses.
-        written, committed, taken = Signal(range(2 * ring)), Signal(range(2 * ring)), Signal(16)
-        have, fetched = Signal(range(self._record_bytes + 1)), Signal()
+        written, committed = (Signal(range(2 * ring), name=name) for name in ("written", "committed"))
+        taken = Signal(16)
+        have = Signal(range(self._record_bytes + 1))
+        fetched = Signal()
         bits = len(written)
         full = (written - taken)[:bits] == ring
         m.d.comb += [write.addr.eq(written), write.data.eq(self.byte), write.en.eq(self.write & ~full),

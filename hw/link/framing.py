@@ -29,8 +29,11 @@ class Deframer(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        crc, shift, bits = Signal(32, init=0xFFFFFFFF), Signal(8), Signal(range(9))
-        escape, bad = Signal(), Signal()
+        crc = Signal(32, init=0xFFFFFFFF)
+        shift = Signal(8)
+        bits = Signal(range(9))
+        escape = Signal()
+        bad = Signal()
         with m.If(bits != 0):
             m.d.sync += [crc.eq(_crc(crc, shift[0])), shift.eq(shift >> 1), bits.eq(bits - 1)]
         is_end, is_escape = self.data == END, (self.data == ESC) & ~escape
@@ -60,8 +63,12 @@ class Framer(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        crc, bits = Signal(32), Signal(range(9))
-        byte, shift, last, escaped = Signal(8), Signal(8), Signal(), Signal()
+        crc = Signal(32)
+        bits = Signal(range(9))
+        byte = Signal(8)
+        shift = Signal(8)
+        last = Signal()
+        escaped = Signal()
         tail = Signal(range(CRC_BYTES + 1))  # bytes of the CRC that were sent, or are being sent
         special = (byte == END) | (byte == ESC)
         with m.FSM():

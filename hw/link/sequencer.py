@@ -37,14 +37,14 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         # Numbers of replies: the first that is not acknowledged, and the next to be sent for the first time.
-        base, next_ = Signal(8), Signal(8)
+        base, next_ = Signal(8, name="base"), Signal(8, name="next_")
         granted = Signal(8)  # the host's credit: the first number that may not be sent
-        again, answer = Signal(), Signal()
+        again, answer = Signal(name="again"), Signal(name="answer")
         m.d.comb += self.room.eq((self.top - base)[:8] != self._slots)
         with m.If(self.filled):
             m.d.sync += self.top.eq(self.top + 1)
 
-        repeats, sends = Signal(), Signal()
+        repeats, sends = Signal(name="repeats"), Signal(name="sends")
         m.d.comb += [repeats.eq(again & (base != next_)), sends.eq((next_ != self.top) & (next_ != granted)),
                      self.send.eq(self.about | repeats | sends | answer),
                      self.slot.eq(~self.about & (repeats | sends)),
