@@ -14,7 +14,7 @@ from ..lang.schema import SIDES, Side, other_side
 from ..sliding import SlidingArray
 from .undecided import NONE, Ints, Undecided
 
-__all__ = ["KindOperator", "decide"]
+__all__ = ["KindOperator", "decide", "decide_between"]
 
 _MAX = 2**63 - 1
 
@@ -211,6 +211,30 @@ def decide(query: Query, arrivals: Arrivals, items: Items) -> Items:
     operator = KindOperator(query)
     operator.arrive(arrivals)
     return operator.finish(items)
+
+
+def decide_between(query: Query, arrivals: Arrivals, items: Items, warm: int, start: int | None,
+                   end: int | None) -> Items:
+    """The rows of ``query`` that times from ``start`` to before ``end`` decide or bring; None is no bound.
+
+    ``items``: those of the inner join over ``arrivals``, of which the first ``warm`` lie before ``start`` and the rest
+    before ``end``. All tuples must be there that a row needs: with RANGE windows, those up to both lengths before
+    ``start``. The rows of adjacent times, put together, are those of the whole query, in total order (for ``full``, of
+    the rows that one arrival decides, some may come in another order).
+    """
+    before, rest = arrivals.split(warm)
+    operator = KindOperator(query)
+    operator.arrive(before)
+    mine = np.where(items["side"] == 0, items["r"] >= len(before.r), items["s"] >= len(before.s))
+    operator.take(items[~mine], (len(before.r), len(before.s)))
+    if start is not None:
+        operator.advance(start)
+    if rest is not None:
+        operator.arrive(rest)
+    if end is None:
+        return operator.finish(items[mine])
+    found = operator.take(items[mine], (len(arrivals.r), len(arrivals.s)))
+    return np.concatenate([found, operator.advance(end)])
 
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:

@@ -13,7 +13,7 @@ from ..lang.order import Order
 from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import SIDES, Side
 from ..lang.windows import WindowSpec
-from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
+from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join, streams_are_inner
 from .placement import device_name, parts
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
 from .text import duration, extent
@@ -29,7 +29,8 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
             groups: int | None = None, state: str | None = None, name: str | None = None,
-            fail_on_fallback: bool = True, mode: str = "PLAN") -> str:
+            fail_on_fallback: bool = True, how: str = "inner", direction: str | None = None,
+            allow_exact: bool | None = None, mode: str = "PLAN") -> str:
     """Describe, as text, how `stream_join` will run with these arguments.
 
     ``mode``: ``"PLAN"`` shows the device, condition, windows, order, and the partitions or groups. ``"NOT_ON_DEVICE"``
@@ -44,6 +45,8 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     options = StreamOptions(late, late_to, groups, state, name)
     joined: PartitionedJoin | StreamingJoin
     if check_kinds(left, right, options, partitions):
+        if how != "inner":
+            raise streams_are_inner(how)
         joined = made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order,
                                      select=select, device=device, device_options=device_options,
                                      fail_on_fallback=fail_on_fallback, metrics=None, options=options)
@@ -52,7 +55,8 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
         joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order,
                                       select=select, device=device, device_options=device_options or {},
                                       partitions=partitions if mode == "PLAN" else 1,
-                                      fail_on_fallback=fail_on_fallback)
+                                      fail_on_fallback=fail_on_fallback,
+                                      kind={"how": how, "direction": direction, "allow_exact": allow_exact})
         query, its_device, its_options = joined.query, joined.device, joined.options
     if mode != "PLAN":
         found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
@@ -65,6 +69,7 @@ def _common(query: Query, ties: Mapping[Side, Sequence[str]]) -> list[tuple[str,
     assert query.time is not None
     keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties[side]]
     return [
+        *([] if query.kind.is_inner else [("kind", f"{query.kind}, decided in the Spark task from the pairs")]),
         ("condition", str(query.predicate)),
         ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
         ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"

@@ -18,7 +18,7 @@ from ..device.api import Device
 from ..errors import InputError, OrderError, SchemaError, UnsupportedError
 from ..lang.order import Order, parse_order
 from ..lang.query import Predicate, Query, TimeSpec
-from ..lang.schema import Schema, Side
+from ..lang.schema import SIDES, Schema, Side
 from ..lang.types import TIME_UNITS, Date, Int, Timestamp
 from ..lang.windows import WindowSpec
 from ..output import OutputColumn, output_columns
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from .metrics import JoinMetrics
 
 __all__ = [
-    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_order", "checked_schemas",
-    "joined_with", "made_query", "stream_join", "streaming_join",
+    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_kind", "checked_order", "checked_schemas",
+    "joined_with", "made_query", "stream_join", "streaming_join", "streams_are_inner",
 ]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
@@ -51,7 +51,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
                 late_to: str | None = None, groups: int | None = None, state: str | None = None,
-                name: str | None = None, fail_on_fallback: bool = True) -> DataFrame:
+                name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
+                direction: str | None = None, allow_exact: bool | None = None) -> DataFrame:
     """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
 
     The result is that of `splitjoin.join` for the same rows in arrival order: by event time; at equal times R before S,
@@ -69,8 +70,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
             the rows of a DataFrame have no order of their own.
         ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
-            matters only with ROWS windows or order ``"total"``. There, rows that are equal in these columns too are
-            ordered by all other columns, so that the result depends on nothing but the rows.
+            matters only with ROWS windows, order ``"total"`` or as-of joins. There, rows that are equal in these
+            columns too are ordered by all other columns, so that the result depends on nothing but the rows.
         order: ``"none"``, or ``"total"``: ``collect()``, ``toArrow()``, ``show()`` and written files have the rows in
             the order of `splitjoin.join`, as after ``orderBy``; a later shuffle loses this order.
         select: Names of result columns to keep, in order; all by default.
@@ -93,6 +94,10 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         name: Streaming only. A name for the state files and the observed metrics, by default ``"splitjoin"``; two joins
             in one streaming query need different names.
         fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses the query.
+        how: Batch only. The kind of join, as for `splitjoin.join`; kinds other than inner need RANGE windows without
+            ROWS.
+        direction: Of as-of joins, as for `splitjoin.join`.
+        allow_exact: Likewise.
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
@@ -110,13 +115,16 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
     options = StreamOptions(late, late_to, groups, state, name)
+    kind = {"how": how, "direction": direction, "allow_exact": allow_exact}
     if check_kinds(left, right, options, partitions):
+        if how != "inner":
+            raise streams_are_inner(how)
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
                                    metrics=metrics, options=options).plan()
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                   device=device, device_options=device_options or {}, partitions=partitions,
-                                  fail_on_fallback=fail_on_fallback)
+                                  fail_on_fallback=fail_on_fallback, kind=kind)
     return joined.plan(metrics)
 
 
@@ -185,17 +193,34 @@ def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Parti
     return bool(left.isStreaming)
 
 
+def streams_are_inner(how: str) -> UnsupportedError:
+    """The error for a kind of join that streaming DataFrames do not have."""
+    return UnsupportedError(f"streaming DataFrames have inner joins only, not {how!r}: rows that wait for a decision "
+                            f"have no place in a micro-batch yet; join batch DataFrames, or use splitjoin.open")
+
+
+def checked_kind(query: Query) -> Query:
+    """``query``. Raises `UnsupportedError` unless time partitions can decide its kind of join."""
+    if not query.kind.is_inner and any(query.window(side).rows is not None for side in SIDES):
+        raise UnsupportedError(f"a join of kind {query.kind.how!r} of DataFrames needs RANGE windows without ROWS, as "
+                               f"a partition cannot see when a ROWS window decides; give window='RANGE …'")
+    return query
+
+
 def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
-               order: str | Order, select: Sequence[str] | None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
+               order: str | Order, select: Sequence[str] | None,
+               kind: Mapping[str, Any] | None = None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
     """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
     schema_r, schema_s = checked_schemas(left, right, time)
     if isinstance(on, Column):
         on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
-    query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=checked_order(order))
-    chosen = output_columns(schema_r.arrow, schema_s.arrow, select)
+    query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=checked_order(order),
+                       **(kind or {}))
+    checked_kind(query)
+    chosen = output_columns(schema_r.arrow, schema_s.arrow, select, query.kind)
     types = {"r": left.schema, "s": right.schema}
-    result = StructType([StructField(c.name, types[c.side][c.source].dataType, types[c.side][c.source].nullable)
-                         for c in chosen])
+    result = StructType([StructField(c.name, types[c.side][c.source].dataType,
+                                     types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])
     return query, result, chosen
 
 
@@ -228,9 +253,10 @@ class PartitionedJoin:
     @classmethod
     def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
              ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-             device_options: Mapping[str, Any], partitions: Partitions | None,
-             fail_on_fallback: bool) -> PartitionedJoin:
-        query, result, gathered = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
+             device_options: Mapping[str, Any], partitions: Partitions | None, fail_on_fallback: bool,
+             kind: Mapping[str, Any] | None = None) -> PartitionedJoin:
+        query, result, gathered = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
+                                             kind=kind)
         return cls.of(query, left, right, result, gathered, None, ties=ties, device=device,
                       device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
 
@@ -258,7 +284,8 @@ class PartitionedJoin:
 
     def plan(self, metrics: JoinMetrics | None) -> DataFrame:
         """The result rows, and with them the work of Spark and of the tasks."""
-        task = Task(self.query, self.device, self.options, self.gathered, self.cuts.counts, metrics, self.projection)
+        task = Task(self.query, self.device, self.options, self.gathered, self.cuts.counts, metrics, self.projection,
+                    self.cuts.starts)
         work = PackedTask(task, {s.side: s.ties for s in self.streams}) if self.packs else task
         return self._task_rows().mapInArrow(shipped(work), self.result)
 
@@ -319,7 +346,7 @@ def _ties(query: Query, side: Side, schema: StructType, ties: Ties) -> tuple[str
         if not _orderable(schema[name].dataType):
             raise SchemaError(f"column {side}.{name} cannot break ties: {schema[name].dataType.simpleString()} has no "
                               f"order")
-    if query.window(side).rows is None and query.order.kind != "total":
+    if query.window(side).rows is None and query.order.kind != "total" and not query.kind.is_asof:
         return ()
     assert query.time is not None
     others = [f for f in schema if f.name not in (*names, query.time.name(side))]

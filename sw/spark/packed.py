@@ -84,8 +84,7 @@ class Pack:
         if table.column(self.query.time.name(self.side)).null_count:
             raise null_time(self.query, self.side)
         table, ts = _by_time(self.query, self.side, table)
-        length = self.query.window(self.side).length
-        assert length is not None
+        length = warm_length(self.query, self.side)
         homes = [0, *_below(ts, self.starts), len(ts)]
         # Partition k needs the tuples from the beginning of its first window on.
         begins = [0, *_below(ts, [max(start - length, _LEAST) for start in self.starts])]
@@ -116,7 +115,7 @@ class PackedTask:
             yield from self._join(partition, parts.pop(partition))
 
     def _join(self, partition: int, parts: Sequence[tuple[int, int, int, pa.Table]]) -> Iterator[pa.RecordBatch]:
-        if not any(home for _, home, _, _ in parts):
+        if not any(home for _, home, _, _ in parts) and self.task.query.kind.is_inner:
             return  # no home rows, so no results
         (r, r_ts), (s, s_ts) = (self._stream(side, [p[-1] for p in parts if SIDES[p[0]] == side]) for side in SIDES)
         warm = tuple(sum(p[2] for p in parts if SIDES[p[0]] == side) for side in SIDES)
@@ -138,6 +137,18 @@ class PackedTask:
         order = np.arange(len(table))
         rows = arrival_order(Rows(table, event_ticks(query.time, side, table), order), self.ties[side], order)
         return rows.table, rows.ts
+
+
+def warm_length(query: Query, side: Side) -> int:
+    """How long before a partition its first needed tuples of stream ``side`` come, in ticks.
+
+    Kinds of join other than inner need all partners of every tuple that the partition's times decide, so tuples as old
+    as both windows together.
+    """
+    lengths = {one: query.window(one).length for one in SIDES}
+    found = [lengths[side]] if query.kind.is_inner else list(lengths.values())
+    assert None not in found, "rows are packed for RANGE windows only"
+    return sum(length for length in found if length is not None)
 
 
 def _by_time(query: Query, side: Side, table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:

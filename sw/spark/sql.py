@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from ..device.api import Device
-from ..errors import SchemaError, UnsupportedError
+from ..errors import SchemaError
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.windows import WindowSpec
@@ -19,7 +19,17 @@ from ..statement import Select
 from ..statement.inputs import bind_tables, merge_tables
 from ..statement.parts import parse
 from ..statement.projection import Output
-from .join import PartitionedJoin, Partitions, Ties, check_kinds, checked_order, checked_schemas, streaming_join
+from .join import (
+    PartitionedJoin,
+    Partitions,
+    Ties,
+    check_kinds,
+    checked_kind,
+    checked_order,
+    checked_schemas,
+    streaming_join,
+    streams_are_inner,
+)
 from .streaming.plan import Lateness, StreamOptions
 
 if TYPE_CHECKING:
@@ -57,9 +67,9 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     query = select.query
-    if not query.kind.is_inner:
-        raise UnsupportedError(f"Spark joins run inner joins only so far, but the statement asks for {query.kind.how}; "
-                               f"write INNER JOIN, or run it with splitjoin.sql")
+    if streaming and not query.kind.is_inner:
+        raise streams_are_inner(query.kind.how)
+    checked_kind(query)
     if streaming:
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
@@ -74,7 +84,7 @@ def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:
     if output.source is not None:
         side, name = output.source.split(".", 1)
         field = schemas[side][name]
-        return StructField(output.field.name, field.dataType, field.nullable)
+        return StructField(output.field.name, field.dataType, field.nullable or output.field.nullable)
     try:
         return StructField(output.field.name, from_arrow_type(output.field.type, prefer_timestamp_ntz=True))
     except PySparkTypeError:

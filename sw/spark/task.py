@@ -15,6 +15,7 @@ from ..arrival import Arrivals, R, S
 from ..device.api import Device, pairs
 from ..device.registry import device as find_device
 from ..errors import InputError, WindowOverflow
+from ..kinds import decide_between
 from ..lang.query import Query
 from ..output import OutputColumn, gather
 from ..statement import Projection
@@ -45,6 +46,7 @@ class Task:
             partition; None otherwise.
         metrics: Collects the device's counters; None for nothing.
         projection: The SELECT list of a statement over the gathered columns, or None.
+        starts: The ticks at which partitions 1, 2, … begin.
     """
 
     query: Query
@@ -54,6 +56,7 @@ class Task:
     expected: Sequence[tuple[int, int]] | None
     metrics: JoinMetrics | None
     projection: Projection | None = None
+    starts: Sequence[int] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for partition, pieces in _partitions(batches):
@@ -75,9 +78,10 @@ class Task:
         """The result rows of a partition with these ``arrivals``: the first ``warm_r`` of R, ``warm_s`` of S are warm.
 
         A pair belongs to its later tuple's home partition. Warm rows precede all home rows, so a pair belongs to
-        another partition exactly when both of its tuples are warm: rows numbered below ``warm_r`` and ``warm_s``.
+        another partition exactly when both of its tuples are warm: rows numbered below ``warm_r`` and ``warm_s``. A row
+        of another kind of join that waits belongs to the partition of the time up to which it waits.
         """
-        with find_device(self.device, **leased(self.device, self.options)).open(self.query) as session:
+        with find_device(self.device, **leased(self.device, self.options)).open(self.query.pairs) as session:
             try:
                 session.push(arrivals)
                 items = session.flush()
@@ -85,9 +89,14 @@ class Task:
                 error.add_note(f"This was in time partition {partition}; rows count from its first warm one.")
                 raise
             counters, latencies = session.counters(), session.latencies()
-        r_rows, s_rows = pairs(items)
-        mine = (r_rows >= warm_r) | (s_rows >= warm_s)
-        r_rows, s_rows = r_rows[mine], s_rows[mine]
+        if self.query.kind.is_inner:
+            r_rows, s_rows = pairs(items)
+            mine = (r_rows >= warm_r) | (s_rows >= warm_s)
+            r_rows, s_rows = r_rows[mine], s_rows[mine]
+        else:
+            bounds = [None, *self.starts, None]
+            r_rows, s_rows = pairs(decide_between(self.query, arrivals, items, warm_r + warm_s, bounds[partition],
+                                                  bounds[partition + 1]))
         if self.metrics is not None:
             n_warm = warm_r + warm_s
             self.metrics.add(counters, None if latencies is None else latencies[n_warm:], partitions=1,

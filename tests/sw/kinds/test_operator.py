@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from splitjoin.arrival import arrivals
 from splitjoin.device.api import PAIR, STAR, Items
 from splitjoin.errors import InputError, OrderError, UnsupportedError
 from splitjoin.golden import GoldenDevice
-from splitjoin.kinds import KindOperator, decide, reference_rows
+from splitjoin.kinds import KindOperator, decide, decide_between, reference_rows
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
@@ -110,9 +112,42 @@ def test_random_cuts(case: Scenario, data: st.DataObject) -> None:
     assert found.tolist() == reference_rows(query, arrivals(query, case.r, case.s), items).tolist()
 
 
-def test_times_at_the_ends_of_64_bits() -> None:
-    import pyarrow as pa
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.filter_too_much])
+@given(case=scenario(type_=pa.int32(), max_rows=16), data=st.data())
+def test_times_in_parts(case: Scenario, data: st.DataObject) -> None:
+    """Partitions by time, each with the tuples of both windows' lengths before it, give the rows of the whole."""
+    assume(case.time is not None and case.windows.r[0] is None and case.windows.s[0] is None)
+    query = made(case, data.draw(kinds(case.time)), on=case.on.sql, window=case.windows.spec)
+    whole = arrivals(query, case.r, case.s)
+    assert whole.ts is not None
+    warm = sum(length or 0 for length in (query.window_r.length, query.window_s.length))
+    per = max(int(np.gcd.reduce(whole.ts)), 1)
+    cuts = sorted(set(data.draw(st.lists(st.integers(-3, 15), max_size=4))))
+    bounds = [None, *(cut * per for cut in cuts), None]
+    found = []
+    for start, end in pairwise(bounds):
+        lowest = -(2**63) if start is None else start - warm
+        at = np.flatnonzero((whole.ts >= lowest) & (whole.ts < (2**63 - 1 if end is None else end)))
+        first = int(at[0]) if len(at) else len(whole)
+        _, part = whole.split(first)
+        part = part.split(len(at))[0] if part is not None else slices(whole, [len(whole)])[1]
+        n_warm = 0 if start is None else int(np.searchsorted(part.ts, start))
+        with GoldenDevice().open(query.pairs) as session:
+            session.push(part)
+            rows = decide_between(query, part, session.flush(), n_warm, start, end)
+        before = [int(np.count_nonzero(whole.stream[:first] == side)) for side in (0, 1)]
+        rows = rows[rows["kind"] == PAIR]
+        found += [(r + before[0] if r >= 0 else r, s + before[1] if s >= 0 else s)
+                  for r, s in zip(rows["r"].tolist(), rows["s"].tolist(), strict=True)]
+    items = run(GoldenDevice(), query.pairs, case.r, case.s)
+    expected = plain_rows(reference_rows(query, whole, items))
+    if query.kind.how == "full":
+        assert sorted(found) == sorted(expected)
+    else:
+        assert found == expected
 
+
+def test_times_at_the_ends_of_64_bits() -> None:
     low, high = -(2**63), 2**63 - 1
     r = pa.table({"ts": pa.array([low, -1, high], pa.int64())})
     s = pa.table({"ts": pa.array([low, 0, high], pa.int64())})
