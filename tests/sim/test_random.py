@@ -123,7 +123,7 @@ def test_compiled_circuit(circuit, timed, tables):
 
 @given(st.data(), st.integers(1, 6), st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.integers(2, 4),
        st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans(), st.booleans())
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(5))
 def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, probes, timed, tables):
     capacity, lanes = ring
     circuit = (cores, capacity, fanout, fanin, lanes, probes)
@@ -136,7 +136,7 @@ def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, pro
 def test_the_first_tuple_without_room_is_named_although_the_other_stream_has_one_too(make, r, s, first):
     """One stream overflows its ring, and the other does an arrival later, before the circuit has stopped."""
     tables = [pa.table([times, [0] * 5], schema=SCHEMAS[side]) for side, times in (("r", r), ("s", s))]
-    for order in ("none", "outer(1)", "total"):
+    for order in ("none", "outer(1)", "total") if make is SimDevice else ("total",):  # the slow simulator waits longest
         join = Join(*tables, {side: Window(length=5) for side in "rs"}, True, order, (), (0.0, 0.0, 1))
         with pytest.raises(WindowOverflow) as caught:
             run(make(cores=1, capacity=4), join.query(), join.r, join.s)

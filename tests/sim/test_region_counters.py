@@ -49,8 +49,8 @@ def test_comparisons_and_matches_of_each_region(make: Any) -> None:
 
 
 def test_what_waits_for_a_slow_host() -> None:
-    fast, slow = (counted(PysimDevice(cores=CORES, capacity=64, region_counters=True, stall_out=share))[1]
-                  for share in (0.0, 0.9))
+    fast, slow = (counted(SimDevice(cores=CORES, capacity=64, lanes=2, probes=4, region_counters=True,
+                                    stall_out=share))[1] for share in (0.0, 0.9))
     for name in ("stall_output", "stall_results", "stall_probe"):
         assert slow[name].sum() > 2 * fast[name].sum(), name
     assert slow["list_high"].max() >= fast["list_high"].max()

@@ -69,14 +69,14 @@ def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
 def test_bands_and_equalities_under_stalls(stalls: tuple[float, float]) -> None:
     """Long streams through passes of few reads and of many, in every order."""
     rng = random.Random(11)
-    r, s = (pa.table([pa.array([rng.randint(-4, 4) for _ in range(400)], pa.int32()) for _ in NAMES[side]],
+    r, s = (pa.table([pa.array([rng.randint(-4, 4) for _ in range(200)], pa.int32()) for _ in NAMES[side]],
                      names=list(NAMES[side])) for side in "rs")
     for order in ORDERS:
         query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=BANDS, window="ROWS 120",
                            order=order)
         device = SimDevice(cores=2, capacity=64, lanes=2, probes=8, tables=True, stall_in=stalls[0],
                            stall_out=stalls[1])
-        assert_conforms(run(device, query, r, s, [100, 400]), run(GoldenDevice(cores=2), query, r, s), order)
+        assert_conforms(run(device, query, r, s, [100, 200]), run(GoldenDevice(cores=2), query, r, s), order)
 
 
 @pytest.mark.parametrize(("options", "on", "said"), [
