@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from .errors import SchemaError
 from .files import is_url, read_schema
-from .lang.field import with_range
+from .lang.field import range_of, with_range
 from .lang.schema import suggest
 
-__all__ = ["parse_schema"]
+__all__ = ["parse_schema", "schema_text"]
 
 _TYPES: dict[str, pa.DataType] = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(),
@@ -25,6 +25,8 @@ _TYPES: dict[str, pa.DataType] = {
     **{f"duration[{unit}]": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
 }
 _KIND = re.compile(r"(.*?)\s*(\??)\s*(?:(?<=[ ?])(-?\d+)\.\.(-?\d+))?")
+#: Names that stand in a text as they are.
+_PLAIN = re.compile(r"[^:,()\[\]]+")
 _SIZED = re.compile(r"(decimal)\((\d+),\s*(\d+)\)|(binary)\[(\d+)\]")
 
 
@@ -52,6 +54,25 @@ def parse_schema(text: str) -> pa.Schema:
         made = pa.field(name, type_, bool(null))
         fields.append(made if low is None or high is None else with_range(made, int(low), int(high)))
     return pa.schema(fields)
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """A text that `parse_schema` reads as ``schema``. Raises `SchemaError` for a column that no text describes."""
+    parts = []
+    for column in schema:
+        type_, range_ = column.type, range_of(column)
+        if pa.types.is_decimal128(type_):
+            name = f"decimal({type_.precision}, {type_.scale})"
+        elif pa.types.is_fixed_size_binary(type_):
+            name = f"binary[{type_.byte_width}]"
+        else:
+            name = next((name for name, known in _TYPES.items() if known == type_), "")
+        if not name or not _PLAIN.fullmatch(column.name) or column.name != column.name.strip():
+            raise SchemaError(f"column {column.name!r} of type {type_} cannot be written as a text; rename or cast it, "
+                              f"or leave it out of the schema")
+        parts.append(f"{column.name}:{name}{'?' if column.nullable else ''}"
+                     f"{'' if range_ is None else f' {range_[0]}..{range_[1]}'}")
+    return ", ".join(parts)
 
 
 def _sized(kind: str) -> pa.DataType | None:

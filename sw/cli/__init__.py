@@ -1,11 +1,12 @@
 """The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``boards``, ``build``,
-``emulate``, ``daemon``, ``spark-qualify``, ``devices``, ``doctor``.
+``emulate``, ``daemon``, ``spark-qualify``, ``devices``, ``doctor``, ``completion``.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,25 +15,29 @@ from ..interrupts import INTERRUPTED, quiet_interrupts
 with quiet_interrupts():
     from ..cost import FAMILIES
     from ..errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
+    from ..lang.sql.parser import SUPPORTED
     from ..tuner.options import tune_options
     from ..version import __version__
     from .build import build_bitstream, build_options, list_boards
     from .circuits import explain_circuit, propose_circuit
+    from .completion import complete, completion_options, print_completion
     from .daemon import daemon_options, run_daemon
+    from .design import design_option
     from .doctor import run_devices, run_doctor
     from .emulate import emulate_options, run_emulator
-    from .options import circuit_options, kind_options, query_options, run_options, schema_options
+    from .options import circuit_options, kind_options, output_options, query_options, run_options, schema_options
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
     from .verilog import verilog_options, write_circuit
 
-__all__ = ["main"]
+__all__ = ["command_parser", "main"]
 
 DONE, FAILURE, USAGE = 0, 1, 2
 
-_EPILOG = """\
-conditions  SQL over r and s: + - * abs() = <> < <= > >= BETWEEN AND OR NOT IS NULL, numbers, 'text', DATE '…',
-            INTERVAL '15' MINUTE.  Example: "abs(r.x - s.a) <= 10 AND r.origin <> s.origin"
+_LANGUAGE = textwrap.wrap(
+    f"SQL over r and s: {SUPPORTED}. Literals: numbers, 'text', X'00FF', TRUE, NULL, DATE '2024-01-31', TIMESTAMP "
+    f"'2024-01-31 12:00:00', INTERVAL '15' MINUTE. Example: \"abs(r.x - s.a) <= 10 AND r.origin <> s.origin\"", 104)
+_EPILOG = "\n".join([f"conditions  {_LANGUAGE[0]}", *(f"{'':12}{line}" for line in _LANGUAGE[1:])]) + """
 windows     "ROWS 4096", "RANGE 15 MINUTES" (timestamps), "RANGE 900" (integer time), "ROWS 100 RANGE 900"
 exit code   0 done; 2 wrong usage (options, condition, columns, window, order); 1 failure (files, data, tools, device)
 """
@@ -41,7 +46,9 @@ exit code   0 done; 2 wrong usage (options, condition, columns, window, order); 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     try:
-        args = _parser().parse_args(arguments)
+        parser = command_parser()
+        complete(parser)
+        args = parser.parse_args(arguments)
         run: Any = args.run
         run(args)
     except (PredicateError, SchemaError, WindowError, OrderError) as error:
@@ -59,7 +66,8 @@ def _fail(error: Exception, code: int) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of all commands and their options."""
     parser = argparse.ArgumentParser(
         prog="splitjoin", description="Join unbounded streams under any condition: band, range, theta, equality.",
         epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -67,28 +75,31 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     join = _command(commands, "join", "join two tables as streams", run_join)
-    join.add_argument("r", metavar="R", help="stream R: a .parquet or .csv file")
-    join.add_argument("s", metavar="S", help="stream S: a .parquet or .csv file")
+    join.add_argument("r", metavar="R", help="stream R: a .parquet or .csv file, or - for standard input: an Arrow "
+                                      "IPC stream, or CSV")
+    join.add_argument("s", metavar="S", help="stream S: the same")
     query_options(join, window_required=True)
     kind_options(join)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     run_options(join)
-    join.add_argument("-o", "--output", metavar="OUT", required=True, help="the result: a .parquet or .csv file")
+    output_options(join, required=True)
 
     select = _command(commands, "sql", "run a SELECT over two tables as streams", run_sql)
     select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
                                                      "table is R, the second S")
     select.add_argument("named", metavar="NAME=FILE", nargs="+",
-                        help="the tables by name: .parquet or .csv files; with --explain also 'ts:int64, x:int32, …'")
+                        help="the tables by name: .parquet or .csv files, or - for standard input; with --explain also "
+                             "'ts:int64, x:int32, …'")
     query_options(select, window_required=False, on=False)
     run_options(select)
-    select.add_argument("-o", "--output", metavar="OUT", help="the result: a .parquet or .csv file")
+    output_options(select, required=False)
     select.add_argument("--explain", action="store_true", help="run nothing, but say what is done before, in and "
                                                                "after the join")
 
     verilog = _command(commands, "verilog", "write the circuit as Verilog, with a JSON sidecar", write_circuit)
-    schema_options(verilog)
-    query_options(verilog, window_required=False)
+    design_option(verilog)
+    schema_options(verilog, required=False)
+    query_options(verilog, window_required=False, required=False)
     circuit_options(verilog)
     verilog_options(verilog)
 
@@ -105,12 +116,16 @@ def _parser() -> argparse.ArgumentParser:
     schema_options(tuning)
     query_options(tuning, window_required=True)
     tune_options(tuning)
+    tuning.add_argument("-o", "--output", metavar="FILE",
+                        help="also write the design to this .json file, for --design of `splitjoin verilog` and "
+                             "`splitjoin build`")
 
     _command(commands, "boards", "list the boards that bitstreams can be built for", list_boards)
 
     building = _command(commands, "build", "build a bitstream for a board, with open tools", build_bitstream)
-    schema_options(building)
-    query_options(building, window_required=False)
+    design_option(building)
+    schema_options(building, required=False)
+    query_options(building, window_required=False, required=False)
     circuit_options(building)
     build_options(building)
     building.add_argument("-o", "--output", metavar="DIR", required=True,
@@ -133,12 +148,15 @@ def _parser() -> argparse.ArgumentParser:
 
     _command(commands, "devices", "list the devices on which joins run", run_devices)
     _command(commands, "doctor", "say what is installed, what is missing, and how to get it", run_doctor)
+    completing = _command(commands, "completion", "print what makes a shell complete this command line",
+                          print_completion)
+    completion_options(completing)
     return parser
 
 
 def _command(commands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text.capitalize() + ".", epilog=_EPILOG,
+        name, help=text, description=text[0].upper() + text[1:] + ".", epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.set_defaults(run=run)
     return parser

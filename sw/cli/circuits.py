@@ -11,6 +11,7 @@ from ..lang.schema import Schema
 from ..schema_text import parse_schema
 from ..tuner import tune
 from ..tuner.options import tune_arguments
+from .design import check_design_file, take_design, write_design
 from .options import circuit_arguments, pair, window_argument, window_or_default
 
 __all__ = ["circuit_query", "explain_circuit", "propose_circuit"]
@@ -25,11 +26,18 @@ def explain_circuit(args: argparse.Namespace) -> None:
 def propose_circuit(args: argparse.Namespace) -> None:
     """Print which circuit suits a query and a board."""
     window = window_argument(args)
-    print(tune(_declared(args, window), **tune_arguments(args)))
+    if args.output is not None:
+        check_design_file(args.output)
+    proposal = tune(_declared(args, window), **tune_arguments(args))
+    print(proposal)
+    if args.output is not None:
+        write_design(args.output, args, proposal)
 
 
 def circuit_query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
     """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
+    if "design" in args:
+        take_design(args)
     options = circuit_arguments(args)
     return _declared(args, window_or_default(args, options)), options
 

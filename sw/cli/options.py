@@ -9,15 +9,18 @@ from ..circuit.parameters import CircuitParameters, declared
 from ..device.registry import DEVICES
 from ..errors import WindowError
 
-__all__ = ["circuit_arguments", "circuit_options", "device_spec", "kind_arguments", "kind_options", "pair",
-           "query_options", "run_options", "schema_options", "window_argument", "window_or_default"]
+__all__ = ["circuit_arguments", "circuit_options", "device_spec", "kind_arguments", "kind_options", "output_options",
+           "pair", "query_options", "run_options", "schema_options", "window_argument", "window_or_default"]
 
 
-def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True) -> None:
-    """Add the options of the query, except the schemas; without ``on`` if a statement has the condition."""
+def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True,
+                  required: bool = True) -> None:
+    """Add the options of the query, except the schemas; without ``on`` if a statement has the condition, and not
+    ``required`` if a design may have it.
+    """
     group = parser.add_argument_group("query")
     if on:
-        group.add_argument("--on", metavar="EXPR", required=True, help="the join condition over r and s")
+        group.add_argument("--on", metavar="EXPR", required=required, help="the join condition over r and s")
     group.add_argument("--window", metavar="W", help="both streams' window" + (
         "" if window_required else " (as many ROWS as the circuit holds)"))
     group.add_argument("--window-r", metavar="W", help="R's window, instead of --window")
@@ -59,6 +62,14 @@ def run_options(parser: argparse.ArgumentParser) -> None:
                                                         "part: the pairs stored in them are lost (none)")
 
 
+def output_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add the options of where the result goes."""
+    parser.add_argument("-o", "--output", metavar="OUT", required=required,
+                        help="the result: a .parquet or .csv file, or - for standard output")
+    parser.add_argument("--format", choices=("arrow", "csv"),
+                        help="of standard output: an Arrow IPC stream, or CSV (arrow)")
+
+
 def device_spec(text: str) -> str:
     """A device's name, or ``name:target``."""
     if text.partition(":")[0] not in DEVICES:
@@ -66,10 +77,10 @@ def device_spec(text: str) -> str:
     return text
 
 
-def schema_options(parser: argparse.ArgumentParser) -> None:
+def schema_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the options of the streams' schemas, for commands that read no tables."""
     for side in ("r", "s"):
-        parser.add_argument(f"--schema-{side}", metavar="SCHEMA", required=True,
+        parser.add_argument(f"--schema-{side}", metavar="SCHEMA", required=required,
                             help=f"{side.upper()}'s columns: a .parquet or .csv file, or 'ts:int64, x:int32, "
                                  f"y:float32?' (? = may hold NULL)")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 from ..circuit.registers import REGION_COUNTERS
 from ..device.api import PAIR, Device
 from ..device.registry import device
 from ..errors import DeviceError, SchemaError
-from ..files import check_columns, check_output, read_table, write_table
 from ..join import JoinResult, execute
 from ..lang.kind import Kind
 from ..lang.order import parse_order
@@ -18,14 +17,21 @@ from ..output import output_columns, output_schema
 from ..schema_text import parse_schema
 from ..statement import Select, sql
 from .options import circuit_arguments, kind_arguments, pair, window_argument, window_or_default
+from .pipes import STANDARD, check_schema, check_target, once, read_source, reporting, write_target
 
 __all__ = ["run_join", "run_sql"]
 
 
 def run_join(args: argparse.Namespace) -> None:
     """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run."""
+    with reporting(args.output) as out:
+        _run(args, out)
+
+
+def _run(args: argparse.Namespace, out: IO[str]) -> None:
+    """`run_join` with the result, if it is for standard output, to ``out``."""
     window, time = window_argument(args), pair(args, "time")
-    output = check_output(args.output)
+    check_target(args.output, args.format, out)
     options: dict[str, Any] = circuit_arguments(args)
     mine = {name: getattr(args, name) for name in ("engine", "threads") if getattr(args, name) is not None}
     if mine and args.device != "cpu":
@@ -58,7 +64,7 @@ def run_join(args: argparse.Namespace) -> None:
                               f"{', '.join(f'--{name}' for name in options)}, or --design")
         options["design"] = args.design
     result = _result(args, window, time, device(args.device, **options))
-    write_table(result.table, output)
+    write_target(result.table, args.output, args.format, out)
     name = "pairs" if args.run is run_sql or args.how == "inner" else "rows"
     print(f"{name:22} {int((result.items['kind'] == PAIR).sum()):,}")
     counters = result.counters
@@ -85,7 +91,7 @@ def run_sql(args: argparse.Namespace) -> None:
             raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
         run_join(args)
         return
-    unused = ("output", "engine", "threads", "mask", "design")
+    unused = ("output", "format", "engine", "threads", "mask", "design")
     wrong = [f"--{name}" for name in unused if getattr(args, name) is not None]
     wrong += ["--device"] if args.device != "cpu" else []
     wrong += ["--region-counters"] if args.region_counters else []
@@ -101,13 +107,17 @@ def run_sql(args: argparse.Namespace) -> None:
 def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
     """The result of ``join`` or ``sql``."""
     if args.run is run_sql:
-        made: JoinResult = sql(args.text, tables=_tables(args.named), window=window, time=time, order=args.order,
+        names = _tables(args.named)
+        once(list(names.values()))
+        tables = {name: read_source(path) if path == STANDARD else path for name, path in names.items()}
+        made: JoinResult = sql(args.text, tables=tables, window=window, time=time, order=args.order,
                                device=chosen)
         return made
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
-    r, s = read_table(args.r), read_table(args.s)
+    once([args.r, args.s])
+    r, s = read_source(args.r), read_source(args.s)
     kind = Kind.make(**kind_arguments(args), order=parse_order(args.order), timed=time is not None)
-    check_columns(output_schema(output_columns(r.schema, s.schema, select, kind)), args.output)
+    check_schema(output_schema(output_columns(r.schema, s.schema, select, kind)), args.output, args.format)
     return execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
                    **kind_arguments(args))
 

@@ -1,0 +1,145 @@
+"""`-` on the command line: tables from standard input and to standard output, as Arrow IPC streams or CSV."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pytest
+from splitjoin.cli import DONE, FAILURE, main
+
+R = pa.table({"ts": [1, 4, 9], "x": [10, 20, 30]})
+S = pa.table({"ts": [2, 5, 9], "a": [12, 70, 31]})
+WANT = [{"ts_r": 1, "x": 10, "ts_s": 2, "a": 12}, {"ts_r": 9, "x": 30, "ts_s": 9, "a": 31}]
+QUERY = ("--on", "abs(r.x - s.a) <= 5", "--window", "RANGE 4", "--time", "ts", "--device", "golden")
+
+
+class Standard(io.TextIOWrapper):
+    """A standard stream over bytes in memory, perhaps a terminal."""
+
+    def __init__(self, data: bytes = b"", *, terminal: bool = False):
+        self.bytes = io.BytesIO(data)
+        self._terminal = terminal
+        super().__init__(self.bytes, encoding="utf-8", write_through=True)
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def stream(table: pa.Table) -> bytes:
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+def text(table: pa.Table) -> bytes:
+    out = io.BytesIO()
+    pyarrow.csv.write_csv(table, out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pyarrow.csv.write_csv(R, "R.csv")
+    pyarrow.csv.write_csv(S, "S.csv")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, given: bytes = b"", terminal: bool = False) -> tuple[int,
+                                                                                                               bytes]:
+    out = Standard(terminal=terminal)
+    monkeypatch.setattr(sys, "stdin", Standard(given))
+    monkeypatch.setattr(sys, "stdout", out)
+    return main(arguments), out.bytes.getvalue()
+
+
+@pytest.mark.parametrize("made", [stream, text])
+@pytest.mark.parametrize("side", ["r", "s"])
+def test_a_table_through_pipes(side: str, made: object, files: Path, monkeypatch: pytest.MonkeyPatch,
+                               capsys: pytest.CaptureFixture[str]) -> None:
+    names, given = (("-", "S.csv"), R) if side == "r" else (("R.csv", "-"), S)
+    code, out = run(monkeypatch, "join", *names, *QUERY, "-o", "-", given=made(given))  # type: ignore[operator]
+    assert code == DONE
+    assert pa.ipc.open_stream(out).read_all().to_pylist() == WANT
+    assert "pairs                  2" in capsys.readouterr().err  # the counters are not in the way
+
+
+def test_csv_on_a_terminal(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out = run(monkeypatch, "join", "R.csv", "S.csv", *QUERY, "-o", "-", "--format", "csv", terminal=True)
+    assert (code, out) == (DONE, b'"ts_r","x","ts_s","a"\n1,10,2,12\n9,30,9,31\n')
+
+
+def test_sql_through_pipes(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out = run(monkeypatch, "sql", "SELECT x - a AS gap FROM r JOIN s ON abs(r.x - s.a) <= 5", "r=R.csv", "s=-",
+                    "--window", "RANGE 4", "--time", "ts", "--device", "golden", "-o", "-", given=stream(S))
+    assert code == DONE
+    assert pa.ipc.open_stream(out).read_all().to_pydict() == {"gap": [-2, -1]}
+
+
+BOTH = "standard input holds one table, but - stands for two; give the other one as a file"
+WRONG = [
+    (("join", "-", "-", *QUERY, "-o", "O.csv"), b"", False, BOTH),
+    (("sql", "SELECT * FROM r JOIN s ON r.x = s.a", "r=-", "s=-", "--window", "ROWS 5", "-o", "O.csv"), b"", False,
+     BOTH),
+    (("join", "-", "S.csv", *QUERY, "-o", "O.csv"), b"", False, "standard input must hold a table, as an Arrow IPC "
+     "stream or as CSV, but it is empty"),
+    (("join", "-", "S.csv", *QUERY, "-o", "O.csv"), stream(R)[:60], False, "standard input cannot be read as an Arrow "
+     "IPC stream"),
+    (("join", "-", "S.csv", *QUERY, "-o", "O.csv"), b"a,b\n1\n", False, "standard input cannot be read as CSV"),
+    (("join", "R.csv", "S.csv", *QUERY, "-o", "O.csv", "--format", "csv"), b"", False, "--format is for standard "
+     "output, and the format of O.csv is told by its suffix; leave it out, or write -o -"),
+    (("join", "R.csv", "S.csv", *QUERY, "-o", "-"), b"", True, "an Arrow IPC stream is not for a terminal"),
+]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[3][:40])
+def test_what_cannot_be(case: tuple[tuple[str, ...], bytes, bool, str], files: Path, monkeypatch: pytest.MonkeyPatch,
+                        capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, given, terminal, said = case
+    code, out = run(monkeypatch, *arguments, given=given, terminal=terminal)
+    assert (code, out) == (FAILURE, b"")
+    assert capsys.readouterr().err.startswith(f"splitjoin: {said}")
+    assert not Path("O.csv").exists()
+
+
+def test_lists_do_not_go_into_csv(files: Path, monkeypatch: pytest.MonkeyPatch,
+                                  capsys: pytest.CaptureFixture[str]) -> None:
+    nested = R.append_column("l", pa.array([[1], [2], [3]]))
+    arguments = ("join", "-", "S.csv", *QUERY, "-o", "-")
+    assert run(monkeypatch, *arguments, "--format", "csv", given=stream(nested)) == (FAILURE, b"")
+    assert "a CSV file holds numbers, text and times, but column 'l'" in capsys.readouterr().err
+    assert run(monkeypatch, *arguments, given=stream(nested))[0] == DONE
+
+
+def test_ctrl_c_leaves_nothing_half_written(files: Path) -> None:
+    """Interrupted while it waits for its input; the old file stays, and no part of a new one is there."""
+    Path("O.csv").write_text("old")
+    before = set(os.listdir())
+    command = [sys.executable, "-m", "splitjoin", "join", "-", "S.csv", *QUERY, "-o", "O.csv"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait = Path(f"/proc/{process.pid}/wchan")
+    deadline = time.monotonic() + 60
+    while "pipe" not in wait.read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"splitjoin: interrupted\n")
+    assert set(os.listdir()) == before
+    assert Path("O.csv").read_text() == "old"
+
+
+def test_a_reader_that_goes_away_is_no_error(files: Path) -> None:
+    command = f"{sys.executable} -m splitjoin join R.csv S.csv {' '.join(map(repr, QUERY))} -o - | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
