@@ -47,7 +47,14 @@ struct Model {
         cycle = 0;
     }
 
-    ~Model() { top.final(); }
+    ~Model() {
+        enter();
+        top.final();
+    }
+
+    // Verilator's run-time library keeps a pointer to a thread's context: by default to the one made last, which may
+    // belong to a model that has been deleted since.
+    void enter() { Verilated::threadContextp(&context); }
 
     void edge() {
         top.clk = 1;
@@ -71,10 +78,14 @@ void* sj_open(uint64_t seed, uint32_t stall_in, uint32_t stall_out) {
     return new Model(seed, stall_in, stall_out);
 }
 
-void sj_close(void* handle) { delete static_cast<Model*>(handle); }
+void sj_close(void* handle) {
+    delete static_cast<Model*>(handle);
+    Verilated::threadContextp(nullptr);
+}
 
 uint32_t sj_read(void* handle, uint32_t address) {
     Model& m = *static_cast<Model*>(handle);
+    m.enter();
     m.top.addr = address;
     for (int n = 0; n < 3; ++n) m.edge();
     return m.top.r_data;
@@ -82,6 +93,7 @@ uint32_t sj_read(void* handle, uint32_t address) {
 
 void sj_write(void* handle, uint32_t address, uint32_t word) {
     Model& m = *static_cast<Model*>(handle);
+    m.enter();
     m.top.addr = address;
     m.top.w_data = word;
     m.top.w_stb = 1;
@@ -99,6 +111,7 @@ int sj_run(void* handle, const uint32_t* records, uint64_t n, uint64_t* sent, ui
            uint64_t room, uint64_t* received, uint64_t* received_cycle, int until_end, uint64_t pause,
            uint64_t patience) {
     Model& m = *static_cast<Model*>(handle);
+    m.enter();
     uint64_t s = 0, r = 0;
     const uint64_t until = m.cycle + pause;
     int why = RUN_PAUSED;

@@ -25,7 +25,13 @@ struct Model {
         top.rst = 0;
     }
 
-    ~Model() { top.final(); }
+    ~Model() {
+        enter();
+        top.final();
+    }
+
+    // As in harness.cpp: the thread's context may be that of a model that has been deleted.
+    void enter() { Verilated::threadContextp(&context); }
 
     void edge() {
         top.clk = 1;
@@ -41,12 +47,16 @@ extern "C" {
 
 void* em_open(unsigned bit) { return new Model(bit); }
 
-void em_close(void* handle) { delete static_cast<Model*>(handle); }
+void em_close(void* handle) {
+    delete static_cast<Model*>(handle);
+    Verilated::threadContextp(nullptr);
+}
 
 // Sends the n bytes of `data` after those of earlier calls, runs for `cycles`, and returns how many bytes came, at most
 // `room`, in `received`: it returns early when there is no more room.
 uint64_t em_run(void* handle, const uint8_t* data, uint64_t n, uint8_t* received, uint64_t room, uint64_t cycles) {
     Model& m = *static_cast<Model*>(handle);
+    m.enter();
     m.sending.insert(m.sending.end(), data, data + n);
     uint64_t got = 0;
     for (uint64_t c = 0; c < cycles && got < room; ++c) {

@@ -39,6 +39,7 @@ class GoldenDevice(Device):
 
     name: ClassVar[str] = "golden"
     immediate: ClassVar[bool] = True
+    settles: ClassVar[bool] = True
 
     def __init__(self, *, cores: int = 1, masked: Collection[int] = ()):
         if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,7 @@ class CircuitDevice(CircuitParameters, Device):
         masked: Numbers of the cores that are masked from the start (see `Session.mask`).
     """
 
+    settles: ClassVar[bool] = True
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ from .sum_relations import SumRelation, sum_relation
 from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
 __all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "longest_range", "lower",
-           "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized", "unlowered"]
+           "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized", "time_bits_for", "unlowered"]
 
 #: Widest key in bits: a low end has one bit more, and record fields have at most 64.
 _BITS = 63
@@ -249,7 +249,7 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters) ->
     return Configuration(
         **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
         keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
-        index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else _time_bits(longest),
+        index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else time_bits_for(longest),
         registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else ())
 
 
@@ -280,7 +280,7 @@ def longest_range(query: Query) -> int | None:
     return max(lengths) if lengths else None
 
 
-def _time_bits(longest: int) -> int:
+def time_bits_for(longest: int) -> int:
     """Bits of device time, whole bytes so that few circuits serve all RANGEs. Ages reach twice the RANGE plus one (see
     `Encoder`).
     """

@@ -45,6 +45,7 @@ class CpuDevice(Device):
 
     name: ClassVar[str] = "cpu"
     immediate: ClassVar[bool] = True
+    settles: ClassVar[bool] = True
     engine: EngineName = "auto"
     threads: int | None = None
     prefilter: bool = True

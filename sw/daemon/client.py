@@ -56,6 +56,7 @@ class DaemonDevice(Device):
     """
 
     name: ClassVar[str] = "daemon"
+    settles: ClassVar[bool] = True
 
     socket: str | os.PathLike[str] | None = None
     device: str | None = None

@@ -107,6 +107,9 @@ class Device(ABC):
     #: True if the `poll` after a `push` gives all results of the pushed tuples (without open groups' stars).
     immediate: ClassVar[bool] = False
 
+    #: True if its sessions have a barrier, `Session.settle`.
+    settles: ClassVar[bool] = False
+
     @abstractmethod
     def open(self, query: Query) -> Session:
         """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""

@@ -74,6 +74,25 @@ def test_candidates_are_verified_before_a_session_is_settled() -> None:
     assert list(map(pair_set, settled(SimDevice(cores=2, capacity=4), whole, "none"))) == list(map(pair_set, golden))
 
 
+def test_a_session_outlives_a_younger_one_of_the_same_model() -> None:
+    """Verilator's library has a pointer to the context of the model that was made last, even if that is deleted."""
+    query = RANGE.query("none")
+    first, rest = arrivals(query, RANGE.r, RANGE.s).split(30)
+    assert rest is not None
+    device = SimDevice(cores=3, capacity=64, lanes=2, probes=4)
+    with device.open(query) as older:
+        older.push(first)
+        for _ in range(3):
+            with device.open(query) as younger:
+                younger.push(first)
+        older.push(rest)
+        found = older.settle()
+    with GoldenDevice().open(query) as golden:
+        golden.push(first)
+        golden.push(rest)
+        assert pair_set(found) == pair_set(golden.poll())
+
+
 def test_orders_whose_groups_would_be_closed_are_refused() -> None:
     device: Device = PysimDevice(cores=2, capacity=64)
     with device.open(BAND.query("outer(3)")) as session, pytest.raises(OrderError, match=r"than outer\(3\); use"):

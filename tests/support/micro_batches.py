@@ -27,7 +27,8 @@ class MicroBatches:
     """A streaming query with one join.
 
     ``root``: the folder of the state files. ``late``: the lateness of both streams. ``query``: arguments of
-    `Query.make`. ``partition``: the number of every task of a group, in place of that of the group.
+    `Query.make`. ``partition``: the number of every task of a group, in place of that of the group. ``kept``: sessions
+    are kept.
     """
 
     root: str
@@ -41,6 +42,7 @@ class MicroBatches:
     retained: int = 100
     late_to: str | None = None
     partition: int | None = None
+    kept: bool = False
     batch: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -51,7 +53,7 @@ class MicroBatches:
         assert made.time is not None
         delays: dict[Side, int] = dict.fromkeys(SIDES, parse_lateness(self.late, made.time))
         join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, delays, self.ties, self.groups, self.device,
-                         {}, Slots.make(made))
+                         {}, Slots.make(made), self.kept)
         return GroupTask(join, output_schema(columns), self.root, "join", self.retained, self.late_to, None)
 
     def run(self, r: Sequence[pa.Table], s: Sequence[pa.Table], *, again: random.Random | None = None) -> pa.Table:
@@ -66,6 +68,8 @@ class MicroBatches:
         for group in range(self.groups):
             if again is not None and again.random() < 0.3:
                 tasks._CACHE.clear()
+                if again.random() < 0.5:
+                    tasks._SESSIONS.clear()
             if again is not None and again.random() < 0.4:
                 cut = self._group(task, group, r, s)
                 for _ in range(again.randrange(4)):
@@ -84,6 +88,7 @@ class MicroBatches:
     def restarted(self, **changes: Any) -> MicroBatches:
         """The query after a stop and a start, with other arguments."""
         tasks._CACHE.clear()
+        tasks._SESSIONS.clear()
         return replace(self, **changes)
 
     def _group(self, task: GroupTask, group: int, r: Sequence[pa.Table],

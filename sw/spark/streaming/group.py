@@ -19,24 +19,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...arrival import Arrivals, interleave
+from ...arrival import interleave
 from ...device.api import Device, pairs
 from ...device.registry import device as find_device
-from ...lang.order import Order
 from ...lang.query import Query
 from ...lang.schema import SIDES, Side
 from ...output import OutputColumn, gather
 from ...statement import Projection
 from ..resources import leased
 from .rows import Rows, arrival_order
+from .sessions import KeptSession, in_slices, widened
 from .slots import Slots
 
 __all__ = ["Counts", "GroupJoin", "GroupState", "Step"]
 
 Numbers = npt.NDArray[np.int64]
 
-#: Arrivals that are given to the device at once, so that their results are in memory at the same time.
-_SLICE = 1 << 17
 #: Result rows of a batch that is handed to Spark; `take` from strings of one batch stays below Arrow's 2 GiB.
 _RESULT_ROWS = 10_000
 #: Tuples of a micro-batch from which on it is looked at for skew.
@@ -54,6 +52,8 @@ class GroupState:
         greatest: The greatest event time of each stream so far, in all groups; None before its first tuple.
         tuples: The number of tuples of each stream that the group has joined.
         hot: Slots whose tuples are stored by all groups in turn, since one group would have too much with them.
+        beside: The live tuples of S that other groups store, where the group pairs its tuples of R with them too
+            (`GroupJoin.replicates`), else None; a version does not hold them.
     """
 
     stored: Mapping[Side, Rows]
@@ -61,6 +61,7 @@ class GroupState:
     greatest: Mapping[Side, int | None]
     tuples: Mapping[Side, int]
     hot: frozenset[int] = frozenset()
+    beside: Rows | None = None
 
     @classmethod
     def initial(cls, schemas: Mapping[Side, pa.Schema]) -> GroupState:
@@ -71,10 +72,13 @@ class GroupState:
 
 @dataclass
 class Counts:
-    """Counts of a step: pairs found, comparisons that the windows asked for, seconds on the device."""
+    """Counts of a step: pairs found, comparisons that the windows asked for, tuples pushed to the device, seconds on
+    it.
+    """
 
     pairs: int = 0
     comparisons: int = 0
+    pushed: int = 0
     seconds: float = 0.0
 
 
@@ -88,6 +92,7 @@ class Step:
         late: The tuples that came behind the watermark, of those that the group would have stored.
         fresh: All tuples of each stream that are joined in this micro-batch, in arrival order.
         before: The stored tuples of each stream before it.
+        beside: Those of S that other groups store, as in `GroupState`.
         opposite: For each tuple of ``fresh``, the number of tuples of the other stream before it; only with ROWS.
     """
 
@@ -96,6 +101,7 @@ class Step:
     late: Mapping[Side, Rows]
     fresh: Mapping[Side, Rows]
     before: Mapping[Side, Rows]
+    beside: Rows | None
     opposite: Mapping[Side, Numbers]
 
 
@@ -112,6 +118,7 @@ class GroupJoin:
         ties: The columns that order tuples with equal times, where that matters.
         groups: The number of groups.
         device: The device, and its options.
+        kept: True if sessions of the device are kept between micro-batches.
     """
 
     query: Query
@@ -124,6 +131,7 @@ class GroupJoin:
     device: str | Device
     options: Mapping[str, object]
     slots: Slots
+    kept: bool = False
 
     @property
     def waits(self) -> bool:
@@ -134,6 +142,19 @@ class GroupJoin:
     def counts_rows(self) -> bool:
         """True if a window counts rows."""
         return self.query.window_r.rows is not None or self.query.window_s.rows is not None
+
+    @property
+    def replicates(self) -> bool:
+        """True if a group finds all pairs of its own tuples of R, rather than those with the earlier tuple its own.
+
+        A session that is kept stores every tuple that it gets, so only the tuples of one stream are divided among the
+        groups (fragment and replicate): the groups share the comparisons, but each device stores all tuples of S.
+        """
+        return self.kept and self.groups > 1 and not self.slots.hashed
+
+    def by_arrival(self, rows: Rows) -> Rows:
+        """Stored tuples in arrival order."""
+        return rows.take(np.argsort(rows.ids, kind="stable")) if self.waits else rows.sorted()
 
     def watermark(self, state: GroupState) -> int | None:
         """The time below which tuples are late: the lesser of both streams' greatest times less their delays."""
@@ -154,7 +175,7 @@ class GroupJoin:
             side: max((t for t in (state.greatest[side], greatest[side]) if t is not None), default=None)
             for side in SIDES})
         passed = self.watermark(after)
-        late, fresh, waiting, own = {}, {}, {}, {}
+        late, fresh, waiting, own, beside = {}, {}, {}, {}, state.beside
         tuples = dict(state.tuples)
         for side in SIDES:
             new, slots = rows[side]
@@ -178,10 +199,15 @@ class GroupJoin:
                 fresh[side] = new.sorted()
                 own[side] = new.where(mine).sorted()
             tuples[side] += len(fresh[side])
+            if side == "s" and self.replicates:
+                foreign = (fresh[side] if self.waits else new).where(~mine)
+                beside = self.by_arrival(Rows.concat([*([] if beside is None else [beside]), foreign]))
         after = replace(after, waiting=waiting, tuples=tuples, hot=state.hot | self._hot(rows, group, total))
         stored = {side: self._kept(side, Rows.concat([state.stored[side], own[side]]).sorted(), passed, tuples[side])
                   for side in SIDES}
-        return Step(replace(after, stored=stored), own, late, fresh, state.stored,
+        if beside is not None:
+            beside = self._kept("s", beside, passed, tuples["s"])
+        return Step(replace(after, stored=stored, beside=beside), own, late, fresh, state.stored, state.beside,
                     self._opposite(fresh, state.tuples) if self.counts_rows else {})
 
     def _hot(self, rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]], group: int, total: int) -> set[int]:
@@ -205,8 +231,18 @@ class GroupJoin:
         for side in SIDES:
             rows = Rows.concat([state.stored[side] for state in states])
             rows = rows.take(np.argsort(rows.ids if self.waits else rows.ts, kind="stable"))
-            stored[side] = rows.where(self.slots.of(side, rows.table, hot) % self.groups == group)
-        return replace(states[0], stored=stored, hot=hot)
+            mine = self.slots.of(side, rows.table, hot) % self.groups == group
+            stored[side] = rows.where(mine)
+        return replace(states[0], stored=stored, hot=hot, beside=rows.where(~mine) if self.replicates else None)
+
+    def with_beside(self, state: GroupState, others: Sequence[GroupState]) -> GroupState:
+        """``state`` with the tuples that ``others``, the states of all other groups, store beside it."""
+        return replace(state, beside=self.by_arrival(Rows.concat([other.stored["s"] for other in others])))
+
+    def in_session(self, state: GroupState) -> dict[Side, Rows]:
+        """The tuples that a session that is kept has after ``state``, in arrival order."""
+        beside = [] if state.beside is None else [state.beside]
+        return {"r": state.stored["r"], "s": self.by_arrival(Rows.concat([state.stored["s"], *beside]))}
 
     def _kept(self, side: Side, rows: Rows, passed: int | None, tuples: int) -> Rows:
         """The stored tuples that a tuple from the watermark on may still meet."""
@@ -222,9 +258,16 @@ class GroupJoin:
         return {"r": np.searchsorted(s.ts, r.ts, side="left") + tuples["s"],
                 "s": np.searchsorted(r.ts, s.ts, side="right") + tuples["r"]}
 
-    def results(self, step: Step, counts: Counts) -> Iterator[pa.Table]:
-        """The result rows of a step, a table of some thousand at a time, counted in ``counts``."""
-        found = self._found(step, counts)
+    def new(self, step: Step) -> dict[Side, Rows]:
+        """The tuples that a step pushes to a session that is kept."""
+        return {"r": step.own["r"], "s": step.fresh["s"]}
+
+    def results(self, step: Step, counts: Counts, kept: KeptSession | None = None) -> Iterator[pa.Table]:
+        """The result rows of a step, a table of some thousand at a time, counted in ``counts``.
+
+        ``kept``: a session with the tuples of the windows; None pushes them again, to a session of the step's own.
+        """
+        found = self._found(step, counts) if kept is None else self._continued(kept, step, counts)
         if self.query.order.kind == "total":
             found = iter([_in_total_order(list(found))])
         for r, s, r_at, s_at in found:
@@ -240,12 +283,28 @@ class GroupJoin:
         # New tuples of S with R's stored ones, old and new; and new tuples of R with S's stored ones that are old.
         r_stored = Rows.concat([self._reached("r", before["r"], fresh["s"]), step.own["r"]]).sorted()
         yield from self._joined(r_stored, fresh["s"], step, counts)
-        probes = fresh["r"]
-        if self.query.window_s.rows is not None:  # beyond as many new tuples of S, no old one is in the window
-            last = step.opposite["r"] - self.query.window_s.rows
-            probes = probes.slice(0, int(np.searchsorted(last, step.before["s"].ids[-1], side="right"))
-                                  if len(step.before["s"]) else 0)
-        yield from self._joined(probes, self._reached("s", before["s"], probes), step, counts)
+        probes, old = step.own["r"] if self.replicates else fresh["r"], before["s"]
+        if step.beside is not None:
+            old = self.by_arrival(Rows.concat([old, step.beside]))
+        if self.query.window_s.rows is not None and len(probes):
+            # Beyond as many new tuples of S, no old one is in the window.
+            last = step.opposite["r"][probes.ids - int(fresh["r"].ids[0])] - self.query.window_s.rows
+            probes = probes.slice(0, int(np.searchsorted(last, old.ids[-1], side="right")) if len(old) else 0)
+        yield from self._joined(probes, self._reached("s", old, probes), step, counts)
+
+    def _continued(self, kept: KeptSession, step: Step,
+                   counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
+        """The pairs of the step by a session with the tuples before it: tuples of R, of S, and positions in both."""
+        found = kept.join(self.new(step))
+        while True:
+            began = perf_counter()
+            part = next(found, None)
+            counts.seconds += perf_counter() - began
+            if part is None:
+                break
+            yield self._inside(*part, step)
+        counts.comparisons += kept.comparisons()
+        counts.pushed, kept.pushed = counts.pushed + kept.pushed, 0
 
     def _reached(self, side: Side, stored: Rows, probes: Rows) -> Rows:
         """The tuples of ``stored``, of stream ``side``, that the windows of ``probes`` may reach."""
@@ -263,23 +322,25 @@ class GroupJoin:
         """The pairs of ``r`` and ``s``, both by event time."""
         if not len(r) or not len(s):
             return
-        query = replace(self.query, order=Order("none"))
         one = {"r": _one_chunk(r), "s": _one_chunk(s)}
-        arrivals: Arrivals | None = interleave(one["r"].table, one["s"].table, (r.ts, s.ts),
-                                               np.searchsorted(s.ts, r.ts, side="left"))
-        with find_device(self.device, **leased(self.device, self.options)).open(query) as session:
-            while arrivals is not None:
+        arrivals = interleave(one["r"].table, one["s"].table, (r.ts, s.ts), np.searchsorted(s.ts, r.ts, side="left"))
+        counts.pushed += len(arrivals)
+        with find_device(self.device, **leased(self.device, self.options)).open(widened(self.query, 0)) as session:
+            for part, last in in_slices(arrivals):
                 began = perf_counter()
-                part, arrivals = arrivals.split(_SLICE)
                 session.push(part)
-                r_at, s_at = pairs(session.poll() if arrivals is not None else session.flush())
+                r_at, s_at = pairs(session.flush() if last else session.poll())
                 counts.seconds += perf_counter() - began
-                if self.counts_rows:
-                    inside = self._in_rows(r, s, r_at, s_at, step)
-                    r_at, s_at = r_at[inside], s_at[inside]
-                if len(r_at):
-                    yield one["r"], one["s"], r_at, s_at
+                yield self._inside(one["r"], one["s"], r_at, s_at, step)
             counts.comparisons += session.counters().get("comparisons", 0)
+
+    def _inside(self, r: Rows, s: Rows, r_at: Numbers, s_at: Numbers,
+                step: Step) -> tuple[Rows, Rows, Numbers, Numbers]:
+        """The pairs that are within the windows that count rows."""
+        if self.counts_rows and len(r_at):
+            inside = self._in_rows(r, s, r_at, s_at, step)
+            return r, s, r_at[inside], s_at[inside]
+        return r, s, r_at, s_at
 
     def _in_rows(self, r: Rows, s: Rows, r_at: Numbers, s_at: Numbers, step: Step) -> npt.NDArray[np.bool_]:
         """True for the pairs whose earlier tuple is among the last rows that its window counts.

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  #
 from pyspark.sql.types import LongType, StructField, StructType
 
 from ...device.api import Device
+from ...device.registry import device as find_device
 from ...errors import InputError, SchemaError, WindowError
 from ...gate.times import parse_lateness
 from ...lang.query import Query
@@ -103,7 +104,7 @@ class StreamingJoin:
             _check_root(spark, options.late_to, "late_to")
         schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options,
-                         Slots.make(query))
+                         Slots.make(query), find_device(device, **device_options).settles)
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
         return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
                    options.late_to)

@@ -48,7 +48,9 @@ class Spread:
 
     def packed(self, batch: int, query: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a partition of micro-batch ``batch`` as `PACKED` ones, with a last one for every group."""
-        hot = self._hot(batch, query) if self.join.slots.hashed and self.join.groups > 1 else frozenset[int]()
+        hot = frozenset[int]()
+        if self.join.slots.hashed and self.join.groups > 1:
+            hot = StateFiles(self.root, query, self.name).hot_before(batch, self.join.groups)
         tuples, greatest = 0, None
         for table in _tables(batches, self.join.schemas[self.side]):
             time = self.join.query.time
@@ -75,13 +77,6 @@ class Spread:
             mask = everywhere | (slots % join.groups == group)
             if mask.any():
                 yield self._batch(group, 0, None, _encoded(table.filter(pa.array(mask)), slots[mask]))
-
-    def _hot(self, batch: int, query: str) -> frozenset[int]:
-        """The hot slots of all groups after the micro-batch before: the same for every task of this one."""
-        files = StateFiles(self.root, query, self.name)
-        groups = files.groups_before(batch, self.join.groups) if batch else None
-        heads = (files.header(batch - 1, group, groups or 0) for group in range(groups or 0))
-        return frozenset[int]().union(*(head.state.hot for head in heads))
 
     def _batch(self, group: int, tuples: int, greatest: int | None, data: bytes) -> pa.RecordBatch:
         stream = R if self.side == "r" else S

@@ -91,6 +91,12 @@ class StateFiles:
                             f"(take, first, show and isEmpty compute a part); mend the function and start with a new "
                             f"checkpoint, or restore the folder")
 
+    def hot_before(self, batch: int, groups: int) -> frozenset[int]:
+        """The hot slots of all groups before micro-batch ``batch``: the same for every task of it."""
+        of = self.groups_before(batch, groups) if batch else None
+        heads = (self.header(batch - 1, group, of or 0) for group in range(of or 0))
+        return frozenset[int]().union(*(head.state.hot for head in heads))
+
     def held(self, batch: int) -> set[tuple[int, int]]:
         """The files of micro-batch ``batch``: group, and of how many."""
         return self._versions(f"/{batch:09d}").get(batch, set())

@@ -7,21 +7,25 @@ machine.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
+from ...device.registry import device as find_device
 from ...errors import SnapshotError
 from ...lang.schema import SIDES
 from ..metrics import JoinMetrics
+from ..resources import leased
 from .group import Counts, GroupJoin, GroupState, Step
 from .micro_batch import micro_batch
 from .rows import Rows
+from .sessions import KeptSession, SessionCache
 from .spread import unpacked
 from .state import Version, check_identity, identity
 from .store import StateFiles, delete_file, write_file
@@ -32,12 +36,14 @@ __all__ = ["COUNTS", "METRICS", "GroupTask"]
 METRICS = "__splitjoin"
 #: The fields of `METRICS`, all int64.
 COUNTS = ("pairs", "comparisons", "tuples_r", "tuples_s", "late_r", "late_s", "stored_rows", "waiting_rows",
-          "state_bytes", "reloads", "device_us")
+          "state_bytes", "reloads", "device_us", "pushed_rows")
 _COUNTS_TYPE = pa.struct([(name, pa.int64()) for name in COUNTS])
 
 #: States that a Python worker keeps: (root, query, join, group, groups) → the version and the state.
 _CACHE: OrderedDict[tuple[Any, ...], tuple[str, GroupState]] = OrderedDict()
 _MOST_CACHED = 8
+#: Device sessions that a Python worker keeps.
+_SESSIONS = SessionCache()
 #: Micro-batches between two looks for files that are not needed any more.
 _DELETE_EVERY = 8
 
@@ -92,12 +98,41 @@ class GroupTask:
             _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
         self._write_late(step, files, batch, group)
         counts = Counts()
-        for table in self.join.results(step, counts):
-            for found in table.combine_chunks().to_batches():
-                yield self._with_counts(found, None)
+        key, kept = self._key(query, group), None
+        if self.join.kept and new.group is not None:
+            kept = self._session(files, batch, key, "" if before is None else before.token, state, step)
+        try:
+            for table in self.join.results(step, counts, kept):
+                for found in table.combine_chunks().to_batches():
+                    yield self._with_counts(found, None)
+        except BaseException:  # also if Spark reads no more rows: the session has some of the tuples then
+            if kept is not None:
+                kept.close()
+            raise
+        if kept is not None:
+            _SESSIONS.keep(key, kept, version.token, resumable=not self.join.replicates)
         if group == 0 and batch % _DELETE_EVERY == 0 and batch > self.retained:
             files.delete_unneeded(batch - self.retained, self.join.groups)
         yield self._with_counts(None, self._counts(step, counts, version, reloaded))
+
+    def _key(self, query: str, group: int) -> str:
+        """A name of the group's session: the same in every task that may go on with it."""
+        device = self.join.device
+        made = device if isinstance(device, str) else repr(device) if is_dataclass(device) else type(device).__name__
+        whole = repr((self.root, made, sorted(self.join.options.items())))
+        return (f"{query} {self.name[:200]} group {group} of {self.join.groups} "
+                f"{hashlib.blake2b(whole.encode(), digest_size=8).hexdigest()}")
+
+    def _session(self, files: StateFiles, batch: int, key: str, token: str, state: GroupState,
+                 step: Step) -> KeptSession | None:
+        """A session with the tuples of ``state``, whose version has ``token``; None to do without."""
+        join = self.join
+        if join.slots.hashed and join.groups > 1 and files.hot_before(batch, join.groups):
+            _SESSIONS.discard(key)  # a hot key's tuples are in several groups, each of which pairs those it stores
+            return None
+        device = find_device(join.device, **leased(join.device, join.options))
+        return _SESSIONS.take(key, token, join.query, device, join.new(step), lambda: join.in_session(state),
+                              resumable=not join.replicates)
 
     def _go_on(self, files: StateFiles, batch: int, names: Mapping[str, str]) -> None:
         """Write the version of every group after a micro-batch without input, in which no task is sure of its group."""
@@ -130,9 +165,13 @@ class GroupTask:
         check_identity(head, names, files.where(head.batch, group, groups))
         key = (self.root, files.query, self.name, group, groups)
         cached = _CACHE.get(key)
-        if cached is not None and cached[0] == head.token:
+        if cached is not None and cached[0] == head.token and (cached[1].beside is not None) == self.join.replicates:
             return head, cached[1], False
-        return head, self._read(files, head.batch, group, groups, names), True
+        state = self._read(files, head.batch, group, groups, names)
+        if self.join.replicates:
+            state = self.join.with_beside(state, [self._read(files, batch - 1, g, groups, names)
+                                                  for g in range(groups) if g != group])
+        return head, state, True
 
     def _read(self, files: StateFiles, batch: int, group: int, groups: int, names: Mapping[str, str]) -> GroupState:
         """The state of a version, with the tuples of its chain."""
@@ -176,6 +215,7 @@ class GroupTask:
             **{f"late_{side}": len(step.late[side]) for side in SIDES},
             "stored_rows": stored, "waiting_rows": sum(len(step.state.waiting[side]) for side in SIDES),
             "state_bytes": version.nbytes, "reloads": int(reloaded), "device_us": round(counts.seconds * 1e6),
+            "pushed_rows": counts.pushed,
         }
         if self.metrics is not None:
             self.metrics.add({"comparisons": counts.comparisons}, None, partitions=1, pairs=counts.pairs,

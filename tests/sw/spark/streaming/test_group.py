@@ -52,14 +52,15 @@ def run(query: MicroBatches, r: list[pa.Table], s: list[pa.Table], chance: rando
 @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), groups=st.integers(1, 4),
        order=st.sampled_from(["none", "total"]), device=st.sampled_from(["golden", "cpu"]),
        cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted),
-       on=st.sampled_from([ON, "r.name = s.name", "r.x = s.x + 1 AND r.y <= s.y", "r.y = s.y", "r.price = s.price"]))
+       on=st.sampled_from([ON, "r.name = s.name", "r.x = s.x + 1 AND r.y <= s.y", "r.y = s.y", "r.price = s.price"]),
+       kept=st.booleans())
 def test_micro_batches_give_the_pairs_of_the_golden_model(
         tmp_path_factory: pytest.TempPathFactory, seed: int, window: Any, groups: int, order: str, device: str,
-        cuts: list[int], on: str) -> None:
+        cuts: list[int], on: str, kept: bool) -> None:
     chance = random.Random(seed)
     groups = 1 if order == "total" else groups
     query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 0,
-                         {"on": on, "window": window, "time": "ts", "order": order}, groups, device, TIES)
+                         {"on": on, "window": window, "time": "ts", "order": order}, groups, device, TIES, kept=kept)
     got = run(query, cut(ending(R), cuts), cut(ending(S), cuts), chance)
     want = answer(R, S, on=on, window=window, time="ts")
     assert rows(got) == rows(want)
@@ -69,16 +70,16 @@ def test_micro_batches_give_the_pairs_of_the_golden_model(
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), order=st.sampled_from(["none", "total"]),
-       lateness=st.integers(0, 15), groups=st.integers(1, 3))
+       lateness=st.integers(0, 15), groups=st.integers(1, 3), keeps=st.booleans())
 def test_late_rows_are_left_out_and_the_others_are_joined(tmp_path_factory: pytest.TempPathFactory, seed: int,
                                                           window: Any, order: str, lateness: int,
-                                                          groups: int) -> None:
+                                                          groups: int, keeps: bool) -> None:
     """Rows in any order: those below the watermark of the micro-batches before are late."""
     chance = random.Random(seed)
     late_to = tmp_path_factory.mktemp("late")
     query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, lateness,
                          {"on": ON, "window": window, "time": "ts", "order": order},
-                         1 if order == "total" else groups, "cpu", TIES, late_to=str(late_to))
+                         1 if order == "total" else groups, "cpu", TIES, late_to=str(late_to), kept=keeps)
     parts = {"r": shuffled(R, chance) + shuffled(R, chance), "s": shuffled(S, chance) + shuffled(S, chance)}
     batches = max(map(len, parts.values()))
     kept: dict[str, list[pa.Table]] = {"r": [], "s": []}
@@ -114,11 +115,12 @@ def test_the_number_of_groups_changes_between_micro_batches(tmp_path_factory: py
                                                             window: Any, numbers: list[int], on: str) -> None:
     chance = random.Random(seed)
     query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 2,
-                         {"on": on, "window": window, "time": "ts", "order": "none"}, 2, "cpu", TIES)
+                         {"on": on, "window": window, "time": "ts", "order": "none"}, 2, "cpu", TIES, kept=True)
     found = []
     for n, (r, s) in enumerate(zip(cut(ending(R), [10, 20, 30]), cut(ending(S), [9, 21, 33]), strict=True)):
         found.append(query.run(shuffled(r, chance), shuffled(s, chance), again=chance))
-        query = query.restarted(groups=numbers[n % 3], device=chance.choice(["cpu", "golden"]))
+        query = query.restarted(groups=numbers[n % 3], device=chance.choice(["cpu", "golden"]),
+                                kept=chance.random() < 0.7)
     assert rows(pa.concat_tables(found)) == rows(answer(R, S, on=on, window=window, time="ts"))
 
 
