@@ -42,11 +42,13 @@ class ProgressLog(StreamingQueryListener):
 
     @property
     def totals(self) -> dict[str, int]:
-        """The sums, over all micro-batches, of pairs, comparisons, tuples, late rows, reloads and device time."""
+        """The sums, over all micro-batches, of pairs, comparisons, tuples, late rows, reloads, device time and
+        rows pushed.
+        """
         found: dict[str, int] = {}
         for row in self.rows:
             for key, value in row.items():
-                if key.startswith(("pairs", "comparisons", "tuples_", "late_", "reloads", "device_us")):
+                if key.startswith(("pairs", "comparisons", "tuples_", "late_", "reloads", "device_us", "pushed")):
                     found[key] = found.get(key, 0) + value
         return found
 
