@@ -6,7 +6,9 @@ Run: python -m tests.sw.spark.cluster_job FOLDER SOCKET. It prints what `test_cl
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +22,25 @@ def tables() -> tuple[pa.Table, pa.Table]:
     """R and S."""
     ts = list(range(200))
     return pa.table({"ts": ts, "x": [t * 7 % 50 for t in ts]}), pa.table({"ts": ts, "a": [t * 11 % 50 for t in ts]})
+
+
+def failing_once(failed: Path) -> Any:
+    """A function for ``mapInArrow`` that passes rows on. In the second micro-batch the first attempt of the first task
+    fails, after its first rows if it has any, and makes the file ``failed``.
+    """
+    def passed_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        for batch in batches:
+            yield batch
+            break
+        first = context.partitionId() == 0 and context.attemptNumber() == 0
+        if first and context.getLocalProperty("streaming.sql.batchId") == "1":
+            failed.touch()
+            raise RuntimeError("the first attempt fails")
+        yield from batches
+
+    return passed_on
 
 
 def main(folder: Path, socket: str) -> None:
@@ -65,15 +86,19 @@ print(json.dumps({{"name": "fpga", "addresses": [found["addresses"][n % 2]]}}))
         for n, part in enumerate((table.slice(0, 100), table.slice(100), last)):
             pq.write_table(part, folder / side / f"{n}.parquet")
             os.utime(folder / side / f"{n}.parquet", (10**9 + n, 10**9 + n))  # Spark reads the oldest first
-    streams = [spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(folder / side))
-               for side, frame in (("r", left), ("s", right))]
-    streamed = stream_join(*streams, **JOIN, late=0, groups=2, state=str(folder / "state"), device="daemon",
-                           device_options=options)
-    query = streamed.writeStream.format("parquet").option("path", str(folder / "out")).option(
-        "checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    query.awaitTermination()
-    found = sorted(map(list, spark.read.parquet(str(folder / "out")).collect()))
-    print(json.dumps({"addresses": given, "batch": batch, "streamed": found}))
+    found = {}
+    for name, device, given_options in (("daemon", "daemon", options), ("sim", "sim", {"cores": 2, "capacity": 32})):
+        streams = [spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(folder / side))
+                   for side, frame in (("r", left), ("s", right))]
+        streamed = stream_join(*streams, **JOIN, late=0, groups=2, state=str(folder / f"state-{name}"), device=device,
+                               device_options=given_options)
+        if name == "daemon":
+            streamed = streamed.mapInArrow(failing_once(folder / "failed"), streamed.schema)
+        query = streamed.writeStream.format("parquet").option("path", str(folder / name)).option(
+            "checkpointLocation", str(folder / f"checkpoint-{name}")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        found[name] = sorted(map(list, spark.read.parquet(str(folder / name)).collect()))
+    print(json.dumps({"addresses": given, "batch": batch, "retried": (folder / "failed").exists(), **found}))
     spark.stop()
 
 

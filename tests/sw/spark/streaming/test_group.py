@@ -1,9 +1,12 @@
 """The step of a group: micro-batches, groups, restarts and retries give the pairs of the golden model."""
 
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -16,6 +19,7 @@ from ....support.spark_streams import ON, answer, in_order, rows, stream
 R, S = stream(1, 60, 40), stream(2, 50, 40)
 #: Rows that bring the watermark past all others, and meet none.
 END = 10**6
+SHORT = pa.schema([("ts", pa.int64()), ("x", pa.int32())])
 WINDOWS = ["RANGE 7", {"r": "RANGE 3", "s": "RANGE 12"}, "ROWS 5", {"r": "ROWS 3", "s": "RANGE 9"},
            "ROWS 6 RANGE 10", {"r": "ROWS 100", "s": "ROWS 1"}, "RANGE 0", "RANGE 1000"]
 TIES = {"r": ("x", "y", "name", "day", "price", "n"), "s": ("x", "y", "name", "day", "price", "n")}
@@ -122,6 +126,42 @@ def test_the_number_of_groups_changes_between_micro_batches(tmp_path_factory: py
         query = query.restarted(groups=numbers[n % 3], device=chance.choice(["cpu", "golden"]),
                                 kept=chance.random() < 0.7)
     assert rows(pa.concat_tables(found)) == rows(answer(R, S, on=on, window=window, time="ts"))
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32), sizes=st.lists(st.sampled_from([0, 2, 200]), min_size=3, max_size=6),
+       groups=st.integers(1, 3), length=st.sampled_from([0, 5, 60, 10**6]), kept=st.booleans())
+def test_duckdb_finds_the_same_pairs(tmp_path_factory: pytest.TempPathFactory, seed: int, sizes: list[int],
+                                     groups: int, length: int, kept: bool) -> None:
+    """Micro-batches whose sizes jump by 100, or are empty in one stream, with ties, NULL, duplicates and late rows."""
+    rng = np.random.default_rng(seed)
+    query = MicroBatches(str(tmp_path_factory.mktemp("state")), SHORT, SHORT, 4,
+                         {"on": "abs(r.x - s.x) <= 1", "window": f"RANGE {length}", "time": "ts", "order": "none"},
+                         groups, "cpu", kept=kept)
+    found, arrived = [], []
+    for batch, size in enumerate(sizes):
+        parts = []
+        for side in range(2):
+            n = size if side or batch % 3 else 0  # R is silent in every third micro-batch
+            ts = rng.integers(10 * batch - 8, 10 * batch + 10, n)
+            x = pa.array(rng.integers(0, 8, n), pa.int32(), mask=rng.random(n) < 0.1)
+            parts.append(pa.table({"ts": ts, "x": x}, schema=SHORT))
+        found.append(query.run([parts[0]], [parts[1]]))
+        arrived += [(batch, side, t, x) for side, part in enumerate(parts) for t, x in zip(*part.to_pydict().values(),
+                                                                                          strict=True)]
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE a (batch INT, side INT, ts BIGINT, x INT)")
+        if arrived:
+            db.executemany("INSERT INTO a VALUES (?, ?, ?, ?)", arrived)
+        # A watermark needs a row of both streams in earlier micro-batches; a row is late if it is below.
+        want = db.execute("""
+            WITH marks AS (SELECT b AS batch, max(ts) FILTER (side = 0) AS r, max(ts) FILTER (side = 1) AS s
+                           FROM range(10) t(b) LEFT JOIN a ON a.batch < b GROUP BY b),
+                 kept AS (SELECT a.* FROM a JOIN marks USING (batch)
+                          WHERE r IS NULL OR s IS NULL OR ts >= least(r, s) - 4)
+            SELECT r.ts, r.x, s.ts, s.x FROM kept r, kept s
+            WHERE r.side = 0 AND s.side = 1 AND abs(r.x - s.x) <= 1 AND abs(r.ts - s.ts) <= ?""", [length]).fetchall()
+    assert Counter(zip(*pa.concat_tables(found).to_pydict().values(), strict=True)) == Counter(want)
 
 
 def test_a_hot_key_is_stored_by_all_groups(tmp_path: Path) -> None:

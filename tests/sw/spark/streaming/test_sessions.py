@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import splitjoin
 from splitjoin.daemon.client import DaemonDevice
@@ -184,4 +185,27 @@ def test_settings_may_change_what_is_kept(tmp_path: Path) -> None:
     for n, (r, s) in enumerate(parts):
         query = replace(query, kept=n % 4 != 2, groups=2 if n < 6 else 3)
         found.append(query.run([r], [s]))
+    assert rows(pa.concat_tables(found)) == want(parts)
+
+
+@pytest.mark.parametrize("device", ["golden", "daemon"])
+def test_two_attempts_of_a_task_at_the_same_time(tmp_path: Path, device: str) -> None:
+    """As speculative tasks run: each gives all pairs, and the query goes on from either one's state."""
+    parts = batches(6)
+    with serving(tmp_path, [GoldenDevice(), GoldenDevice()]) as server:
+        query = joined(tmp_path / "state", DaemonDevice(socket=server.path) if device == "daemon" else device)
+        found = []
+        for n, (r, s) in enumerate(parts):
+            attempts = [query._group(query.task(), 0, [r], [s]) for _ in range(2)]
+            rows_of: list[list[pa.RecordBatch]] = [[], []]
+            going = {0, 1}
+            while going:
+                for attempt in sorted(going, reverse=n % 2 == 1):
+                    one = next(attempts[attempt], None)
+                    rows_of[attempt] += [] if one is None else [one]
+                    going -= {attempt} if one is None else set()
+            first, second = (pa.Table.from_batches(part).filter(pc.field("__splitjoin").is_null()) for part in rows_of)
+            assert rows(first) == rows(second)
+            found.append(first.drop_columns(["__splitjoin"]).cast(query.task().result))
+            query.batch += 1
     assert rows(pa.concat_tables(found)) == want(parts)
