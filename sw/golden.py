@@ -27,7 +27,7 @@ from .lang.schema import SIDES, Side, other_side
 from .lang.types import FLOAT32, Date, Decimal, Duration, Timestamp, Type, plain
 from .lang.windows import Extent
 
-__all__ = ["GoldenDevice", "GoldenSession"]
+__all__ = ["GoldenDevice", "GoldenSession", "row_values"]
 
 
 class GoldenDevice(Device):
@@ -165,7 +165,7 @@ class GoldenSession(Session):
     def _rows(self, side: Side, table: pa.Table) -> list[Row]:
         names = self._names[side]
         schema = self._query.schema(side)
-        values = [_values(table.column(name), schema[name].type) for name in names]
+        values = [row_values(table.column(name), schema[name].type) for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(table)
 
 
@@ -181,7 +181,8 @@ def _expire(stream: _Stream, now: int | None) -> None:
         stream.window.popleft()
 
 
-def _values(column: pa.ChunkedArray, type_: Type) -> list[RowValue]:
+def row_values(column: pa.ChunkedArray, type_: Type) -> list[RowValue]:
+    """The values of a column as `splitjoin.lang.eval.scalar` has them."""
     column = plain(column)
     if isinstance(type_, Date):
         column = column.cast(pa.int32())

@@ -7,10 +7,11 @@ from typing import Any
 
 from ..circuit.parameters import CircuitParameters, declared
 from ..device.registry import DEVICES
-from ..errors import WindowError
+from ..errors import SchemaError, WindowError
 
-__all__ = ["circuit_arguments", "circuit_options", "device_spec", "kind_arguments", "kind_options", "output_options",
-           "pair", "query_options", "run_options", "schema_options", "window_argument", "window_or_default"]
+__all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "kind_arguments",
+           "kind_options", "output_options", "pair", "query_options", "run_options", "schema_options",
+           "window_argument", "window_or_default"]
 
 
 def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True,
@@ -41,6 +42,9 @@ def kind_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--direction", metavar="D", help="of as-of joins: backward, forward or nearest (backward)")
     group.add_argument("--no-exact", action="store_false", dest="allow_exact", default=None,
                        help="of as-of joins: no partners at equal times")
+    group.add_argument("--aggregate", metavar="NAME=AGG", action="append",
+                       help="instead of pairs, a row for each tuple of r with aggregates of its partners, such as "
+                            "'n=count(*)' or 'high=max(s.price)'; may be repeated")
 
 
 def run_options(parser: argparse.ArgumentParser) -> None:
@@ -116,6 +120,19 @@ def pair(args: argparse.Namespace, name: str) -> Any:
 def kind_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The options of the kind of join, as `splitjoin.join` takes them."""
     return {"how": args.how, "direction": args.direction, "allow_exact": args.allow_exact}
+
+
+def aggregate_argument(args: argparse.Namespace) -> dict[str, str] | None:
+    """The aggregates by name; None if there are none."""
+    found: dict[str, str] = {}
+    for text in args.aggregate or ():
+        name, equals, aggregate = text.partition("=")
+        if not equals or not name.strip():
+            raise SchemaError(f"an aggregate must be given as NAME=AGG, such as 'n=count(*)', not {text!r}")
+        if name.strip() in found:
+            raise SchemaError(f"the aggregate {name.strip()!r} is given twice; give it once")
+        found[name.strip()] = aggregate
+    return found or None
 
 
 def window_argument(args: argparse.Namespace) -> Any:

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
+import pyarrow as pa
+
 from ..circuit.registers import REGION_COUNTERS
 from ..device.api import PAIR, Device
 from ..device.registry import device
@@ -16,7 +18,7 @@ from ..lang.order import parse_order
 from ..output import output_columns, output_schema
 from ..schema_text import parse_schema
 from ..statement import Select, sql
-from .options import circuit_arguments, kind_arguments, pair, window_argument, window_or_default
+from .options import aggregate_argument, circuit_arguments, kind_arguments, pair, window_argument, window_or_default
 from .pipes import STANDARD, check_schema, check_target, once, read_source, reporting, write_target
 
 __all__ = ["run_join", "run_sql"]
@@ -65,7 +67,7 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
         options["design"] = args.design
     result = _result(args, window, time, device(args.device, **options))
     write_target(result.table, args.output, args.format, out)
-    name = "pairs" if args.run is run_sql or args.how == "inner" else "rows"
+    name = "pairs" if args.run is run_sql or (args.how == "inner" and not args.aggregate) else "rows"
     print(f"{name:22} {int((result.items['kind'] == PAIR).sum()):,}")
     counters = result.counters
     if counters.get("cycles"):
@@ -117,9 +119,11 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
     once([args.r, args.s])
     r, s = read_source(args.r), read_source(args.s)
     kind = Kind.make(**kind_arguments(args), order=parse_order(args.order), timed=time is not None)
-    check_schema(output_schema(output_columns(r.schema, s.schema, select, kind)), args.output, args.format)
+    aggregates = aggregate_argument(args)
+    chosen_s = pa.schema([]) if aggregates else s.schema
+    check_schema(output_schema(output_columns(r.schema, chosen_s, select, kind)), args.output, args.format)
     return execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
-                   **kind_arguments(args))
+                   **kind_arguments(args), aggregate=aggregates)
 
 
 def _tables(given: Sequence[str]) -> dict[str, str]:

@@ -117,10 +117,10 @@ class Device(ABC):
 
 def check_inner(query: Query) -> None:
     """Raise `UnsupportedError` unless ``query`` is an inner join, the only kind that devices themselves run."""
-    if not query.kind.is_inner:
-        raise UnsupportedError(f"a device gives the pairs of an inner join, but the query is of kind "
-                               f"{query.kind.how!r}; open query.pairs, and decide its rows with splitjoin.kinds, as "
-                               f"splitjoin.join does")
+    if not query.is_pairs:
+        asked = "has aggregates" if query.aggregates else f"is of kind {query.kind.how!r}"
+        raise UnsupportedError(f"a device gives the pairs of an inner join, but the query {asked}; open query.pairs, "
+                               f"and decide its rows as splitjoin.join does")
 
 
 def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:

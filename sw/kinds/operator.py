@@ -27,10 +27,12 @@ class KindOperator:
     precede the results of the arrival that decides it, R's before S's, then by row id; their ``side`` is the stream of
     the tuple that waited. Stars stay where they are. The state are the undecided tuples and the arrivals whose pairs
     are not known yet.
+
+    ``bases``: True if the rows are all tuples of R, each when it is decided, whatever the kind.
     """
 
-    def __init__(self, query: Query):
-        self._kind = query.kind
+    def __init__(self, query: Query, *, bases: bool = False):
+        self._kind, self._bases = query.kind, bases
         self._timed = query.time is not None
         partners = {"back": NONE, "back_time": 0, "fore": _MAX, "fore_time": 0} if self._kind.is_asof else {}
         self._undecided = {"r": Undecided(query.window_r, {**partners, "s_first": 0}),
@@ -43,7 +45,8 @@ class KindOperator:
     def needed(self) -> tuple[int, int]:
         """The ids of the first rows (R's, S's) that later rows may have."""
         r, s = self._undecided["r"], self._undecided["s"]
-        return r.first, int(r["s_first"][0]) if self._kind.is_asof and len(r) else s.first
+        keeps = self._kind.is_asof or self._bases  # R tuples keep partners that are decided before them
+        return r.first, int(r["s_first"][0]) if keeps and len(r) else s.first
 
     def arrive(self, arrivals: Arrivals) -> None:
         """Note the next slice of arrival order."""
@@ -115,7 +118,7 @@ class KindOperator:
             mine = items["side"] == number
             at[mine] = positions[side][probe[mine] - self._done[number]]
         decided = {side: self._undecided[side].decided(times, base, n) for side in SIDES}
-        if self._kind.is_asof and len(positions["r"]):
+        if (self._kind.is_asof or self._bases) and len(positions["r"]):
             s = self._undecided["s"]
             gone = np.searchsorted(decided["s"], positions["r"], side="right")
             self._undecided["r"]["s_first"][-len(gone):] = s.first + gone
@@ -140,7 +143,7 @@ class KindOperator:
         pair = items["kind"] == PAIR
         r, s = self._undecided["r"], self._undecided["s"]
         in_r, in_s = items["r"][pair] - r.first, items["s"][pair] - s.first
-        kept = ~pair if not self._kind.has_pairs else np.ones(len(items), np.bool_)
+        kept = ~pair if self._bases or not self._kind.has_pairs else np.ones(len(items), np.bool_)
         if self._kind.how == "semi":
             _, firsts = np.unique(in_r, return_index=True)
             firsts = firsts[r["matched"][in_r[firsts]] == 0]
@@ -169,7 +172,10 @@ class KindOperator:
     def _waiting(self, side: Side, count: int) -> tuple[Ints, Items]:
         """The rows that wait for the first ``count`` undecided tuples of ``side``, and which of these each is for."""
         tuples = self._undecided[side]
-        if self._kind.is_asof:
+        if self._bases:
+            index = np.arange(count if side == "r" else 0)
+            partner = np.full(count, NONE, np.int64)
+        elif self._kind.is_asof:
             partner = self._partners(count) if side == "r" else np.empty(0, np.int64)
             index = np.arange(len(partner))
             if not self._kind.gives_unmatched("r"):

@@ -30,9 +30,10 @@ class _Tuple:
     partners: list[tuple[int, int]] = field(default_factory=list)
 
 
-def reference_rows(query: Query, arrivals: Arrivals, items: Items) -> Items:
+def reference_rows(query: Query, arrivals: Arrivals, items: Items, *, bases: bool = False) -> Items:
     """The rows of ``query`` from all arrivals and all items of the inner join in total order, as items like those of
-    `KindOperator`.
+    `KindOperator`. ``bases``: the rows are the tuples of R, each when it is decided; with an inner join, those that are
+    in a pair.
     """
     by_probe: dict[tuple[int, int], list[Item]] = defaultdict(list)
     for item in items.tolist():
@@ -49,32 +50,34 @@ def reference_rows(query: Query, arrivals: Arrivals, items: Items) -> Items:
         counts[side] += 1
         live[side].append(new)
         known[side, new.row] = new
-        rows += _decide(query, live, time)
+        rows += _decide(query, live, time, bases)
         for item in by_probe[stream, new.row]:
-            rows += _found(query, item, known)
+            rows += _found(query, item, known, bases)
     for one_side in live.values():
         for one in one_side:
-            rows += _row(query, one)
+            rows += _row(query, one, bases)
     return np.array(rows, ITEM)
 
 
-def _decide(query: Query, live: dict[Side, list[_Tuple]], now: int) -> Iterable[Item]:
+def _decide(query: Query, live: dict[Side, list[_Tuple]], now: int, bases: bool) -> Iterable[Item]:
     """Remove the tuples that an arrival at time ``now``, itself among them, no longer finds, and give their rows."""
     for side, tuples in live.items():
         extent = query.window(side)
         while tuples and ((extent.rows is not None and len(tuples) > extent.rows)
                           or (extent.length is not None and now - tuples[0].time > extent.length)):
-            yield from _row(query, tuples.pop(0))
+            yield from _row(query, tuples.pop(0), bases)
 
 
-def _found(query: Query, item: Item, known: dict[tuple[Side, int], _Tuple]) -> Iterable[Item]:
+def _found(query: Query, item: Item, known: dict[tuple[Side, int], _Tuple], bases: bool) -> Iterable[Item]:
     """The rows for an item of the inner join, whose tuples are noted as partners."""
     kind, side, r_row, s_row = item
     if kind != PAIR:
         yield item
         return
     r, s = known["r", r_row], known["s", s_row]
-    if query.kind.has_pairs:
+    if bases:
+        pass
+    elif query.kind.has_pairs:
         yield item
     elif query.kind.how == "semi" and not r.partners:
         yield kind, side, r_row, -1
@@ -82,8 +85,12 @@ def _found(query: Query, item: Item, known: dict[tuple[Side, int], _Tuple]) -> I
     s.partners.append((r.time, r.row))
 
 
-def _row(query: Query, one: _Tuple) -> Iterable[Item]:
+def _row(query: Query, one: _Tuple, bases: bool) -> Iterable[Item]:
     """The row of a tuple that is decided, if it is one."""
+    if bases:
+        if one.side == "r" and (one.partners or not query.kind.is_inner):
+            yield PAIR, 0, one.row, -1
+        return
     partner = None
     if query.kind.is_asof and one.side == "r":
         partner = _chosen(query, one)

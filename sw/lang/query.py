@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Union, cast
 
-from ..errors import PredicateError, SchemaError
+from ..errors import InputError, OrderError, PredicateError, SchemaError
 from . import build
+from .aggregate import Aggregate, parse_aggregates
 from .ir import Expr, check_depth
 from .kind import INNER, Kind
 from .order import Order, parse_order
@@ -78,11 +79,13 @@ class Query:
     time: TimeColumns | None
     order: Order
     kind: Kind = INNER
+    aggregates: tuple[Aggregate, ...] = ()
 
     @classmethod
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
              order: str | Order = "total", how: str = "inner", direction: str | None = None,
-             allow_exact: bool | None = None) -> Query:
+             allow_exact: bool | None = None, by: str | None = None,
+             aggregate: Mapping[str, str] | None = None) -> Query:
         """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part."""
         times = None if time is None else time_columns(r, s, time)
         windows = parse_windows(window)
@@ -93,12 +96,39 @@ class Query:
         extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
         order = parse_order(order)
         chosen = Kind.make(how, direction, allow_exact, order=order, timed=times is not None)
-        return cls(r, s, predicate(on, r, s), extent_r, extent_s, times, order, chosen)
+        made = cls(r, s, predicate(on, r, s), extent_r, extent_s, times, order, chosen)
+        if aggregate is None:
+            if by is not None:
+                raise InputError(f"by={by!r} belongs to aggregate; give both, such as by='r', aggregate="
+                                 f"{{'n': 'count(*)'}}")
+            return made
+        return made.aggregated(parse_aggregates(aggregate, r, s), by)
+
+    def aggregated(self, aggregates: tuple[Aggregate, ...], by: str | None = None) -> Query:
+        """A query like this with a row of ``aggregates`` for each tuple of R, in place of pairs. ``by``: None or "r".
+
+        Raises `InputError` for another stream and for a kind that has no such rows, `OrderError` for an order.
+        """
+        if by not in (None, "r"):
+            raise InputError(f"by must be 'r', the stream whose tuples get a row each, not {by!r}; to aggregate by s, "
+                             f"give the tables the other way round")
+        if self.kind.how not in ("inner", "left"):
+            raise InputError(f"aggregates need how='inner', without rows for tuples that meet nothing, or 'left', with "
+                             f"them, not {self.kind.how!r}")
+        if self.order.kind not in ("total", "none"):
+            raise OrderError(f"aggregates need order 'total' or 'none', not '{self.order}': a row that waits for the "
+                             f"last partner belongs to no probe")
+        return replace(self, aggregates=aggregates)
 
     @property
     def pairs(self) -> Query:
         """The query that a device runs: the inner join. Other kinds are decided from its pairs in total order."""
-        return self if self.kind.is_inner else replace(self, kind=INNER, order=Order("total"))
+        return self if self.is_pairs else replace(self, kind=INNER, order=Order("total"), aggregates=())
+
+    @property
+    def is_pairs(self) -> bool:
+        """True if the rows are the pairs of the inner join."""
+        return self.kind.is_inner and not self.aggregates
 
     def window(self, side: str) -> Extent:
         """The window of stream ``side``."""

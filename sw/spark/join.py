@@ -201,6 +201,9 @@ def streams_are_inner(how: str) -> UnsupportedError:
 
 def checked_kind(query: Query) -> Query:
     """``query``. Raises `UnsupportedError` unless time partitions can decide its kind of join."""
+    if query.aggregates:
+        raise UnsupportedError("joins of DataFrames have no aggregates yet; leave out GROUP BY, and aggregate the "
+                               "result with Spark, or use splitjoin.sql")
     if not query.kind.is_inner and any(query.window(side).rows is not None for side in SIDES):
         raise UnsupportedError(f"a join of kind {query.kind.how!r} of DataFrames needs RANGE windows without ROWS, as "
                                f"a partition cannot see when a ROWS window decides; give window='RANGE …'")

@@ -12,7 +12,7 @@ from ..errors import StatementError
 from ..lang.kind import How
 from ..lang.locations import marked
 
-__all__ = ["StatementText", "check_clauses", "check_join", "check_table", "join_how", "table_start"]
+__all__ = ["StatementText", "check_clauses", "check_join", "check_table", "grouping", "join_how", "table_start"]
 
 T = TokenType
 _AFTER = "do that to the result"
@@ -20,7 +20,8 @@ _AFTER = "do that to the result"
 _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
     "with_": ((T.WITH,), "WITH", "write one SELECT over the two tables themselves"),
     "distinct": ((T.DISTINCT,), "DISTINCT", f"every pair is a row of its own; {_AFTER}"),
-    "group": ((T.GROUP_BY,), "GROUP BY", f"a join gives pairs; {_AFTER}"),
+    "group": ((T.GROUP_BY,), "GROUP BY", f"write GROUP BY and the first table, for a row for each of its "
+                                       f"tuples, or {_AFTER}"),
     "having": ((T.HAVING,), "HAVING", "a join gives pairs; put the condition on pairs into WHERE"),
     "qualify": ((T.QUALIFY,), "QUALIFY", "put the condition on pairs into WHERE"),
     "windows": ((T.WINDOW,), "WINDOW", "the windows of the streams are given by window=…, outside the text"),
@@ -134,6 +135,8 @@ def check_clauses(tree: Any, source: StatementText) -> None:
     for arg, value in tree.args.items():
         if not value or arg in _READ:
             continue
+        if arg == "group" and _grouped_by(value) is not None:
+            continue
         kinds, name, advice = _CLAUSES.get(arg, ((), arg.strip("_").upper(), "leave it out"))
         if arg == "limit" and isinstance(value, exp.Fetch):
             name = "FETCH"
@@ -143,6 +146,21 @@ def check_clauses(tree: Any, source: StatementText) -> None:
                         (T.SELECT,))
     if not tree.expressions:
         raise source.at("a SELECT must name at least one column", (T.SELECT,))
+
+
+def grouping(tree: Any) -> str | None:
+    """The table that the statement ``tree`` groups by; None if it does not group."""
+    group = tree.args.get("group")
+    return None if group is None else _grouped_by(group)
+
+
+def _grouped_by(group: Any) -> str | None:
+    """The only name in GROUP BY; None if there is anything else."""
+    others = [name for name, value in group.args.items() if value and name != "expressions"]
+    if others or len(group.expressions) != 1 or not isinstance(group.expressions[0], exp.Column):
+        return None
+    column = group.expressions[0]
+    return None if column.args.get("table") is not None else str(column.name)
 
 
 def check_join(tree: exp.Select, source: StatementText) -> Any:

@@ -15,7 +15,7 @@ from ..lang.ir import too_deep
 from ..lang.kind import How
 from ..lang.sql.parser import Sql
 from ..lang.sql.source import unreadable, untokenizable
-from .checks import StatementText, check_clauses, check_join, check_table, join_how, table_start
+from .checks import StatementText, check_clauses, check_join, check_table, grouping, join_how, table_start
 
 __all__ = ["SelectItem", "Statement", "TableName", "parse"]
 
@@ -48,7 +48,10 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT over two tables; R is the first of them. ``match``: the comparison of times in MATCH_CONDITION."""
+    """A SELECT over two tables; R is the first of them.
+
+    ``match``: the comparison of times in MATCH_CONDITION. ``grouped``: True for a row for each tuple of R, by GROUP BY.
+    """
 
     text: str
     items: tuple[SelectItem, ...]
@@ -57,6 +60,7 @@ class Statement:
     where: exp.Expr | None
     how: How = "inner"
     match: exp.Expr | None = None
+    grouped: bool = False
 
 
 def parse(text: str) -> Statement:
@@ -89,10 +93,14 @@ def parse(text: str) -> Statement:
     if tables[0].label.lower() == tables[1].label.lower():
         raise source.error(f"two tables are called {tables[1].label!r}; give them names of their own, such as "
                            f"{tables[1].name} a JOIN {tables[1].name} b", tables[1].start, tables[1].start)
+    by = grouping(tree)
+    if by is not None and by.lower() != tables[0].label.lower():
+        raise source.at(f"GROUP BY {by} is not supported in a SELECT over streams: it must name the first table, "
+                        f"{tables[0].label}, for a row for each of its tuples", (TokenType.GROUP_BY,))
     where = tree.args.get("where")
     return Statement(text, tuple(_items(tree.expressions, tokens, outer, text, source)), (tables[0], tables[1]),
                      join.args.get("on"), None if where is None else where.this, join_how(join) or "inner",
-                     join.args.get("match_condition"))
+                     join.args.get("match_condition"), by is not None)
 
 
 def _outer(tokens: list[Token]) -> tuple[list[Token], Token | None]:

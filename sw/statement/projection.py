@@ -10,15 +10,18 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 from sqlglot import exp
 
+from ..aggregates import aggregate_types
+from ..errors import StatementError
+from ..lang.aggregate import Aggregate, is_aggregate
 from ..lang.eval.vector import column, evaluate_columns
 from ..lang.ir import Col, Expr, columns, sides
 from ..lang.kind import Kind
 from ..lang.schema import Schema
 from ..output import OutputColumn, output_schema
+from ..result_values import result_type, to_arrow
 from .checks import StatementText
 from .parts import SelectItem, Statement
-from .reader import Tables, TreeReader, read_value
-from .values import result_type, to_arrow
+from .reader import Tables, TreeReader, read_select_aggregate, read_value
 
 __all__ = ["Output", "Projection", "project"]
 
@@ -46,10 +49,12 @@ class Projection:
         gathered: The columns of the pairs that it needs, at least one, as a table without columns has no rows; their
             names are ``"r.x"`` and ``"s.a"``.
         outputs: The columns of the result.
+        aggregates: The aggregates that it needs; their names are ``"aggregate 0"``, …
     """
 
     gathered: tuple[OutputColumn, ...]
     outputs: tuple[Output, ...]
+    aggregates: tuple[Aggregate, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,6 +95,7 @@ class _OutputDraft:
     item: SelectItem
     column: tuple[Schema, str] | None
     expr: Expr | None
+    aggregate: Aggregate | None = None
 
 
 def project(statement: Statement, tables: Tables) -> Projection:
@@ -98,7 +104,14 @@ def project(statement: Statement, tables: Tables) -> Projection:
     """
     lacking = Kind(statement.how)
     tables = [(named, _nullable(schema) if lacking.may_lack(schema.side) else schema) for named, schema in tables]
-    made = [m for item in statement.items for m in _outputs(statement, tables, item)]
+    made = list[_OutputDraft]()
+    for item in statement.items:
+        if statement.grouped and is_aggregate(item.tree):
+            n = sum(m.aggregate is not None for m in made)
+            aggregate = read_select_aggregate(statement, tables, item, f"aggregate {n}")
+            made.append(_OutputDraft(item.alias or item.text, None, item, None, None, aggregate))
+        else:
+            made += _outputs(statement, tables, item)
     names = _names(statement, made)
     outputs = [_output(m, name) for m, name in zip(made, names, strict=True)]
     needed: dict[tuple[str, str], None] = {}
@@ -107,16 +120,19 @@ def project(statement: Statement, tables: Tables) -> Projection:
             needed[m.column[0].side, m.column[1]] = None
         elif m.expr is not None:
             needed |= dict.fromkeys((c.side, c.name) for c in columns(m.expr))
-    if "s" not in lacking.sides:
+    if statement.grouped and not any(m.aggregate for m in made):
+        raise StatementError(f"a SELECT with GROUP BY {tables[0][0].label} needs an aggregate, such as count(*)")
+    if "s" not in lacking.sides or statement.grouped:
+        what = f"GROUP BY {tables[0][0].label}" if statement.grouped else f"a {statement.how.upper()} JOIN"
         for m in made:
             used = [m.column[0].side] if m.column is not None else [] if m.expr is None else sides(m.expr)
             if "s" in used:
                 raise _marked(statement).error(
-                    f"a {statement.how.upper()} JOIN gives columns of {tables[0][0].label} only, not of "
-                    f"{tables[1][0].label}; leave this out, or write INNER JOIN", m.item.start, m.item.end)
+                    f"{what} gives columns of {tables[0][0].label} only, not of {tables[1][0].label}; leave this out, "
+                    f"or write {'an aggregate of it' if statement.grouped else 'INNER JOIN'}", m.item.start, m.item.end)
     if not needed:
         needed = {(schema.side, schema.names[0]): None for _, schema in tables[:1]}
-    return Projection(tuple(_gathered(tables, needed)), tuple(outputs))
+    return Projection(tuple(_gathered(tables, needed)), tuple(outputs), tuple(m.aggregate for m in made if m.aggregate))
 
 
 def _nullable(schema: Schema) -> Schema:
@@ -146,7 +162,7 @@ def _outputs(statement: Statement, tables: Tables, item: SelectItem) -> Iterable
             what = f"* {unread[0].strip('_').upper()}" if unread else "AS behind *"
             raise _marked(statement).error(f"{what} is not supported in a SELECT over streams: write out the columns",
                                            item.start, item.end)
-        chosen = tables[:1] if statement.how in ("semi", "anti") else tables
+        chosen = tables[:1] if statement.how in ("semi", "anti") or statement.grouped else tables
         if isinstance(tree, exp.Column):
             reader = TreeReader(statement, tables, "the SELECT list")
             try:
@@ -191,6 +207,10 @@ def _output(m: _OutputDraft, name: str) -> Output:
     if m.column is not None:
         schema, of = m.column
         return Output(_arrow(schema).field(of).with_name(name), m.item.text, source=f"{schema.side}.{of}")
+    if m.aggregate is not None:
+        nullable = not m.aggregate.function.startswith("count")
+        return Output(pa.field(name, aggregate_types(m.aggregate), nullable=nullable), m.item.text,
+                      source=m.aggregate.name)
     assert m.expr is not None
     return Output(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)
 

@@ -10,12 +10,13 @@ from sqlglot import exp
 
 from ..errors import PredicateError, SchemaError
 from ..lang import build
+from ..lang.aggregate import Aggregate, read_aggregate
 from ..lang.ir import Expr, check_depth, too_deep
 from ..lang.schema import Column, Schema, suggest
 from ..lang.sql.parser import Reader
 from .parts import SelectItem, Statement, TableName
 
-__all__ = ["TreeReader", "read_condition", "read_value"]
+__all__ = ["TreeReader", "read_condition", "read_select_aggregate", "read_value"]
 
 #: The two tables, R's first, with their schemas.
 Tables = Sequence[tuple[TableName, Schema]]
@@ -124,6 +125,17 @@ def read_value(statement: Statement, tables: Tables, item: SelectItem) -> Expr |
         return reader.value(item.tree)
 
     return _read(statement, tables, "the SELECT list", (), read)
+
+
+def read_select_aggregate(statement: Statement, tables: Tables, item: SelectItem, name: str) -> Aggregate:
+    """The aggregate of an item of the SELECT list, under ``name``."""
+    reader = TreeReader(statement, tables, "the SELECT list", (), quoting=True)
+    try:
+        made = read_aggregate(item.tree, reader, name, item.text)
+    except PredicateError as error:
+        raise PredicateError(f"{error}{'' if reader.marked else reader.mark(item.tree)}") from None
+    assert made is not None
+    return made
 
 
 def _read(statement: Statement, tables: Tables, clause: str, names: Sequence[str],

@@ -60,6 +60,8 @@ class Select:
         projection = project(statement, tables)
         query = Query.make(r, s, on=conjunction(placement.terms), window=_by_stream(window, statement.tables, "window"),
                            time=times, order=order, **kind)
+        if projection.aggregates:
+            query = query.aggregated(projection.aggregates)
         return cls(statement, query, projection, placement)
 
     @property
@@ -93,6 +95,9 @@ class Select:
         for o in self.projection.gathered:
             if o.side == side:
                 uses.setdefault(o.source, []).append("result")
+        for c in dict.fromkeys(c for a in self.query.aggregates for e in a.args for c in columns(e)):
+            if c.side == side:
+                uses.setdefault(c.name, []).append("aggregate")
         return uses
 
     def _stages(self) -> Iterator[str]:
@@ -116,8 +121,10 @@ class Select:
             if t.stage in ("always", "never"):
                 yield f"constant         {text(t.condition)} ({t.clause}): " + (
                     "left out" if t.stage == "always" else "no pair is a result")
+        folded = {a.name for a in self.query.aggregates}
         for o in self.projection.outputs:
-            made = f"{o.source}, as it is" if o.expr is None else f"{text(o.expr)}, computed for every pair"
+            made = f"{o.text}, folded for each tuple of {self.statement.tables[0].label}" if o.source in folded else (
+                f"{o.source}, as it is") if o.expr is None else f"{text(o.expr)}, computed for every pair"
             yield f"post-projection  {o.field.name}: {o.field.type} = {made}"
 
     def _terms(self, label: str, terms: list[PlacedTerm]) -> Iterator[str]:

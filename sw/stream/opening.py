@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -24,7 +24,8 @@ __all__ = ["open", "open_async", "query"]
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
           order: str | Order = "total", how: str = "inner", direction: str | None = None,
-          allow_exact: bool | None = None) -> Query:
+          allow_exact: bool | None = None, by: str | None = None,
+          aggregate: Mapping[str, str] | None = None) -> Query:
     """Make a checked query over two streams of these Arrow schemas.
 
     ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, or anything with ``__arrow_c_schema__``; a field that is
@@ -34,7 +35,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
     Raises a `SplitJoinError` that names the part that is wrong.
     """
     return Query.make(_schema("r", r_schema), _schema("s", s_schema), on=on, window=window, time=time, order=order,
-                      how=how, direction=direction, allow_exact=allow_exact)
+                      how=how, direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
 
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..aggregates import AggregateOperator, Decided, FoldedRows
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items
 from ..errors import DeviceError, DeviceLost, InputError
@@ -94,7 +95,10 @@ class Pipeline:
         self.gate = _gate(schemas, lateness, limit.late)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES})
         self.results = ResultQueue(schemas.gathered, punctuation)
-        self._kind = None if query.kind.is_inner else KindOperator(query)
+        self._kind: KindOperator | AggregateOperator | None = None
+        if not query.is_pairs:
+            self._kind = AggregateOperator(query) if query.aggregates else KindOperator(query)
+        self._folded = FoldedRows(query, lambda side, names, rows: self.windows.streams[side].gather(names, rows))
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
@@ -302,30 +306,38 @@ class Pipeline:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         return self._put(items if self._kind is None else self._kind.take(items, session.settled))
 
-    def _put(self, items: Items) -> int:
-        """Queue the rows of ``items``, and return how many there are."""
+    def _put(self, found: Items | Decided) -> int:
+        """Queue the rows that were ``found``, and return how many there are."""
+        if isinstance(found, Decided):
+            items, values = found.items, self._folded.arrays(found)
+        else:
+            items, values = found, []
         if not len(items):
             return 0
         at = np.flatnonzero(items["kind"] == PAIR)
         if len(at) <= _BATCH_ROWS:
-            self.results.put(self._gathered(items[at] if len(at) < len(items) else items), items)
+            self.results.put(self._gathered(items[at] if len(at) < len(items) else items, values), items)
             return len(at)
         done = 0
         for start in range(0, len(at), _BATCH_ROWS):
             end = len(items) if start + _BATCH_ROWS >= len(at) else int(at[start + _BATCH_ROWS])
-            self.results.put(self._gathered(items[at[start:start + _BATCH_ROWS]]), items[done:end])
+            part = [column.slice(start, _BATCH_ROWS) for column in values]
+            self.results.put(self._gathered(items[at[start:start + _BATCH_ROWS]], part), items[done:end])
             done = end
         return len(at)
 
-    def _gathered(self, pairs: Items) -> pa.RecordBatch:
-        """The columns for ``pairs`` from which result rows are computed."""
+    def _gathered(self, pairs: Items, values: Sequence[pa.ChunkedArray]) -> pa.RecordBatch:
+        """The columns for ``pairs`` from which result rows are computed; the last ones are ``values``."""
         columns, arrays = self._schemas.columns, dict[tuple[Side, str], pa.Array]()
         for side in SIDES:
             rows: npt.NDArray[np.int64] = np.ascontiguousarray(pairs[side])
             names = self._gathered_names[side]
             found = self.windows.streams[side].gather(names, rows)
             arrays |= zip([(side, name) for name in names], found, strict=True)
-        return pa.RecordBatch.from_arrays([arrays[c.side, c.source] for c in columns], schema=self._schemas.gathered)
+        flat = [pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+                for column in values]
+        return pa.RecordBatch.from_arrays([*(arrays[c.side, c.source] for c in columns), *flat],
+                                          schema=self._schemas.gathered)
 
 
 def _gate(schemas: SessionSchemas, lateness: int | str | None, late: int) -> ScaleGate | PushOrder:

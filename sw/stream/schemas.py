@@ -7,12 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..aggregates import aggregate_fields
 from ..errors import InputError, SchemaError
+from ..join import result_columns
 from ..lang.ir import columns as columns_of
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..lang.types import plain
-from ..output import output_columns, output_schema
+from ..output import output_schema
 from ..statement import Select
 from ..tables import as_batch
 
@@ -42,10 +44,10 @@ class SessionSchemas:
         self.query = query
         self.streams: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
         self.columns = (self._projection.gathered if self._projection is not None else
-                        output_columns(self.streams["r"], self.streams["s"], select, query.kind))
+                        result_columns(query, self.streams["r"], self.streams["s"], select))
         if not self.columns:
             raise SchemaError("select must name at least one column")
-        self.gathered = output_schema(self.columns)
+        self.gathered = pa.schema([*output_schema(self.columns), *aggregate_fields(query)])
         self.result = self.gathered if self._projection is None else self._projection.schema
         self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
         self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
@@ -72,7 +74,8 @@ class SessionSchemas:
     def _needed(self, side: Side) -> list[str]:
         """The columns to keep of a stream: one at least, as a table without columns has no rows."""
         names = {c.source for c in self.columns if c.side == side}
-        names |= {c.name for c in columns_of(self.query.predicate) if c.side == side}
+        read = [self.query.predicate, *(e for a in self.query.aggregates for e in a.args)]
+        names |= {c.name for e in read for c in columns_of(e) if c.side == side}
         if self.query.time is not None:
             names.add(self.query.time.name(side))
         all_names = self.streams[side].names

@@ -21,7 +21,7 @@ from ..schema import Schema, suggest
 from ..types import UNIT_NS, Date, Timestamp
 from .source import ConditionText, Sql, short, sql_of, unreadable, untokenizable
 
-__all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql"]
+__all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql", "parse_tree"]
 
 #: What errors say a condition may hold.
 SUPPORTED = (f"columns, literals, + - * / %, DIV (//), {' '.join(o.name for o in operators())} ~ << >>, abs(), "
@@ -70,7 +70,7 @@ def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
         return reader.expr(parsed) if value else reader.condition(parsed)
 
     try:
-        parsed = _parse(text)
+        parsed = parse_tree(text)
         # Finding the user's own text of every part costs more than all the rest, and only errors show it.
         with contextlib.suppress(PredicateError, SchemaError):
             return read(quoting=False)
@@ -79,7 +79,8 @@ def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
         raise too_deep() from None
 
 
-def _parse(text: str) -> exp.Expr:
+def parse_tree(text: str) -> exp.Expr:
+    """Sqlglot's tree of the text of a condition or a value. Raises `PredicateError` for what cannot be read."""
     dialect = Sql()
     try:
         parts = dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text)

@@ -1,4 +1,4 @@
-"""docs/kinds.md: its examples print what it says.
+"""docs/kinds.md and docs/aggregates.md: their examples print what they say.
 
 After a change that is meant: python -m tests.sw.kinds.test_docs
 """
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("kinds.md",)
+PAGES = ("aggregates.md", "kinds.md")
 
 
 def printed(page: str) -> str:

@@ -71,3 +71,9 @@ def test_the_example_of_the_page(spark: SparkSession) -> None:
         "quotes": spark.createDataFrame(list(zip(moments, (12, 80, 90), strict=True)), "ts timestamp, bid int")}
     exec(compile(block, "kinds.md", "exec"), names)
     assert sorted(row.price for row in names["unmatched"].collect()) == [20, 30]
+
+
+def test_aggregates_are_refused(frames: Frames) -> None:
+    with pytest.raises(UnsupportedError, match="joins of DataFrames have no aggregates yet"):
+        stream_sql("SELECT count(*) FROM r JOIN s ON r.n = s.n GROUP BY r", r=frames[0], s=frames[1], window="RANGE 4",
+                   time="ts")

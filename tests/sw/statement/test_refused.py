@@ -16,7 +16,7 @@ NOT = "is not supported in a SELECT over streams:"
 #: "none" where nothing is marked.
 CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
     ("SELECT x FROM r JOIN s ON x = a |GROUP BY| x", StatementError,
-     f"GROUP BY {NOT} a join gives pairs; do that to the result", ""),
+     f"GROUP BY x {NOT} it must name the first table, r, for a row for each of its tuples", ""),
     ("SELECT |count(*)| FROM r, s", PredicateError,
      "'count(*)': the aggregate COUNT is not supported in the SELECT list: a join gives pairs; aggregate the result",
      ""),

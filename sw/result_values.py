@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import InputError, PredicateError
-from ..lang.eval.vector import Vector, magnitude, widen
-from ..lang.ir import Case, Col, Expr
-from ..lang.properties import denominator, value_range
-from ..lang.types import Binary, Bool, Date, Decimal, Duration, Float, Int, String, Timestamp, is_exact
+from .errors import InputError, PredicateError
+from .lang.eval.vector import Vector, magnitude, widen
+from .lang.ir import Case, Col, Expr
+from .lang.properties import denominator, value_range
+from .lang.types import Binary, Bool, Date, Decimal, Duration, Float, Int, String, Timestamp, is_exact
 
 __all__ = ["result_type", "to_arrow"]
 

@@ -1,0 +1,10 @@
+"""Aggregates over the join: one row a base tuple, folded from the partners that it is in a pair with (semantics,
+section 8; the online interval join of Scale-OIJ).
+"""
+
+from .fold import FoldedRows, aggregate_fields, aggregate_types
+from .operator import AggregateOperator, Decided, decide_bases
+from .reference import reference_aggregates
+
+__all__ = ["AggregateOperator", "Decided", "FoldedRows", "aggregate_fields", "aggregate_types", "decide_bases",
+           "reference_aggregates"]
