@@ -1,4 +1,5 @@
-// A model of the circuit with its UART, driven at the pins: bytes in, cycles, bytes out. Called through ctypes.
+// A model of a circuit with its UART, driven at the pins: bytes in, cycles, bytes out. Called through ctypes. The build
+// defines the names of the ports (PIN_CLK, PIN_RX, PIN_TX, PIN_RESET) and the level of the reset (RESET_ACTIVE).
 
 #include <cstdint>
 #include <deque>
@@ -11,18 +12,23 @@ namespace {
 struct Model {
     VerilatedContext context;
     Vlinked top;
-    const unsigned bit;          // cycles of a bit
+    const double bit;                // cycles of a bit
     std::deque<uint8_t> sending;
-    unsigned out = 0, out_left = 0;      // the bits on their way to rx, and the cycles they still take
-    unsigned in = 0, in_cycle = 0;       // the bits from tx so far, and the cycles since the start bit's edge
+    unsigned out = 0;                // the bits on their way to rx
+    double out_at = 10;              // the bits of them that have been sent; 10: all
+    unsigned in = 0, in_bits = 0;    // the bits from tx so far
+    double in_at = 0;                // the bits since the start bit's edge
     bool receiving = false;
 
-    explicit Model(unsigned bit) : top(&context), bit(bit) {
-        top.clk = 0;
-        top.rx = 1;
-        top.rst = 1;
+    explicit Model(double bit) : top(&context), bit(bit) {
+        top.PIN_CLK = 0;
+        top.PIN_RX = 1;
+#ifdef PIN_RESET
+        top.PIN_RESET = RESET_ACTIVE;
         for (int n = 0; n < 4; ++n) edge();
-        top.rst = 0;
+        top.PIN_RESET = !RESET_ACTIVE;
+#endif
+        for (int n = 0; n < 32; ++n) edge();  // the synchronizer of the reset
     }
 
     ~Model() {
@@ -34,9 +40,9 @@ struct Model {
     void enter() { Verilated::threadContextp(&context); }
 
     void edge() {
-        top.clk = 1;
+        top.PIN_CLK = 1;
         top.eval();
-        top.clk = 0;
+        top.PIN_CLK = 0;
         top.eval();
     }
 };
@@ -45,7 +51,7 @@ struct Model {
 
 extern "C" {
 
-void* em_open(unsigned bit) { return new Model(bit); }
+void* em_open(double bit) { return new Model(bit); }
 
 void em_close(void* handle) {
     delete static_cast<Model*>(handle);
@@ -59,31 +65,30 @@ uint64_t em_run(void* handle, const uint8_t* data, uint64_t n, uint8_t* received
     m.enter();
     m.sending.insert(m.sending.end(), data, data + n);
     uint64_t got = 0;
+    const double step = 1 / m.bit;
     for (uint64_t c = 0; c < cycles && got < room; ++c) {
-        if (m.out_left == 0 && !m.sending.empty()) {
+        if (m.out_at >= 10 && !m.sending.empty()) {
             m.out = 0x200u | m.sending.front() << 1;
-            m.out_left = 10 * m.bit;
+            m.out_at = 0;
             m.sending.pop_front();
         }
-        m.top.rx = 1;
-        if (m.out_left != 0) {
-            m.top.rx = m.out >> ((10 * m.bit - m.out_left) / m.bit) & 1;
-            --m.out_left;
+        m.top.PIN_RX = 1;
+        if (m.out_at < 10) {
+            m.top.PIN_RX = m.out >> static_cast<unsigned>(m.out_at) & 1;
+            m.out_at += step;
         }
         m.edge();
         if (!m.receiving) {
-            if (!m.top.tx) {
+            if (!m.top.PIN_TX) {
                 m.receiving = true;
-                m.in_cycle = 0;
-                m.in = 0;
+                m.in_at = m.in = m.in_bits = 0;
             }
             continue;
         }
-        ++m.in_cycle;
-        if (m.in_cycle % m.bit == m.bit / 2) {
-            const unsigned at = m.in_cycle / m.bit;
-            m.in |= (m.top.tx & 1u) << at;
-            if (at == 9) {
+        m.in_at += step;
+        if (m.in_at >= m.in_bits + 0.5) {  // the middle of the next bit
+            m.in |= (m.top.PIN_TX & 1u) << m.in_bits;
+            if (++m.in_bits == 10) {
                 if (m.in >> 9 & 1) received[got++] = static_cast<uint8_t>(m.in >> 1);
                 m.receiving = false;
             }

@@ -25,6 +25,7 @@ __all__ = ["Finding", "findings", "run_devices", "run_doctor"]
 _ABOUT = {
     "cpu": "compiled loops and indexes on this machine",
     "daemon": "a device of a running `splitjoin daemon`",
+    "emulator": "a whole board in Verilator, behind its driver: emulator:ulx3s_85f",
     "golden": "the reference model, a tuple at a time",
     "pysim": "the circuit on Amaranth's simulator",
     "sim": "the circuit compiled by Verilator, cycle-accurate",

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import argparse
 import threading
+from typing import Any
 
 from ..circuit.lowering import configure, plan_for
 from ..circuit.parameters import CircuitParameters
-from ..errors import ToolError
+from ..errors import DeviceError, ToolError
 from .circuits import circuit_query
 
 __all__ = ["emulate_options", "run_emulator"]
 
 
 def emulate_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of faults."""
-    group = parser.add_argument_group("faults on the line, as shares of bytes")
-    for name, what in (("drop", "are lost"), ("flip", "have a bit flipped"), ("double", "are doubled")):
+    """Add the options of the board and of faults."""
+    group = parser.add_argument_group("board")
+    group.add_argument("--board", metavar="NAME", help="the board whose whole top is emulated, with its pads; "
+                                                       "`splitjoin boards` lists them (only circuit and UART)")
+    group.add_argument("--baud", type=int, metavar="B", help="serial rate in Hz, by which the board's circuit divides "
+                                                             "its clock (the highest, which is emulated fastest)")
+    group = parser.add_argument_group("faults")
+    for name, what in (("drop", "are lost"), ("flip", "have a bit flipped"), ("double", "are doubled"),
+                       ("delay", "come 10 ms late")):
         group.add_argument(f"--{name}", type=float, metavar="SHARE", default=0.0,
-                           help=f"bytes that {what} (%(default)s)")
+                           help=f"share of bytes that {what} (%(default)s)")
+    for name, what in (("unplug", "the plug is pulled, for 0.2 s"), ("reset", "the board loses its state")):
+        group.add_argument(f"--{name}", type=int, metavar="BYTES", default=0,
+                           help=f"mean number of bytes after which {what}; 0 is never (%(default)s)")
     group.add_argument("--fault-seed", type=int, metavar="N", default=0, help="seed of the faults (%(default)s)")
 
 
@@ -31,8 +41,19 @@ def run_emulator(args: argparse.Namespace) -> None:
         raise ToolError(f"the emulator needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[sim]'") from error
     parameters = CircuitParameters(**options)
-    config = configure(query, plan_for(query, parameters), parameters)
-    faults = Faults(drop=args.drop, flip=args.flip, double=args.double, seed=args.fault_seed)
-    with Emulator(config, faults) as board:
+    circuit: Any = configure(query, plan_for(query, parameters), parameters)
+    if args.board is not None:
+        try:
+            from splitjoin.boards.catalog import find
+            from splitjoin.boards.pads import board_top
+        except ModuleNotFoundError as error:
+            raise ToolError(f"boards need the Python package {error.name!r}, which is not installed; pip install "
+                            f"'splitjoin[emulator]'") from error
+        circuit = board_top(find(args.board), circuit, args.baud)
+    elif args.baud is not None:
+        raise DeviceError("--baud is the rate of a board's UART; choose a --board, or leave it out")
+    faults = Faults(drop=args.drop, flip=args.flip, double=args.double, delay=args.delay, unplug=args.unplug,
+                    reset=args.reset, seed=args.fault_seed)
+    with Emulator(circuit, faults) as board:
         print(board.path, flush=True)
         threading.Event().wait()

@@ -16,6 +16,7 @@ __all__ = ["DEVICES", "device", "missing"]
 DEVICES: dict[str, tuple[str, str, str | None]] = {
     "cpu": ("splitjoin.cpu.engine", "CpuDevice", None),
     "daemon": ("splitjoin.daemon.client", "DaemonDevice", None),
+    "emulator": ("splitjoin.boards.emulation", "EmulatorDevice", "emulator"),
     "golden": ("splitjoin.golden", "GoldenDevice", None),
     "pysim": ("splitjoin.sim.pysim", "PysimDevice", "sim"),
     "sim": ("splitjoin.sim.device", "SimDevice", "sim"),

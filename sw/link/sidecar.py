@@ -9,7 +9,7 @@ from typing import Any
 
 from ..circuit.parameters import CircuitParameters
 from ..circuit.wire import Configuration
-from ..errors import InputError
+from ..errors import DeviceError, InputError
 
 __all__ = ["FORMAT", "Sidecar"]
 
@@ -41,6 +41,12 @@ class Sidecar:
         """The sidecar of the circuit of ``config`` that ``parameters`` gave."""
         named = {name: getattr(parameters, name) for name in _NAMES}
         return cls(parameters=named, abi=config.abi_hash, board=board, clock_hz=clock_hz, baud=baud)
+
+    def check(self, path: str | Path, config: Configuration) -> None:
+        """Raise `DeviceError` unless the circuit of the sidecar ``path`` is that of ``config``."""
+        if config.abi_hash != self.abi:
+            raise DeviceError(f"the design {path} must be built for this query, which needs ABI "
+                              f"{config.abi_hash:016x}, but has ABI {self.abi:016x}; build the circuit for this query")
 
     def write(self, path: str | Path) -> None:
         """Write the file ``path``."""

@@ -93,10 +93,7 @@ class UartDevice(CircuitDevice):
             return super().open(query)
         design = Sidecar.read(self.design)
         device = replace(self, design=None, baud=design.baud, **design.parameters)
-        abi = device.configuration(query).abi_hash
-        if abi != design.abi:
-            raise DeviceError(f"the design {self.design} must be built for this query, which needs ABI {abi:016x}, but "
-                              f"has ABI {design.abi:016x}; build the circuit for this query")
+        design.check(self.design, device.configuration(query))
         return device.open(query)
 
     def _connect(self, config: Configuration) -> Transport:

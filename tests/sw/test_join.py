@@ -81,7 +81,7 @@ def test_what_gives_no_table(data: Any) -> None:
 
 @pytest.mark.parametrize("spec", [[], None, 5])
 def test_a_device_must_be_a_name_or_a_device(spec: Any) -> None:
-    with pytest.raises(DeviceError, match=r"there is no device .*; devices are cpu, daemon, golden"):
+    with pytest.raises(DeviceError, match=r"there is no device .*; devices are cpu, daemon, emulator, golden"):
         join(R, S, on="TRUE", window="ROWS 1", device=spec)
 
 

@@ -1,0 +1,95 @@
+"""The device ``emulator:BOARD`` or ``emulator:DESIGN``: the driver of boards, on a board that is emulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from splitjoin.circuit.driver import CircuitDevice, Transport
+from splitjoin.circuit.wire import Configuration
+from splitjoin.device.api import Session
+from splitjoin.errors import DeviceError
+from splitjoin.lang.query import Query
+from splitjoin.link.sidecar import Sidecar
+from splitjoin.link.transport import LinkTransport
+from splitjoin.link.uart import SerialChannel
+from splitjoin.sim.emulator import Emulator, Faults
+
+from .catalog import find
+from .pads import board_top
+
+__all__ = ["EmulatorDevice"]
+
+
+class _EmulatedTransport(LinkTransport):
+    """The link to an emulator that belongs to it."""
+
+    def __init__(self, board: Emulator, config: Configuration, *, timeout: float, reconnect: float):
+        self.board = board
+        super().__init__(lambda: SerialChannel(board.path, 3_000_000), config, answer_within=timeout,
+                         reconnect_within=reconnect)
+
+    def close(self) -> None:
+        super().close()
+        self.board.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmulatorDevice(CircuitDevice):
+    """A board whose whole top, with pads and UART, runs in Verilator, behind a pseudo-terminal and boards' driver.
+
+    Parameters as of `CircuitDevice`, and:
+
+    Attributes:
+        target: The name of a board, or the sidecar ``design.json`` of a built circuit, whose parameters replace those
+            of the device. Each session has a board of its own.
+        timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine.
+        drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`.
+    """
+
+    name: ClassVar[str] = "emulator"
+
+    target: str
+    timeout: float = 60.0
+    reconnect: float = 60.0
+    drop: float = 0.0
+    flip: float = 0.0
+    double: float = 0.0
+    delay: float = 0.0
+    unplug: int = 0
+    reset: int = 0
+    fault_seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.target, str) or not self.target:
+            raise DeviceError(f"the device 'emulator' needs a board or a design, as in 'emulator:ulx3s_85f', not "
+                              f"{self.target!r}")
+        self._faults()
+        if not self._is_design:
+            find(self.target)
+
+    def open(self, query: Query) -> Session:
+        if not self._is_design:
+            return super().open(query)
+        design = Sidecar.read(self.target)
+        device = replace(self, target=design.board, **design.parameters)
+        design.check(self.target, device.configuration(query))
+        return device.open(query)
+
+    @property
+    def _is_design(self) -> bool:
+        return Path(self.target).suffix == ".json"
+
+    def _faults(self) -> Faults:
+        return Faults(drop=self.drop, flip=self.flip, double=self.double, delay=self.delay, unplug=self.unplug,
+                      reset=self.reset, seed=self.fault_seed)
+
+    def _connect(self, config: Configuration) -> Transport:
+        board = Emulator(board_top(find(self.target), config), self._faults()).start()
+        try:
+            return _EmulatedTransport(board, config, timeout=self.timeout, reconnect=self.reconnect)
+        except BaseException:
+            board.close()
+            raise

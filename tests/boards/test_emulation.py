@@ -1,0 +1,113 @@
+"""The unchanged driver of boards on whole emulated boards: right answers with faults of line and board."""
+
+import pyarrow as pa
+import pytest
+from splitjoin import StreamJoin
+from splitjoin.boards.catalog import find
+from splitjoin.boards.pads import board_top
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.cli import main
+from splitjoin.device.registry import device
+from splitjoin.errors import DeviceError, InputError, UnsupportedError
+from splitjoin.link.sidecar import Sidecar
+from splitjoin.sim.emulator import Faults
+
+from ..support.conformance import assert_conforms
+from ..support.linked import small_join
+from ..support.sampling import at_length
+
+CIRCUIT = {"cores": 1, "capacity": 16}
+
+
+@pytest.mark.parametrize("board", ["icebreaker", at_length("ulx3s_85f"), at_length("ecpix5_85f")])
+def test_the_pins_of_a_board_are_those_of_its_platform(board):
+    config = device("pysim", **CIRCUIT).configuration(small_join(1, 0)[0])
+    text, pins = board_top(find(board), config, 115_200).make()
+    for pin in (pins.clk, pins.rx, pins.tx):
+        assert f"{pin}" in text.split(");")[0]
+    for primitive in ("SB_", "TRELLIS", "GSR", "EHXPLLL"):
+        assert primitive not in text
+
+
+def test_a_rate_that_the_clock_cannot_make():
+    config = device("pysim", **CIRCUIT).configuration(small_join(1, 0)[0])
+    with pytest.raises(UnsupportedError, match=r"^the rate must be 11719 to 3000000 Hz on board icebreaker, .* not 5;"):
+        board_top(find("icebreaker"), config, 5)
+
+
+def answer(spec, query, arrivals, **options):
+    with device(spec, **options).open(query) as session:
+        session.push(arrivals)
+        found = session.flush()
+        board, transport = session._transport.board, session._transport
+    with device("golden").open(query) as golden:
+        golden.push(arrivals)
+        assert_conforms(found, golden.flush(), query.order)
+    return board, transport
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("board", ["icebreaker", "ulx3s_85f"])
+def test_a_board_by_its_name(board):
+    answer(f"emulator:{board}", *small_join(40, 0), **CIRCUIT)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
+def test_the_plug_is_pulled_at_random_moments(seed):
+    board, transport = answer("emulator:icebreaker", *small_join(200, seed), **CIRCUIT, unplug=1500, delay=0.001,
+                              drop=0.001, fault_seed=seed)
+    assert board.unplugged > 0 and transport.reconnections > 0
+
+
+@pytest.mark.long
+def test_a_design_stands_for_its_board_and_parameters(tmp_path):
+    query, arrivals = small_join(20, 0)
+    path = tmp_path / "design.json"
+    parameters = CircuitParameters(**CIRCUIT)
+    config = device("pysim", **CIRCUIT).configuration(query)
+    Sidecar.of(parameters, config, board="icebreaker", clock_hz=12_000_000, baud=115_200).write(path)
+    answer(f"emulator:{path}", query, arrivals)
+    with pytest.raises(DeviceError, match="must be built for this query"):
+        Sidecar.read(path).check(path, device("pysim", cores=2, capacity=16).configuration(query))
+    with pytest.raises(InputError, match="a design must be a readable JSON file"):
+        device("emulator:missing.json").open(query)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_goes_on_when_the_board_loses_its_state(seed):
+    """In the middle of frames, at random moments: windows are reloaded, and no row is lost or repeated."""
+    query, arrivals = small_join(300, seed)
+    board = device("emulator:icebreaker", **CIRCUIT, reset=12_000, fault_seed=seed)
+    batches = []
+    with StreamJoin(query, board) as session:
+        for at in range(0, 300, 20):
+            session.push_r(arrivals.r.slice(at, 20))
+            session.push_s(arrivals.s.slice(at, 20))
+            batches.append(session.poll())
+        batches.append(session.flush())
+        assert session.counters()["restarts"] > 0
+    with StreamJoin(query, device("golden")) as session:
+        for at in range(0, 300, 20):
+            session.push_r(arrivals.r.slice(at, 20))
+            session.push_s(arrivals.s.slice(at, 20))
+        expected = session.flush()
+    assert pa.Table.from_batches(batches).to_pylist() == expected.to_pylist()
+
+
+def test_wrong_targets_and_faults():
+    with pytest.raises(DeviceError, match="no bitstream can be built for a board 'nothing'; the boards are"):
+        device("emulator:nothing")
+    with pytest.raises(DeviceError, match="needs a target"):
+        device("emulator")
+    with pytest.raises(DeviceError, match=r"a sum of at most 1, not \[0.9, 0.9, 0.0, 0.0\]"):
+        device("emulator:icebreaker", drop=0.9, flip=0.9)
+    with pytest.raises(DeviceError, match="reset must be a number of bytes from 0, not -1"):
+        Faults(reset=-1)
+
+
+def test_a_rate_without_a_board_is_refused(capsys):
+    assert main(["emulate", "--schema-r", "x:int8", "--schema-s", "y:int8", "--on", "r.x = s.y", "--window", "ROWS 8",
+                 "--cores", "1", "--capacity", "16", "--baud", "9600"]) == 1
+    assert "choose a --board, or leave it out" in capsys.readouterr().err
