@@ -65,11 +65,11 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, time)
     select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
-    result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     query = select.query
     if streaming and not query.kind.is_inner:
         raise streams_are_inner(query.kind.how)
     checked_kind(query)
+    result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     if streaming:
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,

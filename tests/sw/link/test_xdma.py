@@ -67,7 +67,7 @@ def test_a_card_that_hangs_is_told(tmp_path: Path) -> None:
     scenario = BAND["band-rows-17"]
     (tmp_path / "a").mkdir()
     with card(tmp_path / "a", scenario, resetting=False) as fake, \
-            pytest.raises(DeviceError, match="must end its reset within 2 s, but its register control"):
+            pytest.raises(DeviceError, match="must end its reset within 2 s, but register control still reads"):
         XdmaDevice(target=fake.name, **SHAPE).open(scenario.query())
     with card(tmp_path, scenario, deaf=True) as fake:
         session = XdmaDevice(target=fake.name, **SHAPE, stalled_after=0.3).open(scenario.query())
