@@ -9,7 +9,8 @@ from .frames import (
     CRC_BYTES,
     END,
     NUMBERED,
-    REQUEST_HEADER,
+    REPLY_HEADER,
+    SLOT_BYTES,
     SLOTS,
     About,
     Decoder,
@@ -30,8 +31,9 @@ _LONGEST, _SHORTEST, _FIRST = 240, 24, 60
 _MOST, _FEWEST = 4096, 64
 #: Bounds of the time after which a frame is sent again, in seconds.
 _SOONEST, _LATEST = 0.004, 0.25
-#: Bytes of a frame beside its payload, without stuffing.
-_HEADER = REQUEST_HEADER + CRC_BYTES + 2
+#: Most bytes of replies that come before an acknowledgement is complete: one reply that had begun before the request
+#: arrived, and the next one, whose header has it. Stuffing doubles the bytes of a reply at most.
+_ANSWER = 2 * (2 * (REPLY_HEADER + SLOT_BYTES + CRC_BYTES) + 2)
 
 
 class RoundTrip:
@@ -78,6 +80,15 @@ class _Pending:
     payload: bytes
     sent: float | None = None
     repeated: bool = False
+    length: int = 0  # bytes on the line, when it was sent last
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """A wait for an answer, from time ``since`` on, when ``received`` bytes had come in all."""
+
+    since: float
+    received: int
 
 
 class HostEndpoint:
@@ -107,15 +118,18 @@ class HostEndpoint:
         self._session, self._byte_seconds = session, byte_seconds
         self._decoder, self._trip = Decoder(), RoundTrip()
         self._opening, self._resuming = False, False
-        self._asked_about: float | None = None
+        self._asked_about: _Wait | None = None
+        self._received = 0  # bytes
         self._pending: deque[_Pending] = deque()
         self._unsent = 0  # the position in `_pending` from which requests must be sent
         self._next = self._expected = 0  # numbers of the next new request, and of the next reply
         self._position = self._credit = 0  # bytes of records: sent, and allowed
         self._early: dict[int, Reply] = {}  # replies after one that is missing
-        self._gap: float | None = None  # when the missing reply was asked for; negative infinity: it must be
+        self._gap = False  # a reply is missing
+        self._asked_again: _Wait | None = None  # for that reply
         self._went_back: float = float("-inf")
-        self._progress = self._spoken = 0.0  # when the device last took a request; when the host last sent
+        self._progress = _Wait(0.0, 0)  # since the device last took a request
+        self._spoken = 0.0  # when the host last sent
         self._owed = 0  # replies that were not acknowledged
         self._longest, self._most = _FIRST, _MOST
         self._flying = 0  # bytes of requests that were sent, and are not acknowledged
@@ -162,6 +176,7 @@ class HostEndpoint:
 
     def feed(self, received: bytes, now: float) -> None:
         """Take ``received`` bytes. Raises `DeviceError` for replies that no device of this version sends."""
+        self._received += len(received)
         for content in self._decoder.feed(received):
             reply = Reply.parse(content)
             if reply.kind == ReplyKind.ABOUT:
@@ -174,32 +189,34 @@ class HostEndpoint:
         """The bytes to be sent now."""
         out = bytearray()
         if self._opening or self._resuming:
-            if self._asked_about is None or now - self._asked_about >= self._trip.timeout:
+            if self._asked_about is None or now >= self._due(self._asked_about):
                 if self._asked_about is not None:
                     self._trip.expired()
                     self.retransmissions += 1
-                self._asked_about = now
+                self._asked_about = _Wait(now, self._received)
                 kind = Kind.OPEN if self._opening else Kind.STATUS
                 out += self._frame(kind, self._session.to_bytes(4, "little") if self._opening else b"")
             return bytes(out)
         if self.about is None:
             return b""
-        if self._pending and self._unsent and now - self._progress >= self._timeout():
+        if self._pending and self._unsent and now >= self._due(self._progress, self._flying):
             self._trip.expired()
             self._go_back(now)
         for request in list(self._pending)[self._unsent:]:
             if self._flying >= self._most:
                 break
-            self._flying += len(request.payload) + _HEADER
             self.retransmissions += request.repeated
             if request.sent is None:
                 if self._unsent == 0:
-                    self._progress = now
+                    self._progress = _Wait(now, self._received)
                 request.sent = now
-            out += self._frame(request.kind, request.payload, request.seq)
+            frame = self._frame(request.kind, request.payload, request.seq)
+            request.length = len(frame)
+            self._flying += len(frame)
+            out += frame
             self._unsent += 1
-        if self._gap is not None and now - self._gap >= self._trip.timeout:
-            self._gap = now
+        if self._gap and (self._asked_again is None or now >= self._due(self._asked_again)):
+            self._asked_again = _Wait(now, self._received)
             self.retransmissions += 1
             out += self._frame(Kind.AGAIN)
         if now - self._spoken >= _LATEST and not out:
@@ -214,16 +231,21 @@ class HostEndpoint:
         """When `output` must be called again, though nothing has come."""
         times = [self._spoken + _LATEST]
         if self._opening or self._resuming:
-            times = [now if self._asked_about is None else self._asked_about + self._trip.timeout]
+            times = [now if self._asked_about is None else self._due(self._asked_about)]
         elif self._pending:
-            times.append(self._progress + self._timeout())
-        if self._gap is not None:
-            times.append(self._gap + self._trip.timeout)
+            times.append(self._due(self._progress, self._flying))
+        if self._gap:
+            times.append(now if self._asked_again is None else self._due(self._asked_again))
         return max(now, min(times))
 
-    def _timeout(self) -> float:
-        """Seconds without progress after which requests are sent again."""
-        return self._trip.timeout + self._byte_seconds * self._flying
+    def _due(self, wait: _Wait, flying: int = 0) -> float:
+        """When the answer that is waited for is overdue, if ``flying`` bytes of requests are on their way.
+
+        Measured round trips say nothing of the frames that share the line with an answer, so their time is added. A
+        lone request behind many records would else be sent again for nothing: it waits for the replies to them.
+        """
+        ahead = min(self._received - wait.received, _ANSWER)
+        return wait.since + self._trip.timeout + self._byte_seconds * (flying + ahead)
 
     def _frame(self, kind: Kind, payload: bytes = b"", seq: int | None = None) -> bytes:
         # Credit: as many replies as the device can keep; the host stores all that come.
@@ -235,10 +257,10 @@ class HostEndpoint:
         """The device has introduced itself."""
         if self._opening and about.session == self._session:
             self.about, self._opening = about, False
-            self._credit, self._progress, self.heard = reply.credit, now, now
+            self._credit, self._progress, self.heard = reply.credit, _Wait(now, self._received), now
         elif self._resuming:
             self.about, self._resuming, self.heard = about, False, now
-            self._gap = None
+            self._gap, self._asked_again = False, None
             self._go_back(now)
 
     def _take(self, reply: Reply, now: float) -> None:
@@ -249,13 +271,13 @@ class HostEndpoint:
                 request = self._pending.popleft()
                 if self._unsent:  # else it was sent before going back
                     self._unsent -= 1
-                    self._flying -= len(request.payload) + _HEADER
+                    self._flying -= request.length
                 if not request.repeated and request.sent is not None:
                     self._trip.measured(now - request.sent)
                 self._longest = min(_LONGEST, self._longest + 8)
                 self._most = min(_MOST, self._most + len(request.payload) // 4)
             if done:
-                self._progress = now
+                self._progress = _Wait(now, self._received)
                 self._trip.progress()
             ahead = (reply.credit - self._credit) & 0xFFFF
             if ahead < 1 << 15:
@@ -270,11 +292,10 @@ class HostEndpoint:
             while self._expected in self._early:
                 self._deliver(self._early.pop(self._expected))
                 self._expected = (self._expected + 1) & 0xFF
-                self._gap = None
+                self._gap, self._asked_again = False, None
             ahead = (reply.seq + 1 - self._expected) & 0xFF
         # All replies before this one were sent before it, so those that did not come are lost.
-        if self._gap is None and (self._early or 0 < ahead < 0x80):
-            self._gap = float("-inf")
+        self._gap |= bool(self._early) or 0 < ahead < 0x80
 
     def _deliver(self, reply: Reply) -> None:
         if reply.kind == ReplyKind.ITEMS:
@@ -289,4 +310,4 @@ class HostEndpoint:
         if self._unsent:
             self._longest, self._most = max(_SHORTEST, self._longest // 2), max(_FEWEST, self._most // 2)
         self._flying = 0
-        self._unsent, self._went_back, self._progress = 0, now, now
+        self._unsent, self._went_back, self._progress = 0, now, _Wait(now, self._received)

@@ -55,18 +55,21 @@ class LinkTransport(Transport):
             `DeviceStalled` is raised.
         byte_seconds: The time of a byte on the line.
         clock, sleep: The clock of these times, in seconds, and a wait on it; a simulated channel has its own.
+        session: The number of the session, as of `HostEndpoint`; None draws one. Simulations that are to be repeated
+            choose it.
         reconnections: How often a lost channel came back.
     """
 
     def __init__(self, connect: Callable[[], ByteChannel], config: Configuration, *, answer_within: float = 2.0,
                  reconnect_within: float = 10.0, stalled_after: float = 60.0, byte_seconds: float = 0.0,
-                 clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep):
+                 clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
+                 session: int | None = None):
         self._connect, self._clock, self._sleep = connect, clock, sleep
         self._answer_within, self._reconnect_within = answer_within, reconnect_within
         self._stalled_after = stalled_after
         self._record_bytes, self._item_bytes = (-(-r.width // 8) for r in (config.input_record, item_record()))
         self.received_bytes = self.sent_bytes = self.reconnections = 0
-        self._session = int.from_bytes(os.urandom(4), "little") or 1
+        self._session = session or int.from_bytes(os.urandom(4), "little") or 1
         self._endpoint = HostEndpoint(self._session, byte_seconds)
         self._channel = connect()
         try:

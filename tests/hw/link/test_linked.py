@@ -20,7 +20,7 @@ def test_the_answer_is_that_of_the_golden_model(share, seed):
     plan, config = circuit.plan(query), circuit.configuration(query)
     channel = PinChannel(LinkedJoin(config, clock_hz=BIT * 1_000_000, baud=1_000_000), share=share, seed=seed)
     transport = LinkTransport(lambda: channel, config, clock=channel.now, sleep=channel.sleep,
-                              byte_seconds=10 * BIT * 1e-6)
+                              byte_seconds=10 * BIT * 1e-6, session=1)
     session = CircuitSession(query, plan, config, settings(query, config, verified=False), transport)
     session.push(arrivals)
     found = session.flush()

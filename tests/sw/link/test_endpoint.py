@@ -32,8 +32,9 @@ def wire(words):
     return [bytes(row)[:BYTES] for row in np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)]
 
 
-def opened(line, **options):
-    return LinkTransport(line.open, CONFIG, clock=line.now, sleep=line.sleep, **options)
+def opened(line, *, session=1, **options):
+    """The transport of ``line``: nothing of it depends on chance, as the number of its session is given."""
+    return LinkTransport(line.open, CONFIG, clock=line.now, sleep=line.sleep, session=session, **options)
 
 
 def model():
@@ -80,6 +81,22 @@ def test_a_line_without_faults_has_no_retransmissions_and_is_kept_busy():
     transport.transfer(end, until_end=True)
     assert transport.retransmissions == 0
     assert (line.replied - start[1]) * 10 / 3e6 > 0.85 * (line.now() - start[0])
+
+
+@pytest.mark.parametrize("baud", [9600, 115_200, 1_000_000, 3_000_000, 12_000_000])
+@pytest.mark.parametrize("latency", [0, 0.0001, 0.008])
+def test_a_reply_that_waits_behind_long_ones_is_not_overdue(baud, latency):
+    """A lone request after many records: its acknowledgement waits until the items of all records are on the line."""
+    for session in (1, 0xC0DBC0DB):
+        for count in (12, 20, 40):
+            line = Line(model(), byte_seconds=10 / baud, latency=latency)
+            sent, end = records(count, 0)
+            sent[:, 0] = 0xC0C0C0C0  # a byte that takes two on the line
+            transport = opened(line, byte_seconds=10 / baud, session=session)
+            transport.write(5, 77)
+            transport.transfer(sent, until_end=False)
+            transport.transfer(end, until_end=True)
+            assert transport.retransmissions == 0
 
 
 def test_damaged_frames_cost_little():
