@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types formal check bench soak chaos synth synth-full clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak chaos synth synth-full clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ types: $(STAMP) ## Types, by mypy (strict).
 	@rm -rf build/types && mkdir -p build/types/splitjoin
 	@ln -s $(CURDIR)/sw/* $(CURDIR)/hw $(CURDIR)/sim $(CURDIR)/boards build/types/splitjoin/
 	MYPYPATH=build/types $(BIN)/mypy
+
+docs: $(STAMP) ## The site of the documentation, in build/site: links checked, no network needed.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo build/site/index.html
 
 formal: $(STAMP) ## All formal proofs, each also with planted faults; the quick ones are among the tests too.
 	$(BIN)/python -m tests.formal

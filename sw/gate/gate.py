@@ -34,7 +34,8 @@ class ScaleGate:
     source. Several threads may use a gate.
 
     Args:
-        r, s: The Arrow schemas of both streams.
+        r: The Arrow schema of stream R.
+        s: The Arrow schema of stream S.
         time: The event-time column, as in `splitjoin.join`.
         lateness: The time by which a source may be out of order: ``"5 SECONDS"``, or a whole number for integer times.
             Tuples within it are sorted; later ones are refused, counted and kept for `late`. None, the default, raises

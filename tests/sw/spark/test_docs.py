@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[3]
 def run(page: Path, names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Run the examples of ``page``; returns what each printed."""
     printed = []
-    for kind, code in re.findall(r"```(python|text)\n(.*?)```", page.read_text(), re.S):
-        if kind == "python":
+    for kind, code in re.findall(r"```(python|python spark|text)\n(.*?)```", page.read_text(), re.S):
+        if kind != "text":
             exec(compile(code, str(page), "exec"), names)
             printed.append(capsys.readouterr().out)
         else:
@@ -46,6 +46,16 @@ def test_examples_of_streaming_joins(capsys: pytest.CaptureFixture[str]) -> None
     printed = run(ROOT / "docs" / "spark-streams.md", names, capsys)
     assert len(printed) == 5
     assert not names["query"].isActive
+    assert names["query"].exception() is None
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("session")
+def test_examples_of_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    printed = run(ROOT / "docs" / "guides" / "spark.md", names, capsys)
+    names["query"].stop()
+    assert printed[0] == "494\n"
     assert names["query"].exception() is None
 
 

@@ -1,0 +1,105 @@
+"""Hooks of MkDocs for `make docs`: what the site's pages need that their files on disk do not have.
+
+- The API's pages name objects as users do (``::: splitjoin.join``); mkdocstrings gets the place of the definition.
+- docs/api/index.md lists the public names that no other page describes.
+- docs/command-line.md gets the commands and options from the parser of the command line.
+- Code blocks with a note for tests behind the language (``sql refused``) lose the note.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+#: Where the folders stand under their import names, for mkdocstrings, which reads sources without importing them.
+IMPORTS = ROOT / "build" / "import"
+#: The line of docs/api/index.md that the remaining names replace.
+OTHERS = "<!-- other names -->"
+#: The line of docs/command-line.md that the commands replace.
+COMMANDS = "<!-- commands -->"
+
+
+def on_pre_build(**_: Any) -> None:
+    """Make the links to the folders."""
+    package = IMPORTS / "splitjoin"
+    package.mkdir(parents=True, exist_ok=True)
+    for link in package.iterdir():
+        link.unlink()
+    for path in (*(ROOT / "sw").iterdir(), ROOT / "hw", ROOT / "sim", ROOT / "boards"):
+        (package / path.name).symlink_to(path)
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """The page's text with everything filled in."""
+    where = page.file.src_uri
+    if where == "command-line.md":
+        markdown = markdown.replace(COMMANDS, "\n".join(command_reference()))
+    if where == "api/index.md":
+        markdown = markdown.replace(OTHERS, "\n\n".join(f"::: {name}" for name in other_names()))
+    if where.startswith("api/"):
+        markdown = re.sub(r"(?m)^::: (splitjoin[\w.]*)$", lambda found: directive(found[1]), markdown)
+    return re.sub(r"(?m)^(```\w+) [a-z ]+$", r"\1", markdown)
+
+
+def public_names() -> list[str]:
+    """The names of the API: those of `splitjoin` and of `splitjoin.spark`."""
+    import splitjoin
+    from splitjoin import spark
+
+    return [*(f"splitjoin.{name}" for name in dir(splitjoin) if not name.startswith("_")),
+            *(f"splitjoin.spark.{name}" for name in spark.__all__)]
+
+
+def other_names() -> list[str]:
+    """The public names that no page of docs/api/ describes."""
+    described = {name for path in (ROOT / "docs" / "api").glob("*.md")
+                 for name in re.findall(r"(?m)^::: ([\w.]+)", path.read_text(encoding="utf-8"))}
+    return [name for name in public_names() if name not in described]
+
+
+def directive(name: str) -> str:
+    """The directive of mkdocstrings for ``name``, by the module that defines it, under the name that users know."""
+    module, _, attribute = name.rpartition(".")
+    value = getattr(__import__(module, fromlist=[attribute]), attribute)
+    if inspect.ismodule(value):
+        return f"::: {name}"
+    return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: {name}\n"
+
+
+def command_reference() -> Iterator[str]:
+    """Lines of Markdown: each command with its usage and a table of its arguments and options."""
+    from splitjoin.cli import command_parser
+
+    parser = command_parser()
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    yield "| command | does |\n|---|---|"
+    for shown in commands._choices_actions:
+        yield f"| [`splitjoin {shown.dest}`](#splitjoin-{shown.dest}) | {cell(shown.help or '')} |"
+    yield f"\n```text\n{(parser.epilog or '').strip()}\n```\n"
+    for name, command in commands.choices.items():
+        yield f"## splitjoin {name}\n\n{command.description or ''}\n"
+        yield f"```text\n{command.format_usage().removeprefix('usage: ').rstrip()}\n```\n"
+        for group in command._action_groups:
+            actions = [action for action in group._group_actions if action.help != argparse.SUPPRESS]
+            if [action for action in actions if "--help" not in action.option_strings]:
+                yield from arguments(command, group, actions)
+
+
+def arguments(command: argparse.ArgumentParser, group: Any, actions: list[argparse.Action]) -> Iterator[str]:
+    """The table of a group of arguments."""
+    formatter = command._get_formatter()
+    yield f"| {group.title or 'options'} | |\n|---|---|"
+    for action in actions:
+        name = formatter._format_action_invocation(action).replace("|", "\\|")
+        yield f"| `{name}` | {cell(formatter._expand_help(action) if action.help else '')} |"
+    yield ""
+
+
+def cell(text: str) -> str:
+    """``text`` for a cell of a table, where nothing of it is markup."""
+    return re.sub(r"([|<>*_\[\]])", r"\\\1", " ".join(text.split()))

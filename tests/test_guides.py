@@ -1,0 +1,61 @@
+"""docs/guides/ and docs/index.md: their examples print what they say, and their commands run.
+
+After a change that is meant: python -m tests.test_guides
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from splitjoin.cli import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("index.md", "guides/analyst.md", "guides/fpga.md", "guides/researcher.md")
+
+
+def printed(page: str) -> str:
+    """The page with what its examples print; they share their names."""
+    names: dict[str, Any] = {}
+
+    def run(found: re.Match[str]) -> str:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(found[1], page, "exec"), names)
+        return f"```python\n{found[1]}```\n\n```text\n{out.getvalue()}```"
+
+    return re.sub(r"```python\n(.*?)```\n\n```text\n(.*?)```", run, (DOCS / page).read_text(encoding="utf-8"),
+                  flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert printed(page) == text
+    assert text.count("```python\n") == text.count("```text\n") >= 1
+
+
+@pytest.mark.parametrize("page", ["guides/analyst.md", "guides/fpga.md"])
+def test_commands(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                  capsys: pytest.CaptureFixture[str]) -> None:
+    """In the order of the page, in a folder with the tables that the guide for analysts begins with."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trades.csv").write_text("ts,price\n1,10\n4,20\n9,30\n20,40\n")
+    (tmp_path / "quotes.csv").write_text("ts,bid\n2,8\n4,19\n7,29\n9,33\n12,99\n")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+             for line in block.splitlines() if line.startswith("splitjoin ")]
+    assert len(lines) >= 2
+    for line in lines:
+        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+        assert capsys.readouterr().err == ""
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        (DOCS / page).write_text(printed(page), encoding="utf-8")

@@ -1,0 +1,64 @@
+"""The site of the documentation: its navigation has every page; built (long), it is whole and needs no network."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import splitjoin
+from splitjoin.cli import command_parser
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_the_navigation_names_every_page_once() -> None:
+    """Records of decisions are in the list of adr/README.md instead."""
+    named = re.findall(r"(?m)^ +- (?:[^:\n]+: )?([\w/-]+\.md)$", CONFIGURATION.split("\nnav:\n")[1])
+    pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if not re.match(r"\d{4}-", path.name)]
+    assert sorted(named) == sorted(pages)
+
+
+def test_the_api_pages_describe_names_that_exist() -> None:
+    described = [name for path in (DOCS / "api").glob("*.md")
+                 for name in re.findall(r"(?m)^::: ([\w.]+)$", path.read_text(encoding="utf-8"))]
+    assert len(described) == len(set(described)) > 30
+    public = {f"splitjoin.{name}" for name in dir(splitjoin)}
+    assert [name for name in described if re.fullmatch(r"splitjoin\.\w+", name) and name not in public] == []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)], cwd=ROOT,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.mark.long
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    loads = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=[\"'](?:https?:)?//[^>]*>")
+    allowed = re.compile(r"rel=[\"']?canonical")
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    assert [found for page in pages for found in loads.findall(page.read_text(encoding="utf-8"))
+            if not allowed.search(found)] == []
+
+
+@pytest.mark.long
+def test_the_site_describes_every_public_name_and_every_command(site: Path) -> None:
+    api = "".join(path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html"))
+    missing = [name for name in dir(splitjoin) if not name.startswith("_") and f">splitjoin.{name}<" not in
+               re.sub(r"</?(?:code|span)[^>]*>", "", api).replace("\n", "")]
+    assert missing == []
+    page = (site / "command-line.html").read_text(encoding="utf-8")
+    commands: Any = next(action for action in command_parser()._actions if hasattr(action, "_choices_actions"))
+    assert [name for name in commands.choices if f'id="splitjoin-{name}"' not in page] == []
+    assert "%(default)s" not in page
