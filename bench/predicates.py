@@ -144,14 +144,14 @@ def _duckdb(case: Case) -> list[tuple[int, int]]:
 
 def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bool) -> None:
     """One row: how many of ``back_ends`` give the golden model's answer; ``mapped``: Yosys maps the datapaths too."""
-    golden = splitjoin.execute(case.r, case.s, on=case.on, window=f"ROWS {WINDOW}")
+    golden = splitjoin.join(case.r, case.s, on=case.on, window=f"ROWS {WINDOW}")
     expected = pairs(golden.items)
     agree, candidates = {}, None
     for name in back_ends:
         if name == "duckdb":
             agree[name] = _duckdb(case) == expected
             continue
-        result = splitjoin.execute(case.r, case.s, on=case.on, window=f"ROWS {WINDOW}", device=_device(name))
+        result = splitjoin.join(case.r, case.s, on=case.on, window=f"ROWS {WINDOW}", device=_device(name))
         agree[name] = bool(np.array_equal(result.items, golden.items))
         if name != "cpu":
             candidates = result.counters.get("candidates", result.counters["matches"])

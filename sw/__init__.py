@@ -27,12 +27,13 @@ with _quiet_interrupts():
         WindowOverflow,
     )
     from .gate import ScaleGate
-    from .join import JoinResult, execute, join
+    from .join import join
     from .lang.field import field, measured, parquet_schema
     from .lang.python.choices import coalesce, greatest, least, where
     from .lang.python.decorator import predicate
     from .lang.query import Query, register_condition_front_end as _register_condition_front_end
     from .lang.schema import Schema
+    from .result import JoinResult
     from .statement import Select, sql
     from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
     from .tuner import Proposal, tune
@@ -42,7 +43,7 @@ __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
     "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
     "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
-    "WindowError", "WindowOverflow", "coalesce", "execute", "field", "greatest", "join", "least", "measured",
+    "WindowError", "WindowOverflow", "coalesce", "field", "greatest", "join", "least", "measured",
     "open_async", "parquet_schema", "predicate", "query", "sql", "tune", "where",
 ]
 

@@ -2,76 +2,63 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from .aggregates import FoldedRows, aggregate_fields, decide_bases, reference_aggregates
-from .arrival import Arrivals, arrivals
-from .device.api import Device, Items, pairs
+from .aggregates import aggregate_fields
+from .arrival import event_ticks
+from .device.api import Device
 from .device.registry import device as find_device
-from .errors import SchemaError
-from .golden import GoldenDevice
-from .kinds import decide, reference_rows
+from .errors import InputError, SchemaError
+from .execution import Output, run
+from .files import check_columns, check_output
 from .lang.order import Order
-from .lang.query import Predicate, Query, TimeSpec
-from .lang.schema import Schema
+from .lang.query import Predicate, Query, TimeSpec, time_columns
+from .lang.schema import SIDES, Schema, Side
 from .lang.windows import WindowSpec
-from .memory import check_memory, too_large
-from .output import OutputColumn, gather, output_columns, take
-from .tables import as_table
+from .memory import check_window, size_text, window_bytes
+from .output import OutputColumn, output_columns, output_schema, take
+from .progress import tell
+from .result import JoinResult
+from .tables import Rows, as_table
 
-__all__ = ["JoinResult", "execute", "join", "result_columns", "run"]
+__all__ = ["join", "result_columns", "sorted_tables", "whole_window"]
 
-
-@dataclass(frozen=True)
-class JoinResult:
-    """The result of a run: the result rows, the items they came from, and the counters of the device.
-
-    ``latencies`` are cycles per probe in arrival order, None where the device does not measure them. ``plan`` says in
-    words what the device chose to do, empty where it has no choice. ``region_counters``
-    as of `Session.region_counters`.
-    """
-
-    table: pa.Table
-    items: Items
-    counters: dict[str, int]
-    latencies: npt.NDArray[np.int64] | None
-    plan: str = ""
-    region_counters: dict[str, npt.NDArray[np.int64]] | None = None
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The result rows, for whatever takes Arrow: ``pa.table(result)``, Polars, DuckDB, pandas."""
-        return self.table.__arrow_c_stream__(requested_schema)
+#: Bytes of windows of all rows from which on they are told.
+_TOLD = 1 << 26
 
 
-def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
          order: str | Order = "total", select: Sequence[str] | None = None, device: str | Device = "cpu",
-         how: str = "inner", direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
-         aggregate: Mapping[str, str] | None = None) -> pa.Table:
+         device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
+         allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
+         sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
     stream's window; a pair is a result when the condition is true.
 
     Args:
-        r: The first stream: an Arrow table, a record batch, or anything with ``__arrow_c_stream__`` (pandas, Polars,
-            DuckDB).
+        r: The first stream: an Arrow table, batch or reader, a DataFrame of pandas or Polars (a LazyFrame too), a
+            DuckDB relation, a dict of arrays, the path of a Parquet, CSV or Arrow file, a pattern of paths or a list of
+            them; anything with ``__arrow_c_stream__``.
         s: The second stream, likewise.
         on: The condition: SQL over ``r`` and ``s`` such as ``"abs(r.x - s.a) <= 10"``, or a Python function such as
             ``lambda r, s: abs(r.x - s.a) <= 10``.
         window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; one text for
-            both streams, or a pair (R's, S's), or ``{"r": …, "s": …}``.
+            both streams, or a pair (R's, S's), or ``{"r": …, "s": …}``. Without it, every earlier tuple is in the
+            window, as both tables end; then both must fit into memory as the device stores them.
         time: The event-time column by which both tables are sorted (a name, or a pair). Without it, tuples arrive
             alternately: r0, s0, r1, s1, …
         order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"`` or
             ``"none"``.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
         device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
+        device_options: Parameters of a device given by name, such as ``{"cores": 8}``.
         how: The kind of join: ``"inner"``, ``"left"``, ``"right"``, ``"full"``, ``"semi"``, ``"anti"``, or ``"asof"``
             and ``"asof_left"``, which give each tuple of r its nearest partner. docs/kinds.md explains them.
         direction: Of as-of joins: ``"backward"`` (the last partner not after the tuple of r; by default),
@@ -81,54 +68,59 @@ def join(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | 
         aggregate: Names of result columns and the aggregates of all partners that they hold, such as ``{"n":
             "count(*)", "high": "max(s.price)"}``, in place of the pairs; with ``how="left"`` also for tuples of r that
             meet nothing. docs/aggregates.md explains them.
+        sort: True to sort both tables by ``time`` first (rows with equal times keep their order).
+        to: A .parquet, .csv or .arrow file that the rows go to, part by part: memory holds only some of them at a time.
+        options: Parameters of the device, as in ``device="sim", cores=8``.
 
     Returns:
-        All columns of r, then all of s (none of s for semi and anti; with ``aggregate``, its columns instead); names
-        that occur in both get ``_r`` and ``_s`` appended.
+        A `JoinResult` with all columns of r, then all of s (none of s for semi and anti; with ``aggregate``, its
+        columns instead); names that occur in both get ``_r`` and ``_s`` appended.
 
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    return execute(r, s, on=on, window=window, time=time, order=order, select=select, device=device, how=how,
-                   direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate).table
-
-
-def execute(r: Any, s: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-            order: str | Order = "total", select: Sequence[str] | None = None, device: str | Device = "cpu",
-            how: str = "inner", direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
-            aggregate: Mapping[str, str] | None = None) -> JoinResult:
-    """Like `join`, with the result items, counters and latencies beside the table."""
+    chosen = find_device(device, **{**(device_options or {}), **options})
     tr, ts = as_table(r, "r"), as_table(s, "s")
-    query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on, window=window, time=time,
-                       order=order, how=how, direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
+    if sort:
+        tr, ts = sorted_tables(tr, ts, time)
+    query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
+                       window=whole_window(tr, ts) if window is None else window, time=time, order=order, how=how,
+                       direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
     query.r.check(tr)
     query.s.check(ts)
-    return run(query, tr, ts, result_columns(query, tr.schema, ts.schema, select), device)
+    columns = result_columns(query, tr.schema, ts.schema, select)
+    path = None if to is None else os.fspath(to)
+    if path is not None:  # before any work
+        check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), check_output(path))
+    return run(query, tr, ts, Output(columns), chosen, path)
 
 
-def run(query: Query, r: pa.Table, s: pa.Table, columns: Sequence[OutputColumn], device: str | Device) -> JoinResult:
-    """Run ``query`` over two tables, which need hold no more than its columns and ``columns``, those of the result."""
-    incoming = arrivals(query, r, s)
-    chosen = find_device(device)
-    with chosen.open(query.pairs) as session:
-        session.push(incoming)
-        items = session.flush()
-        counters, latencies, plan = session.counters(), session.latencies(), session.plan()
-        regions = session.region_counters()
-    plain, folded = isinstance(chosen, GoldenDevice), list[pa.ChunkedArray]()
-    if query.aggregates:
-        items, folded = (reference_aggregates if plain else _folded)(query, incoming, items)
-    elif not query.kind.is_inner:
-        items = (reference_rows if plain else decide)(query, incoming, items)
-    r_rows, s_rows = pairs(items)
-    try:
-        check_memory(len(r_rows), len(r_rows) * _row_bytes(columns, {"r": r, "s": s}))
-        table = gather(columns, r, s, r_rows, s_rows)
-        if query.aggregates:
-            table = pa.table([*table.columns, *folded], schema=pa.schema([*table.schema, *aggregate_fields(query)]))
-    except MemoryError as error:
-        raise too_large(len(r_rows)) from error
-    return JoinResult(table, items, counters, latencies, plan, regions)
+def whole_window(r: pa.Table, s: pa.Table) -> tuple[str, str]:
+    """Windows of all rows: every earlier tuple is in them. Raises `CapacityError` if their tuples do not fit."""
+    rows = len(r) + len(s)
+    check_window(rows)
+    need = window_bytes(rows)
+    if need > _TOLD:
+        tell(f"without a window, all {rows:,} rows stay in memory: about {size_text(need)} beside the tables")
+    return f"ROWS {max(1, len(r))}", f"ROWS {max(1, len(s))}"
+
+
+def sorted_tables(r: pa.Table, s: pa.Table, time: TimeSpec | None) -> tuple[pa.Table, pa.Table]:
+    """Both tables sorted by their ``time`` columns; rows with equal times keep their order.
+
+    Raises `InputError` for NULL in a time column, and without ``time``.
+    """
+    if time is None:
+        raise InputError("sort=True sorts by the time column, but there is none; name it with time=…, or leave "
+                         "sort out")
+    tables: dict[Side, pa.Table] = {"r": r, "s": s}
+    named = time_columns(Schema.from_table("r", r), Schema.from_table("s", s), time)
+    for side in SIDES:
+        ticks = event_ticks(named, side, tables[side])
+        if (ticks[1:] < ticks[:-1]).any():
+            rows = pa.array(np.argsort(ticks, kind="stable"))
+            tables[side] = pa.table([take(column, rows) for column in tables[side].columns], schema=tables[side].schema)
+    return tables["r"], tables["s"]
 
 
 def result_columns(query: Query, r: pa.Schema, s: pa.Schema,
@@ -145,17 +137,3 @@ def result_columns(query: Query, r: pa.Schema, s: pa.Schema,
         raise SchemaError(f"an aggregate must not have the name of a column of r, but {twice[0]!r} has; give it "
                           f"another name, or choose columns of r with select")
     return chosen
-
-
-def _folded(query: Query, incoming: Arrivals, items: Items) -> tuple[Items, list[pa.ChunkedArray]]:
-    """The rows of a query with aggregates, and their values."""
-    decided = decide_bases(query, incoming, items)
-    tables = {"r": incoming.r, "s": incoming.s}
-    folded = FoldedRows(query, lambda side, names, rows: [take(tables[side].column(name), pa.array(rows))
-                                                          for name in names])
-    return decided.items, folded.arrays(decided)
-
-
-def _row_bytes(columns: Sequence[OutputColumn], tables: dict[str, pa.Table]) -> int:
-    """About how many bytes a result row has: the mean of its columns' values."""
-    return sum(column.nbytes // max(len(column), 1) for column in (tables[c.side].column(c.source) for c in columns))

@@ -9,12 +9,14 @@ from threading import Lock
 
 from .errors import CapacityError
 
-__all__ = ["MatchMemory", "available_memory", "check_memory", "too_large"]
+__all__ = ["MatchMemory", "available_memory", "check_memory", "check_window", "size_text", "too_large", "window_bytes"]
 
 #: Bytes that are asked for without looking at how many there are.
 _SMALL = 1 << 27
 #: Bytes of a match while its batch is gathered: its row id once more, and its result item.
 _MATCH = 8 + 18
+#: Bytes of a stored tuple: keys of two conditions, their places in an index, and room to grow.
+_STORED = 64
 
 
 def available_memory() -> int:
@@ -55,17 +57,32 @@ def check_memory(pairs: int, need: int) -> None:
     if need > _SMALL:
         free = available_memory()
         if need > free:
-            raise too_large(pairs, f"it needs {_size(need)} more and {_size(free)} are free")
+            raise too_large(pairs, f"it needs {size_text(need)} more and {size_text(free)} are free")
+
+
+def window_bytes(rows: int) -> int:
+    """About how many bytes a device of this process takes for windows of ``rows`` tuples, beside the tables."""
+    return rows * _STORED
+
+
+def check_window(rows: int) -> None:
+    """Raise `CapacityError` unless windows of ``rows`` tuples can be had."""
+    need = window_bytes(rows)
+    if need > _SMALL and need > (free := available_memory()):
+        raise CapacityError(f"without a window, all {rows:,} rows stay in memory, which takes about {size_text(need)}, "
+                            f"but {size_text(free)} are free; give a window, such as window='ROWS 1000000'")
 
 
 def too_large(pairs: int, why: str = "memory ran out") -> CapacityError:
     """The error for a result of ``pairs`` pairs so far that does not fit into memory, and why."""
     return CapacityError(
-        f"the result must fit into memory, but at {pairs:,} pairs {why}; use a shorter window or a tighter condition, "
-        f"or take the result in parts: open the join with splitjoin.open, push smaller batches and poll after each")
+        f"the result must fit into memory, but at {pairs:,} pairs {why}; write it to a file with to='OUT.parquet', use "
+        f"a shorter window or a tighter condition, or take the result in parts: open the join with splitjoin.open, "
+        f"push smaller batches and poll after each")
 
 
-def _size(n: int) -> str:
+def size_text(n: int) -> str:
+    """``n`` bytes, as people read them."""
     return f"{n / 2**30:,.1f} GiB" if n >= 2**30 else f"{n / 2**20:,.0f} MiB"
 
 

@@ -1,30 +1,91 @@
-"""Rows as users give them, in anything that offers Arrow, as Arrow tables."""
+"""Rows as users give them, in memory or in files, as Arrow tables: the one rule for what joins take."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Union
 
+import numpy as np
 import pyarrow as pa
 
 from .errors import InputError, SchemaError, first_line
+from .files import TableFiles
 from .lang.schema import Side, suggest
 
-__all__ = ["as_batch", "as_table"]
+__all__ = ["ArrowSchema", "ArrowStream", "Rows", "as_batch", "as_table", "table_or_files"]
 
 
-def as_table(data: Any, name: str) -> pa.Table:
-    """``data``, of the stream or table ``name``, as an Arrow table. Raises `InputError` unless it offers Arrow."""
+class ArrowStream(Protocol):
+    """Whatever offers its rows as Arrow: tables and readers of PyArrow, DataFrames of pandas and Polars, relations of
+    DuckDB, a `JoinResult`.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A PyCapsule with an Arrow C stream (the Arrow PyCapsule interface)."""
+
+
+class ArrowSchema(Protocol):
+    """Whatever offers a schema as Arrow, without rows: a `pyarrow.Schema`."""
+
+    def __arrow_c_schema__(self) -> Any:
+        """A PyCapsule with an Arrow C schema (the Arrow PyCapsule interface)."""
+
+
+class LazyRows(Protocol):
+    """Rows that are computed when they are asked for: a LazyFrame of Polars."""
+
+    def collect(self) -> Any:
+        """The rows, as something that offers Arrow."""
+
+
+#: A table as users give it: anything that offers Arrow, a LazyFrame, columns by name, or the path of a Parquet, CSV or
+#: Arrow file, a pattern such as "day-*.parquet", or a list of those.
+Rows = Union[ArrowStream, LazyRows, Mapping[str, Any], str, "os.PathLike[str]",
+             Sequence[Union[str, "os.PathLike[str]"]]]
+
+
+def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
+    """``data``, of the stream or table ``name``, as an Arrow table; or the files that hold it, not read yet.
+
+    Raises `InputError` unless it is of `Rows`.
+    """
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        try:
-            return pa.table(data)
-        except Exception as error:  # whatever the object itself raises
-            raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__ of one, but "
-                             f"{type(data).__name__} does not give a table: {first_line(error)}") from error
-    raise InputError(f"stream {name} must be an Arrow table or offer __arrow_c_stream__, not {type(data).__name__}")
+    if isinstance(data, (str, os.PathLike)):
+        return TableFiles.find(data)
+    if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
+        return TableFiles.find(data)
+    made = data
+    try:
+        if type(data).__name__ == "LazyFrame":
+            made = data.collect()
+        elif type(data).__module__ == "pyarrow._dataset":  # which imports pandas, so it is not imported here
+            return data.to_table()
+        elif isinstance(data, Mapping):
+            return pa.table({column: _column(values) for column, values in data.items()})
+        if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
+            return pa.table(made)
+    except Exception as error:  # whatever the object itself raises
+        raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
+                         f"{first_line(error)}") from error
+    raise InputError(f"stream {name} must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
+                     f"offer __arrow_c_stream__, not {type(data).__name__}")
+
+
+def as_table(data: Any, name: str) -> pa.Table:
+    """``data``, of the stream or table ``name``, as an Arrow table. Raises `InputError` unless it is of `Rows`."""
+    found = table_or_files(data, name)
+    return found.read() if isinstance(found, TableFiles) else found
+
+
+def _column(values: Any) -> Any:
+    """``values`` of a dict as what Arrow makes a column of; arrays of more than one dimension are no columns."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise ValueError(f"a column must be an array of one dimension, not of shape {values.shape}")
+    return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
 
 
 def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:

@@ -25,7 +25,15 @@ with quiet_interrupts():
     from .design import design_option
     from .doctor import run_devices, run_doctor
     from .emulate import emulate_options, run_emulator
-    from .options import circuit_options, kind_options, output_options, query_options, run_options, schema_options
+    from .options import (
+        circuit_options,
+        kind_options,
+        output_options,
+        query_options,
+        run_options,
+        schema_options,
+        sort_option,
+    )
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
     from .verilog import verilog_options, write_circuit
@@ -75,10 +83,11 @@ def command_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     join = _command(commands, "join", "join two tables as streams", run_join)
-    join.add_argument("r", metavar="R", help="stream R: a .parquet or .csv file, or - for standard input: an Arrow "
-                                      "IPC stream, or CSV")
+    join.add_argument("r", metavar="R", help="stream R: a .parquet, .csv or .arrow file, a quoted pattern such as "
+                                      "'day-*.parquet', or - for standard input: an Arrow IPC stream, or CSV")
     join.add_argument("s", metavar="S", help="stream S: the same")
-    query_options(join, window_required=True)
+    query_options(join, window_required=False, window_default="every earlier row")
+    sort_option(join)
     kind_options(join)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     run_options(join)
@@ -88,9 +97,10 @@ def command_parser() -> argparse.ArgumentParser:
     select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
                                                      "table is R, the second S")
     select.add_argument("named", metavar="NAME=FILE", nargs="+",
-                        help="the tables by name: .parquet or .csv files, or - for standard input; with --explain also "
-                             "'ts:int64, x:int32, …'")
-    query_options(select, window_required=False, on=False)
+                        help="the tables by name: .parquet, .csv or .arrow files, quoted patterns, or - for standard "
+                             "input; with --explain also 'ts:int64, x:int32, …'")
+    query_options(select, window_required=False, on=False, window_default="every earlier row")
+    sort_option(select)
     run_options(select)
     output_options(select, required=False)
     select.add_argument("--explain", action="store_true", help="run nothing, but say what is done before, in and "

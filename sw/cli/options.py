@@ -10,20 +10,20 @@ from ..device.registry import DEVICES
 from ..errors import SchemaError, WindowError
 
 __all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "kind_arguments",
-           "kind_options", "output_options", "pair", "query_options", "run_options", "schema_options",
+           "kind_options", "output_options", "pair", "query_options", "run_options", "schema_options", "sort_option",
            "window_argument", "window_or_default"]
 
 
 def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True,
-                  required: bool = True) -> None:
+                  required: bool = True, window_default: str = "as many ROWS as the circuit holds") -> None:
     """Add the options of the query, except the schemas; without ``on`` if a statement has the condition, and not
-    ``required`` if a design may have it.
+    ``required`` if a design may have it. ``window_default``: the window where none is given, in words.
     """
     group = parser.add_argument_group("query")
     if on:
         group.add_argument("--on", metavar="EXPR", required=required, help="the join condition over r and s")
     group.add_argument("--window", metavar="W", help="both streams' window" + (
-        "" if window_required else " (as many ROWS as the circuit holds)"))
+        "" if window_required else f" ({window_default})"))
     group.add_argument("--window-r", metavar="W", help="R's window, instead of --window")
     group.add_argument("--window-s", metavar="W", help="S's window, instead of --window")
     group.add_argument("--time", metavar="COL", help="the event-time column of both streams (none: tuples arrive "
@@ -32,6 +32,11 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
     group.add_argument("--time-s", metavar="COL", help="S's time column, where the names differ")
     group.add_argument("--order", default="total", help="none, outer(N), inner(n) or total (%(default)s)")
     parser.set_defaults(window_required=window_required)
+
+
+def sort_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that sorts the inputs."""
+    parser.add_argument("--sort", action="store_true", help="sort both tables by their time columns first")
 
 
 def kind_options(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +74,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 def output_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """Add the options of where the result goes."""
     parser.add_argument("-o", "--output", metavar="OUT", required=required,
-                        help="the result: a .parquet or .csv file, or - for standard output")
+                        help="the result: a .parquet, .csv or .arrow file, or - for standard output")
     parser.add_argument("--format", choices=("arrow", "csv"),
                         help="of standard output: an Arrow IPC stream, or CSV (arrow)")
 

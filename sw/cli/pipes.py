@@ -14,7 +14,8 @@ import pyarrow.csv
 import pyarrow.ipc
 
 from ..errors import InputError, first_line
-from ..files import check_columns, check_output, read_table, write_table
+from ..files import check_columns, check_output
+from ..tables import as_table
 
 __all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_source", "reporting", "write_target"]
 
@@ -33,9 +34,11 @@ def once(names: list[str]) -> None:
 
 
 def read_source(name: str) -> pa.Table:
-    """The table in the file ``name``, or from standard input: an Arrow IPC stream, or else CSV. Raises `InputError`."""
+    """The table in the file ``name``, or in those of a pattern, or from standard input: an Arrow IPC stream, or else
+    CSV. Raises `InputError`.
+    """
     if name != STANDARD:
-        return read_table(name)
+        return as_table(name, name)
     data = sys.stdin.buffer.read()
     if not data:
         raise InputError("standard input must hold a table, as an Arrow IPC stream or as CSV, but it is empty")
@@ -78,14 +81,11 @@ def reporting(name: str) -> Iterator[IO[str]]:
         yield out
 
 
-def write_target(table: pa.Table, name: str, form: str | None, out: IO[str]) -> None:
-    """Write ``table`` to the file ``name``, or to ``out`` in the format ``form``. Raises `InputError`.
+def write_target(table: pa.Table, form: str | None, out: IO[str]) -> None:
+    """Write ``table`` to standard output ``out``, in the format ``form``. Raises `InputError`.
 
     A reader that goes away ends the process quietly, as it would end others.
     """
-    if name != STANDARD:
-        write_table(table, name)
-        return
     made = io.BytesIO()
     if form == "csv":
         pyarrow.csv.write_csv(table, made)

@@ -9,13 +9,14 @@ from typing import IO, Any
 import pyarrow as pa
 
 from ..circuit.registers import REGION_COUNTERS
-from ..device.api import PAIR, Device
+from ..device.api import Device
 from ..device.registry import device
 from ..errors import DeviceError, SchemaError
-from ..join import JoinResult, execute
+from ..join import join
 from ..lang.kind import Kind
 from ..lang.order import parse_order
 from ..output import output_columns, output_schema
+from ..result import JoinResult
 from ..schema_text import parse_schema
 from ..statement import Select, sql
 from .options import aggregate_argument, circuit_arguments, kind_arguments, pair, window_argument, window_or_default
@@ -66,9 +67,10 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
                               f"{', '.join(f'--{name}' for name in options)}, or --design")
         options["design"] = args.design
     result = _result(args, window, time, device(args.device, **options))
-    write_target(result.table, args.output, args.format, out)
+    if args.output == STANDARD:
+        write_target(result.table, args.format, out)
     name = "pairs" if args.run is run_sql or (args.how == "inner" and not args.aggregate) else "rows"
-    print(f"{name:22} {int((result.items['kind'] == PAIR).sum()):,}")
+    print(f"{name:22} {result.num_rows:,}")
     counters = result.counters
     if counters.get("cycles"):
         print(f"cycles                 {counters['cycles']:,}")
@@ -87,7 +89,6 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
 
 def run_sql(args: argparse.Namespace) -> None:
     """Run a statement like `run_join`; with ``--explain``, only print its stages."""
-    args.window_required = not args.explain
     if not args.explain:
         if args.output is None:
             raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
@@ -107,14 +108,14 @@ def run_sql(args: argparse.Namespace) -> None:
 
 
 def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
-    """The result of ``join`` or ``sql``."""
+    """The result of ``join`` or ``sql``; its rows are in the output, unless that is standard output."""
+    to = None if args.output == STANDARD else args.output
     if args.run is run_sql:
         names = _tables(args.named)
         once(list(names.values()))
         tables = {name: read_source(path) if path == STANDARD else path for name, path in names.items()}
-        made: JoinResult = sql(args.text, tables=tables, window=window, time=time, order=args.order,
-                               device=chosen)
-        return made
+        return sql(args.text, tables=tables, window=window, time=time, order=args.order, device=chosen,
+                   sort=args.sort, to=to)
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
     once([args.r, args.s])
     r, s = read_source(args.r), read_source(args.s)
@@ -122,8 +123,8 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
     aggregates = aggregate_argument(args)
     chosen_s = pa.schema([]) if aggregates else s.schema
     check_schema(output_schema(output_columns(r.schema, chosen_s, select, kind)), args.output, args.format)
-    return execute(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
-                   **kind_arguments(args), aggregate=aggregates)
+    return join(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
+                sort=args.sort, to=to, **kind_arguments(args), aggregate=aggregates)
 
 
 def _tables(given: Sequence[str]) -> dict[str, str]:

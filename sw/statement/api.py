@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import pyarrow as pa
 
 from ..device.api import Device
-from ..errors import InputError
-from ..files import read_table
-from ..join import JoinResult, run
+from ..device.registry import device as find_device
+from ..errors import InputError, WindowError
+from ..execution import Output, run
+from ..files import TableFiles, check_columns, check_output
+from ..join import sorted_tables, whole_window
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.schema import SIDES, Schema, Side
 from ..lang.types import plain
 from ..lang.windows import WindowSpec
-from ..tables import as_table
+from ..result import JoinResult
+from ..tables import ArrowSchema, Rows, table_or_files
 from .inputs import bind_tables, is_schema, merge_tables, read_columns, schema_of
 from .parts import Statement, parse
 from .select import Select
@@ -26,9 +29,23 @@ from .select import Select
 __all__ = ["sql"]
 
 
+@overload
+def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
+        device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
+        tables: Mapping[str, Rows] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
+        **streams: Rows) -> JoinResult: ...
 
+
+@overload
 def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: str | Order = "total",
-        device: str | Device | None = None, tables: Mapping[str, Any] | None = None, **streams: Any) -> Any:
+        device: None = None, device_options: None = None, tables: Mapping[str, ArrowSchema] | None = None,
+        sort: Literal[False] = False, to: None = None, **streams: ArrowSchema) -> Select: ...
+
+
+def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
+        device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
+        tables: Mapping[str, Any] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
+        **streams: Any) -> Any:
     """Run a SELECT over two streams, or prepare it for a streaming session.
 
     ``SELECT … FROM trades t JOIN quotes q ON … WHERE …``, over windows. The first table is R, the second S; docs/sql.md
@@ -36,18 +53,20 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
 
     Args:
         text: The statement.
-        window: As for `splitjoin.join`; a mapping may use the names of the tables.
+        window: As for `splitjoin.join`; a mapping may use the names of the tables. Streams that do not end need one.
         time: As for `splitjoin.join`, likewise.
         order: As for `splitjoin.join`.
         device: As for `splitjoin.join`; "cpu" by default.
+        device_options: As for `splitjoin.join`.
         tables: The tables by the names that the text has for them, where those are no Python names, or names of
             arguments such as ``order``.
-        streams: The tables by name: ``trades=…, quotes=…``. Each is an Arrow table or a record batch, anything with
-            ``__arrow_c_stream__``, a path of a Parquet or CSV file (only the columns needed are read); or a schema.
+        sort: As for `splitjoin.join`.
+        to: As for `splitjoin.join`.
+        streams: The tables by name: ``trades=…, quotes=…``. Each is what `splitjoin.join` takes (of Parquet and Arrow
+            files, only the columns needed are read); or a schema.
 
     Returns:
-        Of tables, a `JoinResult`; it is a table for whatever takes Arrow, and ``.table`` is one. Of schemas, a `Select`
-        for `splitjoin.open`; its `explain` says what is done where.
+        Of tables, a `JoinResult`. Of schemas, a `Select` for `splitjoin.open`; its `explain` says what is done where.
 
     Raises:
         SplitJoinError: With what must hold, what came and what to do; errors in the text show the place.
@@ -58,8 +77,12 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
     given = bind_tables(statement, merge_tables(tables, streams))
     schemas = [is_schema(data) for data in given]
     if all(schemas):
-        if device is not None:
+        if device is not None or device_options:
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
+        if sort or to is not None:
+            raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
+        if window is None:
+            raise WindowError("streams that do not end need a window, such as window='RANGE 15 MINUTES'")
         r, s = (schema_of(side, data) for side, data in zip(SIDES, given, strict=True))
         return Select.make(statement, r, s, window=window, time=time, order=order)
     if any(schemas):
@@ -68,27 +91,35 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
     left = _opened(given[0], statement.tables[0].name)
     # One table under two names is read once, as some can be read only once.
     right = left if given[1] is given[0] else _opened(given[1], statement.tables[1].name)
-    return _run(statement, {"r": left, "s": right}, device or "cpu", window=window, time=time, order=order)
+    chosen = find_device("cpu" if device is None else device, **(device_options or {}))
+    path = None if to is None else os.fspath(to)
+    return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order)
 
 
-def _opened(data: Any, name: str) -> Any:
-    """``data`` as a table; for Parquet files, whose columns can be read separately, the path."""
-    if not isinstance(data, (str, Path)):
-        return as_table(data, name)
-    return data if Path(data).suffix.lower() == ".parquet" else read_table(data)
+def _opened(data: Any, name: str) -> pa.Table | TableFiles:
+    """``data`` as a table; files whose columns can be read separately as they are."""
+    found = table_or_files(data, name)
+    return found if not isinstance(found, TableFiles) or found.columnar else found.read()
 
 
-def _run(statement: Statement, tables: Mapping[Side, Any], device: str | Device, **how: Any) -> JoinResult:
+def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort: bool,
+         to: str | None, *, window: WindowSpec | None, **how: Any) -> JoinResult:
     schemas: dict[Side, Schema] = {side: schema_of(side, data) for side, data in tables.items()}
-    needed = Select.make(statement, schemas["r"], schemas["s"], **how).needed
-    rows: dict[Side, pa.Table] = {side: read_columns(data, needed(side)) for side, data in tables.items()}
+    first = Select.make(statement, schemas["r"], schemas["s"], window="ROWS 1" if window is None else window, **how)
+    if to is not None:  # before any work
+        check_columns(first.schema, check_output(to))
+    rows: dict[Side, pa.Table] = {side: read_columns(data, first.needed(side)) for side, data in tables.items()}
+    if sort:
+        times = first.query.time
+        rows["r"], rows["s"] = sorted_tables(rows["r"], rows["s"], None if times is None else (times.r, times.s))
     # The rows show which columns contain NULL.
     measured = {side: _measured(schemas[side], rows[side]) for side in rows}
     for side, schema in measured.items():
         schema.check(rows[side])
-    select = Select.make(statement, measured["r"], measured["s"], **how)
-    found = run(select.query, rows["r"], rows["s"], select.projection.gathered, device)
-    return replace(found, table=select.projection.rows(found.table))
+    window = whole_window(rows["r"], rows["s"]) if window is None else window
+    select = Select.make(statement, measured["r"], measured["s"], window=window, **how)
+    output = Output(select.projection.gathered, select.projection.rows, select.schema)
+    return run(select.query, rows["r"], rows["s"], output, device, to)
 
 
 def _measured(schema: Schema, rows: pa.Table) -> Schema:

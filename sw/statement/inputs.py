@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ..errors import InputError
-from ..files import read_schema, read_table
+from ..files import TableFiles
 from ..lang.schema import Schema, Side, suggest
 from .parts import Statement
 
@@ -58,13 +57,13 @@ def schema_of(side: Side, data: Any) -> Schema:
     """The schema of stream ``side`` from a schema, a table or a file; nullability as declared, but by a table without
     rows, which holds no NULL.
     """
-    if isinstance(data, (str, Path)):
-        return Schema.from_arrow(side, read_schema(data))
+    if isinstance(data, TableFiles):
+        return Schema.from_arrow(side, data.schema())
     if isinstance(data, pa.Table):
         return Schema.from_arrow(side, data.schema) if len(data) else Schema.from_table(side, data)
     return Schema.from_arrow(side, data if isinstance(data, pa.Schema) else pa.schema(data))
 
 
-def read_columns(data: pa.Table | str | Path, columns: list[str]) -> pa.Table:
-    """The ``columns`` of ``data``; from a file, only these are read."""
-    return read_table(data, columns) if isinstance(data, (str, Path)) else data.select(columns)
+def read_columns(data: pa.Table | TableFiles, columns: list[str]) -> pa.Table:
+    """The ``columns`` of ``data``; from files, only these are read."""
+    return data.read(columns) if isinstance(data, TableFiles) else data.select(columns)

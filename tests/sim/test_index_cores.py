@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin import UnsupportedError, execute
+from splitjoin import UnsupportedError, join
 from splitjoin.golden import GoldenDevice
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
@@ -83,7 +83,7 @@ def test_masks_come_and_go_between_two_tuples(name: str, order: str) -> None:
 
 def compared(scenario: Scenario, core: str) -> tuple[int, int]:
     """Comparisons, and probes that read the whole sub-window."""
-    result = execute(scenario.r, scenario.s, on=scenario.on, window=scenario.window, time=scenario.time,
+    result = join(scenario.r, scenario.s, on=scenario.on, window=scenario.window, time=scenario.time,
                      device=PysimDevice(cores=2, capacity=64, core=core, region_counters=True))
     assert result.region_counters is not None
     assert result.region_counters["comparisons"].sum() == result.counters["comparisons"]

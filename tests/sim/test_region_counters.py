@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from splitjoin import DeviceError, execute
+from splitjoin import DeviceError, join
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.cli import DONE, FAILURE, main
 from splitjoin.device.api import PAIR
@@ -20,7 +20,7 @@ CORES = 3
 
 
 def counted(device: Any) -> tuple[Any, dict[str, Any]]:
-    result = execute(LESS.r, LESS.s, on=LESS.on, window="ROWS 20", device=device)
+    result = join(LESS.r, LESS.s, on=LESS.on, window="ROWS 20", device=device)
     assert result.region_counters is not None
     return result, result.region_counters
 
@@ -60,14 +60,14 @@ def test_what_waits_for_a_slow_host() -> None:
 def test_what_waits_for_expiry() -> None:
     scenario = next(s for s in SCENARIOS if s.name == "band-range")
     device = PysimDevice(cores=1, capacity=64, region_counters=True)
-    found = execute(scenario.r, scenario.s, on=scenario.on, window="RANGE 20", time="ts", device=device)
+    found = join(scenario.r, scenario.s, on=scenario.on, window="RANGE 20", time="ts", device=device)
     assert found.region_counters is not None
     assert (found.region_counters["stall_expiry"] > 0).all()
 
 
 def test_a_circuit_without_them_has_none() -> None:
     device = PysimDevice(cores=1, capacity=64)
-    assert execute(LESS.r, LESS.s, on=LESS.on, window="ROWS 6", device=device).region_counters is None
+    assert join(LESS.r, LESS.s, on=LESS.on, window="ROWS 6", device=device).region_counters is None
     with pytest.raises(DeviceError, match="region_counters must be True or False, not 1"):
         PysimDevice(region_counters=1)  # type: ignore[arg-type]  # wrong on purpose
 

@@ -29,8 +29,8 @@ def test_verified_on_the_host(make, order):
 
 
 def test_candidates_and_matches_are_counted():
-    result = splitjoin.execute(R, S, on=ON, window="ROWS 8", device=SimDevice(cores=2, capacity=4))
+    result = splitjoin.join(R, S, on=ON, window="ROWS 8", device=SimDevice(cores=2, capacity=4))
     assert result.counters["matches"] == result.table.num_rows > 0
-    band = splitjoin.execute(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 8", device="golden")
+    band = splitjoin.join(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 8", device="golden")
     # The second comparison narrows the device's candidates, with bounds rounded outwards: here to the matches.
     assert band.table.num_rows > result.counters["candidates"] >= result.table.num_rows

@@ -158,7 +158,7 @@ WRONG = {
     "too large": (FAILURE, {"window": "ROWS 9999", "more": ("--device", "sim", "--capacity", "64")}, "ROWS 256"),
     "missing file": (FAILURE, {"r": "nowhere.parquet"}, "there is no file nowhere.parquet"),
     "broken file": (FAILURE, {"r": "broken.parquet"}, "cannot be read as PARQUET"),
-    "unknown suffix": (FAILURE, {"output": "O.xlsx"}, ".parquet or .csv"),
+    "unknown suffix": (FAILURE, {"output": "O.xlsx"}, ".parquet, .csv or .arrow"),
     "output folder": (FAILURE, {"output": "none/O.csv"}, "create it first"),
     "output cannot be written": (FAILURE, {"output": "/proc/x.csv"}, "/proc/x.csv cannot be written"),
     "output name too long": (FAILURE, {"output": "o" * 300 + ".csv"}, "cannot be written: File name too long"),
@@ -339,7 +339,6 @@ def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(("more", "said"), [
     ((*TABLES, "--window", "ROWS 20"), "the result needs a file, -o OUT; or write --explain to see what would be done"),
-    ((*TABLES, "-o", "Q.csv"), "a window is needed, such as --window 'ROWS 4096'"),
     (("trades", "--window", "ROWS 2", "-o", "Q.csv"),
      "a table must be given as NAME=FILE, such as trades=trades.parquet, not 'trades'"),
     (("t=R.csv", "t=S.csv", "--window", "ROWS 2", "-o", "Q.csv"), "the table 't' is given twice; give it once"),

@@ -152,8 +152,8 @@ def test_folders_and_addresses_are_no_files(folder: Path, read: Callable[[str], 
     for name in ("parts", "parts.parquet"):
         Path(name).mkdir()
         assert refused(lambda name=name: read(name)) == (  # type: ignore[misc]  # of a default
-            f"the input must be one file, but {name} is a folder; give a file in it, or read the folder with "
-            f"pyarrow.dataset and give splitjoin.join the table")
+            f"the input must be one file, but {name} is a folder; give a pattern for the files in it, such as "
+            f"'{name}/*.parquet'")
     for name in ("https://example.org/r.csv", "s3://bucket/r.parquet", "https://example.org/r"):
         assert refused(lambda name=name: read(name)) == (  # type: ignore[misc]  # of a default
             f"the input must be a file of this machine, but {name} is a URL; download it first")

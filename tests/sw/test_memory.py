@@ -42,8 +42,8 @@ def test_matches_that_do_not_fit_are_refused_before_they_are_gathered(
     monkeypatch.setattr(engine, "gather", lambda *_: pytest.fail("items were made"))
     with pytest.raises(CapacityError, match=(
             r"^the result must fit into memory, but at [\d,]+ pairs it needs \d+ MiB more and 1 MiB are free; "
-            r"use a shorter window or a tighter condition, or take the result in parts: open the join with "
-            r"splitjoin.open, push smaller batches and poll after each$")):
+            r"write it to a file with to='OUT.parquet', use a shorter window or a tighter condition, or take the "
+            r"result in parts: open the join with splitjoin.open, push smaller batches and poll after each$")):
         join(T, T, on=on, window=f"ROWS {N}", device=device)
 
 
@@ -85,7 +85,7 @@ def test_memory_errors_of_numpy_are_translated(where: str, monkeypatch: pytest.M
         monkeypatch.setattr(engine, "gather", fail)
     else:
         monkeypatch.setattr(engine.np, "concatenate", fail)
-    with pytest.raises(CapacityError, match="pairs memory ran out; use a shorter window"):
+    with pytest.raises(CapacityError, match="pairs memory ran out; write it to a file"):
         join(T.slice(0, 10), T.slice(0, 10), on="r.x = s.x", window="ROWS 10", order="outer(7)")
 
 

@@ -63,7 +63,7 @@ def test_forced() -> None:
 
 def test_what_narrow_copies_let_through_is_verified() -> None:
     r, s = tables(9000, 10_000)
-    narrow, whole = (splitjoin.execute(r, s, on=BANDS, window="ROWS 512", device=CpuDevice(
+    narrow, whole = (splitjoin.join(r, s, on=BANDS, window="ROWS 512", device=CpuDevice(
         engine="nested", threads=1, prefilter=prefilter)) for prefilter in (True, False))
     assert (narrow.plan, whole.plan) == ("nested loops over 8-bit copies of the keys, verified",
                                          "nested loops over the keys")
@@ -120,8 +120,8 @@ def test_wrong_options(options: dict[str, Any], said: str) -> None:
 
 def test_the_result_tells_what_ran() -> None:
     r, s = tables(50, 9)
-    assert splitjoin.execute(r, s, on=BANDS, window="ROWS 9").plan.startswith("nested loops")
-    assert splitjoin.execute(r, s, on=BANDS, window="ROWS 9", device="golden").plan == ""
+    assert splitjoin.join(r, s, on=BANDS, window="ROWS 9").plan.startswith("nested loops")
+    assert splitjoin.join(r, s, on=BANDS, window="ROWS 9", device="golden").plan == ""
 
 
 def test_example_of_the_guide() -> None:

@@ -127,7 +127,7 @@ def test_many_batches_and_chunks(way: str, on: str) -> None:
         expected, counters = session.flush(), session.counters()
     if "index" in way and " OR " in on:
         return
-    got = splitjoin.execute(r, s, on=on, window=("ROWS 5000", "ROWS 3000"), device=WAYS[way])
+    got = splitjoin.join(r, s, on=on, window=("ROWS 5000", "ROWS 3000"), device=WAYS[way])
     assert np.array_equal(got.items, expected)
     assert {**got.counters, "candidates": 0} == {**counters, "candidates": 0}
     assert got.counters["matches"] == got.table.num_rows > 10_000

@@ -225,7 +225,8 @@ def test_refusals() -> None:
             lambda: s.push(twice))
     refused(SchemaError, "column s.ts must be int64, but a batch has int32; cast it before it is pushed",
             lambda: s.push(pa.table({"ts": pa.array([1], pa.int32()), "name": ["a"]})))
-    refused(InputError, "stream s must be an Arrow table or offer __arrow_c_stream__, not list", lambda: s.push([1]))
+    refused(InputError, "stream s must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or offer "
+            "__arrow_c_stream__, not list", lambda: s.push([1]))
     s.push(pa.table({"name": ["a"], "ts": [1]}))  # another order of columns is the same batch
     assert gate.waiting == 1
 

@@ -18,7 +18,7 @@ from splitjoin.cpu.engine import CpuDevice
 from splitjoin.device.api import Device, pairs
 from splitjoin.errors import SnapshotError
 from splitjoin.golden import GoldenDevice
-from splitjoin.join import execute
+from splitjoin.join import join
 from splitjoin.kinds import decide, reference_rows
 from splitjoin.lang.query import Query
 from splitjoin.output import gather, output_columns
@@ -50,7 +50,7 @@ def test_golden_and_cpu_give_the_same_rows(kind: dict[str, Any]) -> None:
         case = case_of(name)
         if case.time is None and not kind.get("allow_exact", True):
             continue
-        found = [execute(case.r, case.s, on=case.on, window=case.window, time=case.time, device=device, **kind)
+        found = [join(case.r, case.s, on=case.on, window=case.window, time=case.time, device=device, **kind)
                  for device in ("golden", "cpu")]
         assert found[0].items.tolist() == found[1].items.tolist()
         assert found[0].table.schema == found[1].table.schema
@@ -74,11 +74,11 @@ def test_circuits_give_the_same_rows(name: str) -> None:
             if case.time is None and not kind.get("allow_exact", True):
                 continue
             how = {"on": case.on, "window": case.window, "time": case.time, **kind}
-            expected = execute(case.r, case.s, device="golden", **how).items.tolist()
+            expected = join(case.r, case.s, device="golden", **how).items.tolist()
             query = splitjoin.query(case.r.schema, case.s.schema, **how)
             assert decide(query, arrivals(query, case.r, case.s), items).tolist() == expected
             if kind == {"how": "full"}:  # the whole way
-                assert execute(case.r, case.s, device=device, **how).items.tolist() == expected
+                assert join(case.r, case.s, device=device, **how).items.tolist() == expected
 
 
 def test_columns_and_their_fields() -> None:

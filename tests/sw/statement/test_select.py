@@ -43,7 +43,7 @@ def names(text: str, **how: Any) -> list[str]:
 
 def test_a_statement_gives_the_rows_of_the_join() -> None:
     result = splitjoin.sql(f"SELECT r.ts, r.x, s.a {NEAR}", r=R, s=S, window="RANGE 4", time="ts")
-    joined = splitjoin.execute(R, S, on="abs(r.x - s.a) <= 5", window="RANGE 4", time="ts")
+    joined = splitjoin.join(R, S, on="abs(r.x - s.a) <= 5", window="RANGE 4", time="ts")
     assert result.table == joined.table.select(["ts_r", "x", "a"]).rename_columns(["ts", "x", "a"])
     assert (result.items == joined.items).all()
     assert result.counters == joined.counters
@@ -282,12 +282,13 @@ def run(name: str, on: str, where: str, items: str, device: str | Device) -> lis
                "were 'r'"),
     ({"r": R, "s": S, "t": S}, "'t' is given, but the statement has no such table; its tables are r and s"),
     ({"r": R, "s": S.schema}, "the tables must be given as rows both, or as schemas both, but 's' is a schema"),
-    ({"r": R, "s": [1]}, "stream s must be an Arrow table or offer __arrow_c_stream__, not list"),
+    ({"r": R, "s": [1]}, "stream s must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
+                         "offer __arrow_c_stream__, not list"),
     ({"r": R, "s": S, "tables": {"s": S}}, "the table 's' is given twice, in tables and by its name; give it once"),
     ({"r": R.schema, "s": S.schema, "device": "cpu"}, "a device runs rows, but schemas were given; give the device to "
                                                       "splitjoin.open"),
-    ({"r": R, "s": "s.txt"}, "the format of a file is told by its suffix, which must be .parquet or .csv, but s.txt "
-                             "has .txt"),
+    ({"r": R, "s": "s.txt"}, "the format of a file is told by its suffix, which must be .parquet, .csv or .arrow, but "
+                             "s.txt has .txt"),
     ({"r": R, "s": S, "window": {"r": "ROWS 1", "t": "ROWS 1"}}, "a mapping of window must have the keys 'r' and 's', "
                                                                  "the tables of the statement, not ['r', 't']"),
     ({"r": R, "s": S, "time": {"r": "ts"}}, "a mapping of time must have the keys 'r' and 's', the tables of the "

@@ -1,0 +1,195 @@
+"""Runs a query over two whole tables: rows into memory, or part by part into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .aggregates import AggregateOperator, Decided, FoldedRows, aggregate_fields, decide_bases, reference_aggregates
+from .arrival import Arrivals, arrivals
+from .device.api import ITEM, PAIR, STAR, Device, Items, Session, pairs
+from .expected_size import ExpectedSize
+from .files import TableWriter
+from .golden import GoldenDevice
+from .kinds import KindOperator, decide, reference_rows
+from .lang.query import Query
+from .memory import check_memory, too_large
+from .output import OutputColumn, gather, output_schema, take
+from .progress import progress_bar
+from .result import JoinResult, StoredRows
+
+__all__ = ["Output", "run"]
+
+#: Arrivals that are pushed at once where the results of a push are there when it returns.
+_SLICE = 1 << 16
+#: Result rows that are gathered and written at once; and the arrivals of the first slice.
+_WRITTEN, _FIRST = 1 << 21, 1 << 10
+
+
+@dataclass(frozen=True)
+class Output:
+    """The rows to make: the columns that are gathered for them, and what makes the result of these.
+
+    ``finish``: a table of gathered rows, with the aggregates behind them, as one of the result. ``schema``: the Arrow
+    schema of the result; of the gathered rows by default.
+    """
+
+    columns: Sequence[OutputColumn]
+    finish: Callable[[pa.Table], pa.Table] = lambda table: table
+    schema: pa.Schema | None = None
+
+
+def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
+        to: str | Path | None = None) -> JoinResult:
+    """Run ``query`` over two tables, which need hold no more than its columns and those of ``output``.
+
+    With ``to``, the rows go to this file part by part, and memory holds only some of them at a time.
+    """
+    incoming = arrivals(query, r, s)
+    if to is not None:
+        return _stored(query, incoming, output, device, to)
+    with device.open(query.pairs) as session:
+        items = _items(query, incoming, output, device, session)
+        told = _told(session)
+    plain, folded = isinstance(device, GoldenDevice), list[pa.ChunkedArray]()
+    if query.aggregates:
+        decided = None if plain else decide_bases(query, incoming, items)
+        items, folded = (reference_aggregates(query, incoming, items) if decided is None
+                         else (decided.items, _folder(query, incoming).arrays(decided)))
+    elif not query.kind.is_inner:
+        items = (reference_rows if plain else decide)(query, incoming, items)
+    rows = len(items) - int(np.count_nonzero(items["kind"] == STAR))
+    try:
+        check_memory(rows, rows * _row_bytes(output.columns, incoming))
+        table = output.finish(_gathered(query, incoming, output, items, folded))
+    except MemoryError as error:
+        raise too_large(rows) from error
+    return JoinResult(table, items, **told)
+
+
+def _told(session: Session) -> dict[str, Any]:
+    """What a session that has flushed says of itself, as arguments of `JoinResult`."""
+    return {"counters": session.counters(), "plan": session.plan(), "latencies": session.latencies(),
+            "region_counters": session.region_counters()}
+
+
+def _items(query: Query, incoming: Arrivals, output: Output, device: Device, session: Session) -> Items:
+    """All items of the query's pairs. Raises `CapacityError` once it is clear that the rows will not fit."""
+    if not device.immediate:
+        session.push(incoming)
+        return session.flush()
+    found: list[Items] = []
+    matches = 0
+    expected = ExpectedSize(query, incoming, ITEM.itemsize + _row_bytes(output.columns, incoming))
+    with progress_bar(len(incoming), "join", "rows") as bar:
+        rest: Arrivals | None = incoming
+        while rest is not None:
+            part, rest = rest.split(_SLICE)
+            session.push(part)
+            found.append(session.poll())
+            matches += int(np.count_nonzero(found[-1]["kind"] == PAIR))
+            bar.update(len(part))
+            expected.check(len(incoming) - (0 if rest is None else len(rest)), matches)
+    found.append(session.flush())
+    if len(found) == 2 and not len(found[1]):
+        return found[0]
+    try:
+        check_memory(matches, sum(part.nbytes for part in found))
+        return np.concatenate(found)
+    except MemoryError as error:
+        raise too_large(matches) from error
+
+
+def _stored(query: Query, incoming: Arrivals, output: Output, device: Device, to: str | Path) -> JoinResult:
+    """The result with its rows in the file ``to``."""
+    schema = output.schema
+    if schema is None:
+        schema = pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
+    nbytes = 0
+    with TableWriter(to, schema) as writer, device.open(query.pairs) as session:
+        for rows in _parts(query, incoming, output, device, session):
+            writer.write(rows)
+            nbytes += rows.nbytes
+        told = _told(session)
+    return JoinResult(StoredRows(writer.path, schema, writer.rows, nbytes), None, **told)
+
+
+def _parts(query: Query, incoming: Arrivals, output: Output, device: Device, session: Session) -> Iterator[pa.Table]:
+    """The result rows, a part after the other."""
+    folder = _folder(query, incoming) if query.aggregates else None
+    for found in _decided(query, incoming, device, session):
+        if isinstance(found, Decided):
+            assert folder is not None
+            parts = [found.part(at, at + _WRITTEN) for at in range(0, len(found.bases), _WRITTEN)]
+            tables = (_gathered(query, incoming, output, part.items, folder.arrays(part)) for part in parts)
+        else:
+            tables = (_gathered(query, incoming, output, found[at:at + _WRITTEN], [])
+                      for at in range(0, len(found), _WRITTEN))
+        yield from (output.finish(table) for table in tables if len(table))
+
+
+def _decided(query: Query, incoming: Arrivals, device: Device, session: Session) -> Iterator[Items | Decided]:
+    """The rows of the query, of whatever kind, as the items of its pairs decide them."""
+    if query.is_pairs:
+        yield from (items for _, items in _slices(incoming, device, session))
+        return
+    operator = AggregateOperator(query) if query.aggregates else KindOperator(query)
+    held, settled = np.empty(0, ITEM), [0, 0]
+    for part, items in _slices(incoming, device, session):
+        if part is not None:
+            operator.arrive(part)
+        # In total order a star ends the items of each probe: those behind the last one wait for the rest.
+        held = np.concatenate([held, items])
+        stars = np.flatnonzero(held["kind"] == STAR)
+        if len(stars):
+            known, held = held[:stars[-1] + 1], held[stars[-1] + 1:]
+            for side, name in enumerate(("r", "s")):
+                mine = known[(known["kind"] == STAR) & (known["side"] == side)]
+                settled[side] = int(mine[name][-1]) + 1 if len(mine) else settled[side]
+            yield operator.take(known, (settled[0], settled[1]))
+    yield operator.finish(held)
+
+
+def _slices(incoming: Arrivals, device: Device, session: Session) -> Iterator[tuple[Arrivals | None, Items]]:
+    """Push all arrivals, and give each slice of them with the items that have come; at last None with the rest.
+
+    The slices of a device whose results are there at once have so many arrivals that about as many rows come as are
+    written at once.
+    """
+    size, rest = _FIRST, incoming if len(incoming) else None
+    with progress_bar(len(incoming), "join", "rows") as bar:
+        while rest is not None:
+            part, rest = rest.split(size)
+            session.push(part)
+            items = session.poll()
+            bar.update(len(part))
+            yield part, items
+            wanted = len(part) * _WRITTEN // max(len(items), 1) if device.immediate else _SLICE
+            size = max(1, min(2 * size, wanted, _SLICE))
+    yield None, session.flush()
+
+
+def _gathered(query: Query, incoming: Arrivals, output: Output, items: Items,
+              folded: Sequence[pa.ChunkedArray]) -> pa.Table:
+    """The gathered columns of ``items``, and the aggregates ``folded`` behind them."""
+    table = gather(output.columns, incoming.r, incoming.s, *pairs(items))
+    if not query.aggregates:
+        return table
+    return pa.table([*table.columns, *folded], schema=pa.schema([*table.schema, *aggregate_fields(query)]))
+
+
+def _folder(query: Query, incoming: Arrivals) -> FoldedRows:
+    """What computes the aggregates of decided rows."""
+    return FoldedRows(query, lambda side, names, rows: [take(incoming.table(side).column(name), pa.array(rows))
+                                                        for name in names])
+
+
+def _row_bytes(columns: Sequence[OutputColumn], incoming: Arrivals) -> int:
+    """About how many bytes a result row has: the mean of its columns' values."""
+    return sum(column.nbytes // max(len(column), 1)
+               for column in (incoming.table(c.side).column(c.source) for c in columns))

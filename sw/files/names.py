@@ -1,0 +1,34 @@
+"""The names of files: which formats there are, and what is no file of this machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ..errors import InputError
+
+__all__ = ["IPC", "is_url", "known", "short"]
+
+#: Suffixes of Arrow IPC, as a file or as a stream.
+IPC = (".arrow", ".feather")
+_SUFFIXES = (".parquet", ".csv", *IPC)
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+
+
+def is_url(path: str | Path) -> bool:
+    """True if ``path`` is the address of something on another machine."""
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def known(path: Path) -> Path:
+    """``path``, if its suffix tells a format. Raises `InputError`."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"the format of a file is told by its suffix, which must be .parquet, .csv or .arrow, but "
+                         f"{path} has {path.suffix or 'none'}")
+    return path
+
+
+def short(path: Path) -> str:
+    """``path`` as messages show it."""
+    text = str(path)
+    return text if len(text) <= 300 else f"{text[:100]} … {text[-100:]}"

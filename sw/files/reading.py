@@ -1,0 +1,172 @@
+"""Tables from files: Parquet, CSV or Arrow IPC, by suffix; and patterns that name several files."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from ..errors import InputError, first_line
+from .csv_values import exact
+from .names import IPC, is_url, known, short
+
+__all__ = ["TableFiles", "read_batches", "read_schema", "read_table"]
+
+#: The first bytes of an Arrow IPC file; a stream begins otherwise.
+_IPC_FILE = b"ARROW1"
+
+
+def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table in ``path``, or some ``columns``.
+
+    Raises `InputError` for a missing, unreadable or unknown file, and for a CSV file that is not in UTF-8 or has a
+    column of whole numbers that fit neither int64 nor uint64.
+    """
+    path = _input(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pyarrow.parquet.read_table(path, columns=columns)
+        if path.suffix.lower() in IPC:
+            return _read_ipc(path, columns)
+        table = pyarrow.csv.read_csv(path)
+        _ = table.column_names  # Arrow checks the UTF-8 of a header only here
+    except UnicodeDecodeError:
+        raise InputError(f"{path} must have column names in UTF-8, but its header holds other bytes; save it as UTF-8"
+                         ) from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
+    table = exact(path, table)
+    return table if columns is None else table.select(columns)
+
+
+def read_schema(path: str | Path) -> pa.Schema:
+    """The schema of the table in ``path``, without its rows where the format allows that.
+
+    The columns of a CSV file without rows, whose types are not known, are not nullable: there is no NULL in them.
+    """
+    path = _input(path)
+    if path.suffix.lower() == ".csv":
+        table = read_table(path)
+        return table.schema if len(table) else pa.schema([field.with_nullable(False) for field in table.schema])
+    try:
+        if path.suffix.lower() in IPC:
+            with _open_ipc(path) as reader:
+                return reader.schema
+        return pyarrow.parquet.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
+
+
+def read_batches(path: str | Path, rows: int) -> Iterator[pa.RecordBatch]:
+    """The table in ``path`` in batches of at most ``rows``, one after the other. Raises `InputError`."""
+    path = _input(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            with pyarrow.parquet.ParquetFile(path) as file:
+                yield from file.iter_batches(rows)
+            return
+        for batch in read_table(path).to_batches():
+            yield from (batch.slice(at, rows) for at in range(0, len(batch), rows))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A table in files, whose rows follow each other in the order of ``paths``; ``name``: the user's name of it."""
+
+    paths: tuple[Path, ...]
+    name: str
+
+    @property
+    def columnar(self) -> bool:
+        """True if schema and single columns can be read without all the rest."""
+        return all(path.suffix.lower() != ".csv" for path in self.paths)
+
+    @classmethod
+    def find(cls, given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> TableFiles:
+        """The file ``given``, the files of a pattern such as ``day-*.parquet`` by name, or of a list as it is.
+
+        Raises `InputError` where there is none.
+        """
+        if isinstance(given, (str, os.PathLike)):
+            name = os.fspath(given)
+            if glob.has_magic(name) and not is_url(name) and not Path(name).exists():
+                found = tuple(Path(path) for path in sorted(glob.glob(name, recursive=True)))
+                if not found:
+                    raise InputError(f"no file fits the pattern {name}")
+                return cls(found, name)
+            return cls((_input(name),), name)
+        parts = [cls.find(one) for one in given]
+        if not parts:
+            raise InputError("a list of files must name at least one")
+        return cls(tuple(path for part in parts for path in part.paths), f"{parts[0].name}, …")
+
+    def schema(self) -> pa.Schema:
+        """The schema, as `read` gives it, without reading rows where the format allows that."""
+        return _unified(self, [read_schema(path) for path in self.paths])
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table, or some ``columns``. Raises `InputError`, also for files whose columns or their types differ."""
+        if len(self.paths) == 1:
+            return read_table(self.paths[0], columns)
+        tables = [read_table(path, columns) for path in self.paths]
+        schema = _unified(self, [table.schema for table in tables])
+        return pa.concat_tables([table.select(schema.names).cast(schema) for table in tables])
+
+
+def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The one schema of several files: that of the first, with types for columns that are empty there."""
+    first = schemas[0]
+    for path, schema in zip(files.paths[1:], schemas[1:], strict=True):
+        if sorted(schema.names) != sorted(first.names):
+            raise InputError(f"the files of {files.name} must have the same columns, but {files.paths[0]} has "
+                             f"{', '.join(first.names)}, and {path} {', '.join(schema.names)}")
+        for at, name in enumerate(first.names):
+            a, b = first.field(at), schema.field(name)
+            if a.type != b.type and not pa.types.is_null(b.type):
+                if not pa.types.is_null(a.type):
+                    raise InputError(f"the files of {files.name} must have the same columns, but {name!r} is {a.type} "
+                                     f"in {files.paths[0]} and {b.type} in {path}; write both as Parquet files of one "
+                                     f"type")
+                a = a.with_type(b.type)
+            first = first.set(at, a.with_nullable(a.nullable or b.nullable))
+    return first
+
+
+def _open_ipc(path: Path) -> Any:
+    """The reader of an Arrow IPC file, or of a stream in one."""
+    source = pa.memory_map(str(path))
+    head = source.read(len(_IPC_FILE))
+    source.seek(0)
+    return pa.ipc.open_file(source) if head == _IPC_FILE else pa.ipc.open_stream(source)
+
+
+def _read_ipc(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    with _open_ipc(path) as reader:
+        table = reader.read_all()
+    return table if columns is None else table.select(columns)
+
+
+def _input(path: str | Path) -> Path:
+    """``path``, if it is a file that a table can be in."""
+    if is_url(path):
+        raise InputError(f"the input must be a file of this machine, but {path} is a URL; download it first")
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise InputError(f"the input must be one file, but {path} is a folder; give a pattern for the files "
+                             f"in it, such as '{path}/*.parquet'")
+        if not known(path).is_file():
+            raise InputError(f"there is no file {path}")
+    except OSError as error:  # a name that is too long
+        raise InputError(f"{short(path)} cannot be read: {error.strerror or error}; give another file") from None
+    return path

@@ -1,0 +1,39 @@
+"""Progress bars for work that takes long: on a terminal and in notebooks, nowhere else."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tqdm.auto import tqdm
+
+__all__ = ["progress_bar", "tell"]
+
+#: Seconds of work before which no bar appears.
+_DELAY = 1.0
+
+
+def progress_bar(total: int | None, what: str, unit: str) -> Any:
+    """A bar for ``total`` steps of ``what``, counted in ``unit``; quiet where nobody watches, and in the first second.
+
+    Use as a context manager, and call its `update` with the number of steps done.
+    """
+    return tqdm(total=total, desc=what, unit=f" {unit}", unit_scale=True, delay=_DELAY, leave=False,
+                disable=not _is_watched())
+
+
+def tell(text: str) -> None:
+    """Print a line on standard error, where somebody watches."""
+    if _is_watched():
+        print(f"splitjoin: {text}", file=sys.stderr)
+
+
+def _is_watched() -> bool:
+    """True on a terminal and in a notebook."""
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    """True if a Jupyter kernel runs this process."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"

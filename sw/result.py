@@ -1,0 +1,220 @@
+"""`JoinResult`: the rows of a join, in memory or in a file, for every library that takes tables."""
+
+from __future__ import annotations
+
+import html
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .device.api import Items
+from .errors import InputError, ToolError
+from .files import read_batches, read_table
+from .memory import check_memory
+
+__all__ = ["JoinResult", "StoredRows"]
+
+#: Rows of a batch, unless the caller wants others.
+_BATCH = 1 << 16
+#: Rows and columns that are shown of a result, and characters of a value.
+_SHOWN_ROWS, _SHOWN_COLUMNS, _SHOWN_WIDTH = 5, 8, 24
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Result rows in a file. ``nbytes``: about how many bytes they take in memory."""
+
+    path: Path
+    schema: pa.Schema
+    rows: int
+    nbytes: int
+
+
+class JoinResult:
+    """The rows of a join, and what its device counted.
+
+    It is a table for whatever takes Arrow (``pa.table(result)``, Polars, DuckDB, pandas): it offers
+    ``__arrow_c_stream__``. Iteration gives record batches. If the join wrote its rows to a file (``to=``), they are
+    read from there, and `batches` never holds more than a batch in memory.
+
+    Attributes:
+        counters: Named counters of the device, for example ``comparisons`` and ``matches``.
+        plan: The engine that the device has chosen, in words; empty where it has no choice.
+        latencies: Cycles per probe in arrival order, int64 (n,); None where the device does not measure them.
+        region_counters: As of `Session.region_counters`.
+    """
+
+    def __init__(self, rows: pa.Table | StoredRows, items: Items | None, counters: dict[str, int], *, plan: str = "",
+                 latencies: npt.NDArray[np.int64] | None = None,
+                 region_counters: dict[str, npt.NDArray[np.int64]] | None = None):
+        self._rows, self._items = rows, items
+        self.counters, self.plan = counters, plan
+        self.latencies, self.region_counters = latencies, region_counters
+
+    @property
+    def path(self) -> Path | None:
+        """The file that holds the rows; None if they are in memory."""
+        return self._rows.path if isinstance(self._rows, StoredRows) else None
+
+    @property
+    def items(self) -> Items:
+        """The result items: the row ids of every row, and the stars. Raises `InputError` if the rows are in a file."""
+        if self._items is None:
+            raise InputError("the items of a join whose rows go to a file are not kept; leave out to=, or select "
+                             "columns that number the rows")
+        return self._items
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as an Arrow table; the same as `to_arrow`."""
+        return self.to_arrow()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return self._rows.schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, in their order."""
+        return list(self.schema.names)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return self._rows.rows if isinstance(self._rows, StoredRows) else len(self._rows)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches()
+
+    def batches(self, rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
+        """The rows in batches of at most ``rows`` (from 1), in order."""
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise InputError(f"a batch must have at least 1 row, not {rows!r}")
+        if isinstance(self._rows, StoredRows):
+            return read_batches(self._rows.path, rows)
+        return iter(self._rows.to_batches(max_chunksize=rows))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table. Raises `CapacityError` for rows in a file that do not fit into memory."""
+        if isinstance(self._rows, StoredRows):
+            check_memory(self._rows.rows, self._rows.nbytes)
+            return read_table(self._rows.path)
+        return self._rows
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The rows as a pandas DataFrame; ``options`` are those of `pyarrow.Table.to_pandas`."""
+        _package("pandas")
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """The rows as a Polars DataFrame."""
+        return _package("polars").from_arrow(self.to_arrow())
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """The rows as a DuckDB relation, of ``connection`` or of DuckDB's default one."""
+        duckdb = _package("duckdb")
+        return (duckdb if connection is None else connection).from_arrow(self.to_arrow())
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows as a list of dicts."""
+        found: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return found
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        """The columns as a dict of lists."""
+        found: dict[str, list[Any]] = self.to_arrow().to_pydict()
+        return found
+
+    def column(self, name: str | int) -> pa.ChunkedArray:
+        """The column ``name``, or the one at this place."""
+        return self.to_arrow().column(name)
+
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """The rows with only these columns."""
+        return self.to_arrow().select(columns)
+
+    def equals(self, other: JoinResult | pa.Table) -> bool:
+        """True if ``other`` has the same rows in the same order, and columns of the same names and types."""
+        table = other.to_arrow() if isinstance(other, JoinResult) else other
+        return bool(self.to_arrow().equals(table))
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if isinstance(other, (JoinResult, pa.Table)) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # equal rows are equal results
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows as an Arrow C stream (the Arrow PyCapsule interface)."""
+        if isinstance(self._rows, StoredRows):
+            return pa.RecordBatchReader.from_batches(self.schema, self.batches()).__arrow_c_stream__(requested_schema)
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        names, rows, more = self._shown()
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+                 for row in (names, *rows)]
+        return "\n".join(["JoinResult: " + "; ".join(self._facts()), *lines, *([more] if more else [])])
+
+    def _repr_html_(self) -> str:
+        names, rows, more = self._shown()
+
+        def cells(tag: str, values: Sequence[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(value)}</{tag}>" for value in values) + "</tr>"
+
+        body = "".join(cells("td", row) for row in rows)
+        return (f"<div><p><b>JoinResult</b>: {html.escape('; '.join(self._facts()))}</p><table><thead>"
+                f"{cells('th', names)}</thead><tbody>{body}</tbody></table>"
+                + (f"<p>{html.escape(more)}</p>" if more else "") + "</div>")
+
+    def _facts(self) -> Iterator[str]:
+        """The sizes, counts and the plan, in words."""
+        n, columns = self.num_rows, len(self.schema)
+        yield f"{n:,} row{'' if n == 1 else 's'}, {columns} column{'' if columns == 1 else 's'}" + (
+            "" if self.path is None else f" in {self.path}")
+        if "comparisons" in self.counters:
+            yield f"{self.counters['comparisons']:,} pairs within the windows"
+        if self.counters.get("cycles"):
+            yield f"{self.counters['cycles']:,} cycles"
+        if self.plan:
+            yield self.plan
+
+    def _shown(self) -> tuple[list[str], list[list[str]], str]:
+        """The names and values of the first rows and columns as text, and a remark on what is not among them."""
+        first = next(self.batches(_SHOWN_ROWS), None)
+        names = self.column_names[:_SHOWN_COLUMNS]
+        rows = [] if first is None else [[_value(first.column(at)[row]) for at in range(len(names))]
+                                         for row in range(len(first))]
+        hidden = [f"{count:,} more {what}{'' if count == 1 else 's'}" for count, what in (
+            (self.num_rows - len(rows), "row"), (len(self.schema) - len(names), "column")) if count > 0]
+        return names, rows, f"… {' and '.join(hidden)}" if hidden else ""
+
+
+def _value(scalar: pa.Scalar) -> str:
+    """A value as text, on one line of limited length."""
+    if not scalar.is_valid:
+        return "NULL"
+    try:
+        text = str(scalar.as_py())
+    except Exception:  # times that Python does not have, and several others of Arrow
+        text = str(scalar)
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN_WIDTH else text[:_SHOWN_WIDTH - 1] + "…"
+
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise ToolError(f"to_{name} needs the Python package {name!r}, which is not installed; pip install {name}, or "
+                        f"take the rows with to_arrow") from error

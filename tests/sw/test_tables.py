@@ -1,0 +1,135 @@
+"""The one rule for what joins take: tables in memory of every kind, and files by path, pattern or list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import splitjoin
+from splitjoin import InputError
+from splitjoin.cli import main
+from splitjoin.tables import as_table
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+
+R = pa.table({"ts": [1, 4, 9], "x": [10, 20, 30]})
+S = pa.table({"ts": [2, 5, 9], "a": [12, 70, 31]})
+QUERY: dict[str, Any] = {"window": "RANGE 4", "time": "ts", "device": "golden"}
+ON = "abs(r.x - s.a) <= 5"
+WANT = [{"ts_r": 1, "x": 10, "ts_s": 2, "a": 12}, {"ts_r": 9, "x": 30, "ts_s": 9, "a": 31}]
+
+
+class OnlyStream:
+    def __init__(self, table: pa.Table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def relation(table: pa.Table) -> Any:
+    return duckdb.connect().from_arrow(table)
+
+
+IN_MEMORY: dict[str, Callable[[pa.Table], Any]] = {
+    "table": lambda t: t, "batch": lambda t: t.to_batches()[0], "reader": lambda t: t.to_reader(),
+    "dataset": pyarrow.dataset.dataset, "pandas": lambda t: t.to_pandas(), "polars": pl.from_arrow,
+    "lazy": lambda t: pl.from_arrow(t).lazy(),  # type: ignore[union-attr]
+    "duckdb": relation, "stream": OnlyStream, "lists": lambda t: t.to_pydict(),
+    "arrays": lambda t: {name: t.column(name).to_numpy() for name in t.column_names},
+    "series": lambda t: {name: pd.Series(t.column(name).to_numpy()) for name in t.column_names},
+    "columns": lambda t: dict(zip(t.column_names, t.columns, strict=True)),
+}
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_tables_in_memory(kind: str) -> None:
+    convert = IN_MEMORY[kind]
+    assert splitjoin.join(convert(R), convert(S), on=ON, **QUERY).to_pylist() == WANT
+    found = splitjoin.sql(f"SELECT x, a FROM r JOIN s ON {ON}", r=convert(R), s=convert(S), **QUERY)
+    assert found.to_pylist() == [{"x": 10, "a": 12}, {"x": 30, "a": 31}]
+
+
+def write(table: pa.Table, path: str) -> None:
+    if path.endswith(".parquet"):
+        pyarrow.parquet.write_table(table, path)
+    elif path.endswith(".csv"):
+        pyarrow.csv.write_csv(table, path)
+    elif path.endswith(".feather"):
+        pyarrow.feather.write_feather(table, path)
+    else:
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".feather"])
+def test_files(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(R, f"r{suffix}")
+    for n in range(3):
+        write(S.slice(n, 1), f"s-{n}{suffix}")
+    several: list[Any] = [f"s-*{suffix}", [f"s-{n}{suffix}" for n in range(3)],
+                          [Path(f"s-0{suffix}"), f"s-[12]{suffix}"]]
+    for s in several:
+        assert splitjoin.join(f"r{suffix}", s, on=ON, **QUERY).to_pylist() == WANT
+        found = splitjoin.sql(f"SELECT x, a FROM r JOIN s ON {ON}", r=Path(f"r{suffix}"), s=s, **QUERY)
+        assert found.to_pylist() == [{"x": 10, "a": 12}, {"x": 30, "a": 31}]
+    out = f"out{suffix}"
+    assert main(["join", f"r{suffix}", f"s-*{suffix}", "--on", ON, "--window", "RANGE 4", "--time", "ts", "--device",
+                 "golden", "-o", out]) == 0
+    assert as_table(out, "out").to_pylist() == WANT
+
+
+def test_columns_of_several_files_must_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a-1.csv").write_text("x,y\n1,\n")
+    Path("a-2.csv").write_text("y,x\n7,2\n")  # another order; y was empty before
+    assert as_table("a-*.csv", "r").to_pydict() == {"x": [1, 2], "y": [None, 7]}
+    Path("a-3.csv").write_text("x,z\n3,8\n")
+    with pytest.raises(InputError, match=r"the files of a-\*\.csv must have the same columns, but a-1\.csv has x, y, "
+                                         r"and a-3\.csv x, z"):
+        as_table("a-*.csv", "r")
+    Path("a-3.csv").write_text("x,y\n3,eight\n")
+    with pytest.raises(InputError, match=r"'y' is int64 in a-1\.csv and string in a-3\.csv"):
+        as_table("a-*.csv", "r")
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ("no-*.csv", r"no file fits the pattern no-\*\.csv"), ("none.csv", r"there is no file none\.csv"),
+    ("s3://bucket/*.parquet", "is a URL; download it first"), (".", r"give a pattern for the files in it, such as"),
+    ("x.xlsx", r"which must be \.parquet, \.csv or \.arrow"), (["none.csv"], r"there is no file none\.csv"),
+    ({"x": [1, 2], "y": [1]}, "dict does not give one"), ({"x": np.zeros((2, 2))}, "one dimension"),
+])
+def test_what_gives_no_rows(given: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=said):
+        splitjoin.join(given, S, on="TRUE", window="ROWS 1")
+
+
+def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(S, "s[1].csv")
+    assert as_table("s[1].csv", "s").equals(S)
+
+
+def test_the_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                  capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for kind, code in re.findall(r"```(python|text)\n(.*?)```", PAGE, re.S):
+        if kind == "python":
+            exec(compile(code, "tables.md", "exec"), names)
+        else:
+            assert capsys.readouterr().out == code
