@@ -6,12 +6,14 @@ from splitjoin.errors import DeviceError
 
 from .board import Board
 from .ecp5 import ECP5_BOARDS
+from .gowin import GOWIN_BOARDS
 from .ice40 import ICE40_BOARDS
+from .xilinx import XILINX_BOARDS
 
 __all__ = ["CATALOG", "Board", "find"]
 
 #: Name → board. A new file of boards is one more name in this tuple.
-CATALOG = {board.name: board for board in (*ICE40_BOARDS, *ECP5_BOARDS)}
+CATALOG = {board.name: board for board in (*ICE40_BOARDS, *ECP5_BOARDS, *GOWIN_BOARDS, *XILINX_BOARDS)}
 
 
 def find(name: str) -> Board:

@@ -6,103 +6,130 @@ import json
 import re
 import shlex
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from amaranth.lib import wiring
 from splitjoin.errors import CapacityError, InputError, ToolError
 
 from ..catalog.board import Board
 from ..top import BoardTop
-from .tools import ECPPACK, ICEPACK, NEXTPNR, NEXTPNR_ICE40, YOSYS, cached
+from .page import page, placement
+from .report import BuildReport, Prediction, timing
+from .tools import ECPPACK, GOWIN_PACK, ICEPACK, NEXTPNR, NEXTPNR_GOWIN, NEXTPNR_ICE40, YOSYS, Tool, cached
 
-__all__ = ["BuildReport", "build", "utilization"]
+__all__ = ["TOOLS", "build", "utilization", "write_project"]
 
 #: Name of the top module, and of the files.
 _NAME = "top"
+#: Changes when what is cached of a build does.
+_FORMAT = "build 2"
+#: Family → the tools that its bitstreams need.
+TOOLS: dict[str, tuple[Tool, ...]] = {
+    "ecp5": (YOSYS, NEXTPNR, ECPPACK), "ice40": (YOSYS, NEXTPNR_ICE40, ICEPACK),
+    "gowin": (YOSYS, NEXTPNR_GOWIN, GOWIN_PACK),
+}
 #: Tools by the variables that Amaranth's build scripts name them with.
-_TOOLS = {"$YOSYS": YOSYS, "$NEXTPNR_ICE40": NEXTPNR_ICE40, "$ICEPACK": ICEPACK, "$NEXTPNR_ECP5": NEXTPNR,
-          "$ECPPACK": ECPPACK}
+_BY_VARIABLE = {"$YOSYS": YOSYS, "$NEXTPNR_ICE40": NEXTPNR_ICE40, "$ICEPACK": ICEPACK, "$NEXTPNR_ECP5": NEXTPNR,
+                "$ECPPACK": ECPPACK, "$NEXTPNR_GOWIN": NEXTPNR_GOWIN, "$GOWIN_PACK": GOWIN_PACK}
+#: What each tool does, for the progress.
+_STAGES = {YOSYS: "synthesis", NEXTPNR: "placing and routing", NEXTPNR_ICE40: "placing and routing",
+           NEXTPNR_GOWIN: "placing and routing"}
 #: nextpnr's line for a resource in use: its type, and how many of how many.
 _USED = re.compile(r"^Info:\s+([\w/]+):\s+(\d+)/\s*(\d+)\s+\d+%", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class BuildReport:
-    """Figures of a board's bitstream.
-
-    ``used``: resource as nextpnr names it → (used, available), only those in use. ``mhz``: clock net → (reached,
-    demanded), in MHz; nextpnr fails if the demanded clock is not reached. ``seconds``: wall clock of all tools, at the
-    time when they ran (a cached bitstream keeps its figures).
-    """
-
-    board: str
-    used: dict[str, tuple[int, int]]
-    mhz: dict[str, tuple[float, float]]
-    seconds: float
-
-    def __str__(self) -> str:
-        """The report as text, a line for each figure."""
-        lines = [f"board {self.board}"]
-        lines += [f"  {kind}: {used} of {available} ({used / available:.0%})"
-                  for kind, (used, available) in self.used.items()]
-        lines += [f"  clock {name}: {reached:.1f} MHz reached, {demanded:.1f} MHz demanded"
-                  for name, (reached, demanded) in self.mhz.items()]
-        return "\n".join([*lines, f"  built in {self.seconds:.1f} s"])
-
-
-def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1,
-          seconds: float = 3600) -> BuildReport:
+def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1, seconds: float = 3600,
+          prediction: Prediction | None = None, progress: Callable[[str], None] = lambda text: None) -> BuildReport:
     """Write the bitstream of ``linked`` on ``board`` to ``folder``, which is made if it does not exist.
 
-    ``linked``: as of `BoardTop`. ``seed``: of the placer. ``seconds``: time limit of each tool, wall clock. The folder
-    gets ``top.bin`` or ``top.bit``, the mapped netlist ``top.json``, and the report as ``report.json`` and
-    ``report.txt``. Equal circuits on equal boards are built once (`cached`).
+    ``linked``: as of `BoardTop`. ``seed``: of the placer. ``seconds``: time limit of each tool, wall clock.
+    ``prediction``: what the report says of the rate. ``progress``: is told what begins. The folder gets the bitstream
+    ``top.bin``, ``top.bit`` or ``top.fs``, the mapped netlist ``top.json``, and the report as ``report.txt``,
+    ``report.json`` and ``report.html``. Equal circuits on equal boards are built once (`cached`).
 
     Raises `CapacityError` if the circuit is too large for the FPGA, `ToolError` if a tool is missing, fails or takes
     too long, `InputError` if the folder cannot be written.
     """
-    plan = board.platform().prepare(BoardTop(board, linked), _NAME, **dict(board.options),
-                                    nextpnr_opts=f"--seed {seed} --report timing.json")
+    options = f"--seed {seed} --report timing.json"
+    if board.family == "gowin":  # Amaranth has no constraint of clocks for Apicula
+        options += f" --freq {board.clock_hz / 1e6:g}"
+    else:
+        options += " --write routed.json"
+    plan = _plan(board, linked, nextpnr_opts=options)
     commands = [shlex.split(line) for line in plan.files[f"{plan.script}.sh"].splitlines()
                 if line.startswith('"$')]
-    names = [f"{_NAME}.{board.bitstream}", f"{_NAME}.json", "report.json"]
+    products = [f"{_NAME}.{board.bitstream}", f"{_NAME}.json"]
+    names = [*products, "report.json", "cells.json"]
 
     def make(work: Path) -> None:
-        start = time.monotonic()
-        for name, content in plan.files.items():
-            (work / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        took = {}
+        _write(plan, work)
         for variable, *arguments in commands:
+            tool, start = _BY_VARIABLE[variable], time.monotonic()
+            progress(f"{_STAGES.get(tool, 'packing')} ({tool.name})")
             try:
-                _TOOLS[variable].run(arguments, work, seconds)
+                tool.run(arguments, work, seconds)
             except ToolError:
                 _refuse_too_large(board, work)
                 raise
-        timing = json.loads((work / "timing.json").read_text())
-        report = BuildReport(
-            board.name, {kind: (of["used"], of["available"]) for kind, of in timing["utilization"].items()
-                         if of["used"]},
-            {name: (of["achieved"], of["constraint"]) for name, of in timing["fmax"].items()},
-            time.monotonic() - start)
-        (work / "report.json").write_text(json.dumps(asdict(report), indent=2) + "\n")
+            took[tool.name] = time.monotonic() - start
+        if board.family == "gowin":
+            (work / f"{_NAME}.syn.json").rename(work / f"{_NAME}.json")
+            (work / f"{_NAME}.pnr.json").rename(work / "routed.json")
+        report = BuildReport(board.name, *timing(json.loads((work / "timing.json").read_text())), took)
+        (work / "report.json").write_text(report.json())
+        (work / "cells.json").write_text(json.dumps(placement(work / "routed.json", _NAME)))
         for path in work.iterdir():
             if path.name not in names:
                 path.unlink()
 
-    tools = [_TOOLS[variable].version for variable, *_ in commands]
-    made = cached(f"board-{board.name}", (plan.digest().hex(), *tools), make)
-    found = json.loads((made / "report.json").read_text())
-    report = BuildReport(found["board"], {kind: (n, of) for kind, (n, of) in found["used"].items()},
-                         {name: (n, of) for name, (n, of) in found["mhz"].items()}, found["seconds"])
+    tools = [_BY_VARIABLE[variable].version for variable, *_ in commands]
+    made = cached(f"board-{board.name}", (_FORMAT, plan.digest().hex(), *tools), make)
+    report = replace(BuildReport.parse((made / "report.json").read_text()), prediction=prediction)
+    cells = {name: (x, y) for name, (x, y) in json.loads((made / "cells.json").read_text()).items()}
+    with _writable(folder):
+        for name in products:
+            (folder / name).write_bytes((made / name).read_bytes())
+        (folder / "report.json").write_text(report.json())
+        (folder / "report.txt").write_text(f"{report}\n")
+        (folder / "report.html").write_text(page(report, cells), encoding="utf-8")
+    return report
+
+
+def write_project(board: Board, linked: wiring.Component, folder: Path) -> list[str]:
+    """Write a project for the vendor's tool to ``folder``: the names of its files. ``build_top.sh`` runs it.
+
+    Raises `InputError` if the folder cannot be written.
+    """
+    plan = _plan(board, linked)
+    with _writable(folder):
+        _write(plan, folder)
+    return sorted(plan.files)
+
+
+def _plan(board: Board, linked: wiring.Component, **options: str) -> Any:
+    """Amaranth's scripts and files for the top of ``board``."""
+    return board.platform().prepare(BoardTop(board, linked), _NAME, **dict(board.options), **options)
+
+
+def _write(plan: Any, folder: Path) -> None:
+    for name, content in plan.files.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    """Make ``folder``, and report as `InputError` what goes wrong while files are written to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            (folder / name).write_bytes((made / name).read_bytes())
-        (folder / "report.txt").write_text(f"{report}\n")
+        yield
     except OSError as error:
         raise InputError(f"{folder} must be a folder that can be written, but is not: {error.strerror or error}; name "
                          f"another one") from None
-    return report
 
 
 def utilization(log: str) -> dict[str, tuple[int, int]]:

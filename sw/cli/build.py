@@ -1,25 +1,38 @@
-"""The commands about boards: ``boards`` and ``build``."""
+"""The commands about boards: ``boards``, ``build`` and ``program``."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
 from ..circuit.lowering import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
-from ..errors import ToolError
+from ..circuit.wire import Configuration
+from ..errors import CapacityError, InputError, SplitJoinError, ToolError
+from ..lang.query import Query
 from ..link.sidecar import Sidecar
+from ..tuner import BOARDS, tune
+from ..tuner.workload import Workload
 from .circuits import circuit_query
+from .design import described_query
 
-__all__ = ["build_bitstream", "build_options", "list_boards"]
+__all__ = ["build_bitstream", "build_options", "list_boards", "program_board", "program_options"]
+
+#: Name of the sidecar in the folder that ``build`` writes.
+_SIDECAR = "design.json"
 
 
 def build_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``build`` that are about the board."""
     group = parser.add_argument_group("board")
     group.add_argument("--board", metavar="NAME", required=True, help="the board; `splitjoin boards` lists them")
-    group.add_argument("--baud", type=int, metavar="B", default=115200, help="serial rate in Hz (%(default)s)")
+    group.add_argument("--baud", type=int, metavar="B", help="serial rate in Hz (the highest of the board's bridge, "
+                                                             "3,000,000 at most; 115,200 where it is unknown)")
+    group.add_argument("--matches", type=float, metavar="M", default=1.0,
+                       help="results of a tuple, on average, for which the report predicts the rate (%(default)s)")
     group.add_argument("--seed", type=int, metavar="N", default=1, help="of the placer (%(default)s)")
     group.add_argument("--time-limit", type=float, metavar="S", default=3600.0,
                        help="seconds that each tool may take (%(default)s)")
@@ -28,23 +41,85 @@ def build_options(parser: argparse.ArgumentParser) -> None:
 def build_bitstream(args: argparse.Namespace) -> None:
     """Build a query's circuit for a board, and print the report of the build."""
     query, options = circuit_query(args)
+    if not (0 <= args.matches < float("inf")):
+        raise InputError(f"--matches must be a number from 0, not {args.matches}")
     parameters = CircuitParameters(**options)
     plan = plan_for(query, parameters)
     config = configure(query, plan, parameters)
-    settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
+    found = settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
     flow = _flow()
     board, folder = flow.find(args.board), Path(args.output)
-    report = flow.build_join(board, config, folder, baud=args.baud, seed=args.seed, seconds=args.time_limit)
-    Sidecar.of(parameters, config, board=board.name, clock_hz=board.clock_hz, baud=args.baud).write(
-        folder / "design.json")
-    print(report)
-    print(f"the bitstream is in {folder}; run joins on it with --device uart:PORT --design {folder / 'design.json'}")
+    baud = flow.default_baud(board) if args.baud is None else args.baud
+    held = config.cores * config.capacity
+    stars = 1 / found["precision"] if found["precision"] else 0.0
+    start = time.monotonic()
+
+    def progress(text: str) -> None:
+        print(f"{time.monotonic() - start:7.1f} s  {text}", file=sys.stderr, flush=True)
+
+    try:
+        report = flow.build_join(board, config, folder, load=Workload(held, held, args.matches), baud=baud,
+                                 items=args.matches + stars, seed=args.seed, seconds=args.time_limit,
+                                 progress=progress)
+    except CapacityError as error:
+        raise CapacityError(f"{error}; {_what_fits(query, config, board.name)}") from None
+    Sidecar.of(parameters, config, board=board.name, clock_hz=board.clock_hz, baud=baud, query=described_query(args),
+               pins=flow.pins(board)).write(folder / _SIDECAR)
+    if isinstance(report, list):
+        print(f"{folder} has a project for Vivado: {', '.join(report)}. It was not run here; run build_top.sh there, "
+              f"which needs Vivado and writes top.bit")
+    else:
+        print(report)
+        print(f"the bitstream is in {folder}, with the report as report.html; load it with `splitjoin program "
+              f"{folder}`")
+    print(f"run joins on it with --device uart:PORT --design {folder / _SIDECAR}")
+
+
+def _what_fits(query: Query, config: Configuration, board: str) -> str:
+    """The circuit that the tuner proposes instead, in words."""
+    if board not in BOARDS:
+        return "`splitjoin tune` proposes circuits for ECP5 boards only"
+    held = config.cores * config.capacity
+    try:
+        proposal = tune(query, board=board, window_tuples=held)
+    except SplitJoinError as error:
+        return f"`splitjoin tune` finds none: {error}"
+    options = " ".join(f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
+                       for name, value in proposal.options.items())
+    return (f"`splitjoin tune` proposes {options}, with {proposal.lut:,} LUT4 and {proposal.block_ram} block RAMs "
+            f"beside those of the link")
+
+
+def program_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``program``."""
+    parser.add_argument("folder", metavar="DIR", help="the folder that `splitjoin build` wrote")
+    parser.add_argument("--flash", action="store_true", help="write the memory from which the FPGA starts (only the "
+                                                             "FPGA, until power is lost)")
+    parser.add_argument("--cable", metavar="NAME", help="openFPGALoader's name of a JTAG adapter, instead of the "
+                                                        "board's own")
+
+
+def program_board(args: argparse.Namespace) -> None:
+    """Load a built bitstream into its board."""
+    folder = Path(args.folder)
+    design = Sidecar.read(folder / _SIDECAR)
+    flow = _flow()
+    board = flow.find(design.board)
+    flow.program(board, folder / f"top.{board.bitstream}", flash=args.flash, cable=args.cable)
+    print(f"{board.title} has the bitstream; run joins on it with --device uart:PORT --design {folder / _SIDECAR}")
 
 
 def list_boards(args: argparse.Namespace) -> None:
-    """Print the boards that bitstreams can be built for: name, family, clock, and title."""
-    for board in _flow().CATALOG.values():
-        print(f"{board.name:18} {board.family:6} {board.clock_hz / 1e6:g} MHz  UART  {board.title}")
+    """Print the boards that circuits can be built for: capacity, clock, link, and tools."""
+    flow = _flow()
+    for board in flow.CATALOG.values():
+        fpga, baud = board.fpga, board.bridge.baud
+        rate = f"{baud / 1e6:g} Mbaud" if baud else "rate unknown"
+        print(f"{board.name:22} {board.family} {board.clock_hz / 1e6:g} MHz  {board.title}\n"
+              f"{'':22} {fpga.part}: {fpga.lut:,} LUTs, {fpga.ff:,} flip-flops, {fpga.block_ram} block RAMs of "
+              f"{fpga.ram_kbit} Kbit, {fpga.dsp} DSPs\n"
+              f"{'':22} UART: {board.bridge.name}, {rate}\n"
+              f"{'':22} tools: {flow.tools_text(board)}")
 
 
 def _flow() -> ModuleType:

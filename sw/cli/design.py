@@ -14,7 +14,7 @@ from ..schema_text import parse_schema, schema_text
 from ..tuner import Proposal
 from ..version import __version__
 
-__all__ = ["FORMAT", "check_design_file", "design_option", "take_design", "write_design"]
+__all__ = ["FORMAT", "check_design_file", "described_query", "design_option", "take_design", "write_design"]
 
 #: The value of the field ``format``.
 FORMAT = "splitjoin proposal 1"
@@ -38,11 +38,15 @@ def check_design_file(path: str) -> None:
         raise InputError(f"the folder of the design must exist, but {Path(path).parent} does not; create it first")
 
 
+def described_query(args: argparse.Namespace) -> dict[str, str]:
+    """The query in ``args``: its options that were given, with the schemas as texts."""
+    query = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
+    return query | {name: schema_text(parse_schema(query[name])) for name in ("schema_r", "schema_s")}
+
+
 def write_design(path: str, args: argparse.Namespace, proposal: Proposal) -> None:
     """Write what ``proposal`` proposes for the query in ``args``. Raises `InputError`."""
-    query = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
-    query |= {name: schema_text(parse_schema(query[name])) for name in ("schema_r", "schema_s")}
-    described = {"format": FORMAT, "splitjoin": __version__, "board": proposal.board, "query": query,
+    described = {"format": FORMAT, "splitjoin": __version__, "board": proposal.board, "query": described_query(args),
                  "parameters": proposal.options}
     try:
         with replacing(Path(path)) as part:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .frames import (
     CRC_BYTES,
+    DATA_BYTES,
     END,
     NUMBERED,
     REPLY_HEADER,
@@ -26,7 +27,7 @@ __all__ = ["HostEndpoint", "RoundTrip"]
 #: Most requests in flight: fewer than half of the sequence numbers.
 _WINDOW = 64
 #: Most and fewest bytes of records in a request, and those of the first; damaged frames make them shorter.
-_LONGEST, _SHORTEST, _FIRST = 240, 24, 60
+_LONGEST, _SHORTEST, _FIRST = DATA_BYTES, 24, 60
 #: Most and fewest bytes in flight. Damaged frames make them fewer, as all that follow must be sent again.
 _MOST, _FEWEST = 4096, 64
 #: Bounds of the time after which a frame is sent again, in seconds.

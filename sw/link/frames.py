@@ -21,9 +21,9 @@ from enum import IntEnum
 
 from ..errors import DeviceError
 
-__all__ = ["ABOUT_BYTES", "CRC_BYTES", "CRC_POLYNOMIAL", "CRC_RESIDUE", "END", "ESC", "ESC_END", "ESC_ESC", "NAK",
-           "NUMBERED", "REPLY_HEADER", "REQUEST_HEADER", "RING", "SLOTS", "SLOT_BYTES", "VERSION", "About", "Decoder",
-           "Kind", "Reply", "ReplyKind", "Request", "encode"]
+__all__ = ["ABOUT_BYTES", "CRC_BYTES", "CRC_POLYNOMIAL", "CRC_RESIDUE", "DATA_BYTES", "END", "ESC", "ESC_END",
+           "ESC_ESC", "NAK", "NUMBERED", "REPLY_HEADER", "REQUEST_HEADER", "RING", "SLOTS", "SLOT_BYTES", "VERSION",
+           "About", "Decoder", "Kind", "Reply", "ReplyKind", "Request", "encode"]
 
 END, ESC, ESC_END, ESC_ESC = 0xC0, 0xDB, 0xDC, 0xDD
 CRC_BYTES = 4
@@ -38,6 +38,8 @@ RING = 2048
 #: Replies that the circuit keeps until they are acknowledged, and the bytes of each, of which one is its length.
 SLOTS, SLOT_BYTES = 16, 128
 REQUEST_HEADER, REPLY_HEADER = 4, 5
+#: Most bytes of records that the host puts into a request.
+DATA_BYTES = 240
 #: The bit of a reply's kind that says that a request was damaged or out of order.
 NAK = 0x80
 #: Longest content of a frame that a receiver keeps, in bytes.

@@ -97,6 +97,11 @@ class LinkTransport(Transport):
         """Damaged frames that the host received."""
         return self._endpoint.rejected
 
+    def counters(self) -> dict[str, int]:
+        return {"retransmissions": self.retransmissions, "damaged_replies": self.rejected,
+                "reconnections": self.reconnections, "bytes_sent": self.sent_bytes,
+                "bytes_received": self.received_bytes}
+
     def read(self, address: int) -> int:
         self._endpoint.submit(Kind.READ, bytes((address,)))
         self._begin()

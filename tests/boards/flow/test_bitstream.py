@@ -17,6 +17,8 @@ from splitjoin.boards.flow.bitstream import build, utilization
 from splitjoin.boards.flow.tools import NEXTPNR_ICE40, YOSYS
 from splitjoin.errors import CapacityError, DeviceError, InputError, ToolError
 
+from ...support.sampling import at_length
+
 
 class Delay(wiring.Component):
     """What comes at ``rx`` leaves at ``tx`` some cycles later."""
@@ -52,18 +54,20 @@ class Store(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("name", ["icebreaker", "ulx3s_85f"])
+@pytest.mark.parametrize("name", ["icebreaker", "ulx3s_85f", at_length("tang_nano_9k"), at_length("tang_primer_20k")])
 def test_a_board_gets_a_bitstream_and_a_report(name: str, tmp_path: Path) -> None:
     board = find(name)
     report = build(board, Delay(5), tmp_path / "out")
     assert (tmp_path / "out" / f"top.{board.bitstream}").stat().st_size > 10_000
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<rect ") >= 2 and "Critical path" in page
     assert json.loads((tmp_path / "out" / "report.json").read_text())["board"] == name
     assert (tmp_path / "out" / "report.txt").read_text() == f"{report}\n"
     ((reached, demanded),) = report.mhz.values()
-    assert demanded == pytest.approx(board.platform().default_clk_frequency / 1e6, rel=0.01)
+    assert demanded == pytest.approx(board.clock_hz / 1e6, rel=0.01)
     assert reached >= demanded
     cells = json.loads((tmp_path / "out" / "top.json").read_text())["modules"]["top"]["cells"].values()
-    flip_flops = [cell for cell in cells if cell["type"].startswith(("SB_DFF", "TRELLIS_FF"))]
+    flip_flops = [cell for cell in cells if cell["type"].startswith(("SB_DFF", "TRELLIS_FF", "DFF"))]
     assert len(flip_flops) >= 5 + 2  # those of the line and of the synchronizer
 
 

@@ -27,7 +27,8 @@ def test_the_answer_is_that_of_the_golden_model(share, seed):
     with device("golden").open(query) as golden:
         golden.push(arrivals)
         assert_conforms(found, golden.flush(), query.order)
-    assert session.counters()["tuples_r"] == 8
+    counters = session.counters()
+    assert counters["tuples_r"] == 8 and counters["retransmissions"] == transport.retransmissions
     assert (transport.retransmissions > 0) == (share > 0)
 
 
