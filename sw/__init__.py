@@ -29,6 +29,8 @@ with _quiet_interrupts():
     from .gate import ScaleGate
     from .join import join
     from .lang.field import field, measured, parquet_schema
+    from .lang.fold import fixed, signed, unsigned
+    from .lang.python.aggregate import aggregate, function
     from .lang.python.choices import coalesce, greatest, least, where
     from .lang.python.decorator import predicate
     from .lang.query import Query, register_condition_front_end as _register_condition_front_end
@@ -43,8 +45,9 @@ __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
     "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
     "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
-    "WindowError", "WindowOverflow", "coalesce", "field", "greatest", "join", "least", "measured",
-    "open_async", "parquet_schema", "predicate", "query", "sql", "tune", "where",
+    "WindowError", "WindowOverflow", "aggregate", "coalesce", "field", "fixed", "function", "greatest",
+    "join", "least", "measured", "open_async", "parquet_schema", "predicate", "query", "signed", "sql", "tune",
+    "unsigned", "where",
 ]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.

@@ -35,7 +35,7 @@ _TOLD = 1 << 26
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
          order: str | Order = "total", select: Sequence[str] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
-         allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
+         allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
          sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
@@ -66,7 +66,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         allow_exact: Of as-of joins: False for partners at other times than the tuple of r only. True by default.
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
         aggregate: Names of result columns and the aggregates of all partners that they hold, such as ``{"n":
-            "count(*)", "high": "max(s.price)"}``, in place of the pairs; with ``how="left"`` also for tuples of r that
+            "count(*)", "high": "max(s.price)"}``, or calls of a class under `splitjoin.aggregate`, in place of the
+            pairs; with ``how="left"`` also for tuples of r that
             meet nothing. docs/aggregates.md explains them.
         sort: True to sort both tables by ``time`` first (rows with equal times keep their order).
         to: A .parquet, .csv or .arrow file that the rows go to, part by part: memory holds only some of them at a time.

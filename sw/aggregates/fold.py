@@ -21,6 +21,8 @@ from ..lang.types import Float
 from ..result_values import result_type, to_arrow
 from .float_sum import exact_float_sums
 from .operator import Decided
+from .user_fold import fold_user
+from .user_values import user_result_type
 
 __all__ = ["FoldedRows", "aggregate_fields", "aggregate_types"]
 
@@ -37,12 +39,14 @@ def aggregate_types(aggregate: Aggregate) -> pa.DataType:
     """The Arrow type of an aggregate's values.
 
     Counts are int64, averages float64. A sum of integers is int64 (uint64 if those are), of decimals a decimal of 38
-    digits, of floats float64. All others have the type of the value.
+    digits, of floats float64. User-defined ones have what `user_result_type` says, all others the type of the value.
     """
     if aggregate.function in ("count", "count distinct"):
         return pa.int64()
     if aggregate.function == "avg":
         return pa.float64()
+    if aggregate.fold is not None:
+        return user_result_type(aggregate.fold)
     type_ = result_type(aggregate.args[0], aggregate.text)
     if aggregate.function != "sum":
         return type_
@@ -99,6 +103,8 @@ def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _folded(aggregate: Aggregate, args: Sequence[Vector], decided: Decided) -> pa.Array | pa.ChunkedArray:
     """The values of ``aggregate`` for each base tuple, from its arguments' values for each pair."""
+    if aggregate.fold is not None:
+        return fold_user(aggregate, args, decided)
     lengths, function, type_ = decided.lengths, aggregate.function, aggregate_types(aggregate)
     if not args:
         return pa.array(lengths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +17,17 @@ from ..errors import InputError
 from ..golden import row_values
 from ..kinds import reference_rows
 from ..lang.aggregate import Aggregate
-from ..lang.eval.scalar import RowValue, compile_condition
+from ..lang.eval.column_values import narrowed
+from ..lang.eval.scalar import Evaluator, RowValue, compile_condition
+from ..lang.fold import Fold, Overflow
 from ..lang.ir import columns
+from ..lang.properties import denominator
 from ..lang.query import Query
-from ..lang.types import Date, Decimal, Duration, Float, Timestamp
+from ..lang.types import Date, Decimal, Duration, Float, Timestamp, is_exact
+from ..result_values import to_arrow
 from .float_sum import rounded_sum
 from .fold import aggregate_types
+from .user_values import argument_error, argument_value, overflow_error, result_error, user_result_type
 
 __all__ = ["reference_aggregates"]
 
@@ -39,6 +44,9 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items) -> tupl
     made = []
     for aggregate in query.aggregates:
         evaluators = [compile_condition(e) for e in aggregate.args]
+        if aggregate.fold is not None:
+            made.append(_user(aggregate, evaluators, [(base, sorted(partners[base])) for base in bases], tuples))
+            continue
         values = []
         for base in bases:
             with np.errstate(all="ignore"):
@@ -46,6 +54,54 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items) -> tupl
             values.append(_checked(aggregate, _fold(aggregate, folded), base))
         made.append(_array(aggregate, values))
     return rows, made
+
+
+def _user(aggregate: Aggregate, evaluators: Sequence[Evaluator], bases: Sequence[tuple[int, list[int]]],
+          tuples: Mapping[str, Sequence[dict[str, RowValue]]]) -> pa.Array | pa.ChunkedArray:
+    """The results of a user-defined aggregate: its own methods, a partner at a time."""
+    fold = aggregate.fold
+    assert fold is not None
+    add, states, counts = fold.add.evaluator(), [], []
+    for base, partners in bases:
+        state, added = fold.init, 0
+        for s in partners:
+            with np.errstate(all="ignore"):
+                given = [f(tuples["r"][base], tuples["s"][s]) for f in evaluators]
+            if None in given:
+                continue
+            whole = [argument_value(e, a.width, v) for e, a, v in zip(aggregate.args, fold.arguments, given,
+                                                                      strict=True)]
+            if None in whole:
+                number = whole.index(None)
+                raise argument_error(aggregate, number, given[number], base, s)
+            incoming = {a.name: v for a, v in zip(fold.arguments, whole, strict=True)}
+            try:
+                state, added = fold.checked(add(fold.row(state), incoming)), added + 1
+            except Overflow as error:
+                raise overflow_error(aggregate, error.slot, error.value, base) from None
+        states.append(state)
+        counts.append(added)
+    run, values = fold.result.evaluator(), []
+    for (base, _), state, added in zip(bases, states, counts, strict=True):
+        with np.errstate(all="ignore"):
+            (value,) = run(fold.row(state), {}) if added else (None,)
+        if value is not None and fold.width is not None:
+            low, high = fold.width.range
+            if not low <= value <= high:
+                raise result_error(aggregate, int(value), base)
+            value = float(Fraction(int(value), 2**fold.width.fraction)) if fold.width.fraction else int(value)
+        values.append(value)
+    if fold.width is None and is_exact(fold.result.outputs[0].type):
+        return _exact(fold, values)
+    return _array(aggregate, values)
+
+
+def _exact(fold: Fold, values: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+    """Exact results; raises `InputError` for one that does not fit the type."""
+    per = denominator(fold.result.outputs[0])
+    whole = np.array([0 if v is None else int(v * per) for v in values], object)
+    valid = np.array([v is not None for v in values], np.bool_)
+    return to_arrow(narrowed(whole, valid, per), user_result_type(fold), f"{fold.name}.result()")
 
 
 def _tuples(query: Query, side: str, table: pa.Table) -> list[dict[str, RowValue]]:

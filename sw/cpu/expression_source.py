@@ -20,7 +20,7 @@ from ..lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_p
 from .atoms import Atom, ValueRange
 from .exact_source import BITWISE, ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both
 
-__all__ = ["Code", "compile_pair"]
+__all__ = ["Code", "PairWriter", "compile_pair"]
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ def compile_pair(e: Expr, atoms: Sequence[Atom], ranges: Mapping[Expr, ValueRang
     Raises `NotCompiled`, or `TooWide` where more bits or other values would do.
     """
     writer = ExactWriter(width)
-    pair = _PairWriter({a.expr: a for a in atoms}, ranges, writer)
+    pair = PairWriter({a.expr: a for a in atoms}, ranges, writer)
     truth = pair.true(e)
     used = [a for a in atoms if f"{a.side}{a.number}" in pair.used]
     return Code(tuple(writer.lines), truth, tuple(used),
                 tuple(a for a in atoms if f"{a.side}{a.number}v" in pair.used))
 
 
-class _PairWriter:
+class PairWriter:
     """Writes the lines of each part of a condition to ``writer``, once; ``used``: names of the lanes that they read."""
 
     def __init__(self, atoms: Mapping[Expr, Atom], ranges: Mapping[Expr, ValueRange], writer: ExactWriter):
@@ -71,7 +71,7 @@ class _PairWriter:
 
     def _make_truth(self, e: Expr, wanted: bool) -> str:
         if e in self._atoms or isinstance(e, (Case, Extreme)):
-            v = self._number(e)
+            v = self.number(e)
             return all_of([v.valid, f"({v.code} {'!=' if wanted else '=='} {self._int}(0))"])
         if not sides(e):
             return str((e.value if isinstance(e, Lit) else constant(e)) is wanted)
@@ -91,11 +91,11 @@ class _PairWriter:
     def _valid(self, e: Expr) -> str | None:
         """Code: ``e`` is not NULL; None if it never is."""
         if e in self._atoms or not isinstance(e.type, Bool):
-            return self._number(e).valid
+            return self.number(e).valid
         return self._writer.let(any_of([self._truth(e, True), self._truth(e, False)]))
 
     def _compared(self, e: Cmp, wanted: bool) -> str:
-        a, b = self._number(e.a), self._number(e.b)
+        a, b = self.number(e.a), self.number(e.b)
         is_float = isinstance(e.a.type, Float)
         if not is_float:
             a, b = self._writer.aligned([a, b])
@@ -105,7 +105,8 @@ class _PairWriter:
 
     # Numbers.
 
-    def _number(self, e: Expr) -> Operand:
+    def number(self, e: Expr) -> Operand:
+        """The value of ``e``; a truth value as 1 or 0."""
         key = ("number", e)
         if key not in self._known:
             v = self._make_number(e)
@@ -135,20 +136,20 @@ class _PairWriter:
             return Operand(f"{self._int}({self._truth(e, True)})", self._valid(e), 0, 1)
         match e:
             case Neg():
-                a = self._number(e.a)
+                a = self.number(e.a)
                 return replace(self._typed(e, f"-{a.code}", a), low=-a.high, high=-a.low)
             case Abs():
-                a = self._number(e.a)
+                a = self.number(e.a)
                 least = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
                 return replace(self._typed(e, f"abs({a.code})", a), low=least, high=a.size)
             case Cast():
                 return self._cast(e)
             case Arith() if isinstance(e.type, Float):
-                a, b = self._number(e.a), self._number(e.b)
+                a, b = self.number(e.a), self.number(e.b)
                 code = f"np.fmod({a.code}, {b.code})" if e.op == "mod" else f"{a.code} {e.op} {b.code}"
                 return replace(self._typed(e, code, a), valid=both(a.valid, b.valid))
             case Arith() if e.op != "/":
-                return self._writer.arith(e, self._number(e.a), self._number(e.b))
+                return self._writer.arith(e, self.number(e.a), self.number(e.b))
         raise NotCompiled(f"'{e}'")
 
     def _lane(self, atom: Atom) -> Operand:
@@ -170,7 +171,7 @@ class _PairWriter:
         return Operand(f"{self._int}({exact.numerator})", valid, exact.numerator, exact.numerator, exact.denominator)
 
     def _cast(self, e: Cast) -> Operand:
-        a = self._number(e.a)
+        a = self.number(e.a)
         if isinstance(e.type, Float):
             if isinstance(e.a.type, Float):
                 return Operand(f"np.float{e.type.bits}({a.code})", a.valid)
@@ -188,7 +189,7 @@ class _PairWriter:
 
     def _call(self, e: Call) -> Operand:
         if e.op in BITWISE:
-            return self._writer.bits(e, *map(self._number, e.args))
+            return self._writer.bits(e, *map(self.number, e.args))
         if e.op not in _WORDS:
             raise NotCompiled(f"'{e}'")
         kind = "np.uint32" if e.of.bits <= 32 else "np.uint64"
@@ -211,7 +212,7 @@ class _PairWriter:
         if isinstance(e, Call) and e.op in BITWISE:
             (a, x), (b, y) = (self._pattern(part, kind) for part in e.args)
             return self._writer.let(f"{kind}({a} {e.op} {b})"), both(x, y)
-        v = self._number(e)
+        v = self.number(e)
         if v.denominator != 1:
             raise NotCompiled(f"'{e}'")
         return self._writer.let(f"{kind}({v.code})"), v.valid
@@ -242,11 +243,18 @@ class _PairWriter:
             better = self._writer.let(all_of([a.valid, better]))
             code = self._writer.let(f"{a.code} if {better} else {code}")
             valid = None if valid is None or a.valid is None else self._writer.let(any_of([valid, a.valid]))
-        return Operand(code, valid, min(v.low for v in every), max(v.high for v in every), best.denominator)
+        # An operand that is never NULL bounds the result.
+        sure = [v for v in every if v.valid is None]
+        low, high = min(v.low for v in every), max(v.high for v in every)
+        if op == "<":
+            high = min([high, *(v.high for v in sure)])
+        else:
+            low = max([low, *(v.low for v in sure)])
+        return Operand(code, valid, low, high, best.denominator)
 
     def _one_denominator(self, e: Expr, args: Sequence[Expr]) -> list[Operand]:
         """Values of ``args`` in one form."""
-        found = [self._number(a) for a in args]
+        found = [self.number(a) for a in args]
         return found if isinstance(e.type, Float) else self._writer.aligned(found)
 
     def _typed(self, e: Expr, code: str, a: Operand) -> Operand:

@@ -51,8 +51,13 @@ def value_range(e: Expr) -> Range:
         case Case():
             return _union([value_range(x) for x in (*e.then, e.otherwise)])
         case Extreme():
-            # NULL operands are skipped, so any operand's value may be the result.
-            return _union([value_range(x) for x in e.args])
+            # NULL operands are skipped, so any operand's value may be the result; one that is never NULL bounds it.
+            ranges = [value_range(x) for x in e.args]
+            low, high = _union(ranges)
+            sure = [of for x, of in zip(e.args, ranges, strict=True) if not may_be_null(x)]
+            if e.kind == "least":
+                return low, min([high, *(most for _, most in sure)])
+            return max([low, *(least for least, _ in sure)]), high
         case Call():
             return OPERATIONS[e.op].range(e.of, *map(value_range, e.args))
         case Isqrt():

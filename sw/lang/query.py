@@ -85,7 +85,7 @@ class Query:
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
              order: str | Order = "total", how: str = "inner", direction: str | None = None,
              allow_exact: bool | None = None, by: str | None = None,
-             aggregate: Mapping[str, str] | None = None) -> Query:
+             aggregate: Mapping[str, Any] | None = None) -> Query:
         """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part."""
         times = None if time is None else time_columns(r, s, time)
         windows = parse_windows(window)

@@ -16,6 +16,7 @@ from ..execution import Output, run
 from ..files import TableFiles, check_columns, check_output
 from ..join import sorted_tables, whole_window
 from ..lang.order import Order
+from ..lang.python.aggregate import AggregateClass
 from ..lang.query import TimeSpec
 from ..lang.schema import SIDES, Schema, Side
 from ..lang.types import plain
@@ -32,19 +33,21 @@ __all__ = ["sql"]
 @overload
 def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
         device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
-        tables: Mapping[str, Rows] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
+        tables: Mapping[str, Rows] | None = None,
+        aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
         **streams: Rows) -> JoinResult: ...
 
 
 @overload
 def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: str | Order = "total",
         device: None = None, device_options: None = None, tables: Mapping[str, ArrowSchema] | None = None,
-        sort: Literal[False] = False, to: None = None, **streams: ArrowSchema) -> Select: ...
+        aggregates: Mapping[str, AggregateClass] | None = None, sort: Literal[False] = False, to: None = None, **streams: ArrowSchema) -> Select: ...
 
 
 def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
         device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
-        tables: Mapping[str, Any] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
+        tables: Mapping[str, Any] | None = None,
+        aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
         **streams: Any) -> Any:
     """Run a SELECT over two streams, or prepare it for a streaming session.
 
@@ -60,6 +63,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
         device_options: As for `splitjoin.join`.
         tables: The tables by the names that the text has for them, where those are no Python names, or names of
             arguments such as ``order``.
+        aggregates: Classes under `splitjoin.aggregate` by the names that the text calls them by.
         sort: As for `splitjoin.join`.
         to: As for `splitjoin.join`.
         streams: The tables by name: ``trades=…, quotes=…``. Each is what `splitjoin.join` takes (of Parquet and Arrow
@@ -84,7 +88,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
         if window is None:
             raise WindowError("streams that do not end need a window, such as window='RANGE 15 MINUTES'")
         r, s = (schema_of(side, data) for side, data in zip(SIDES, given, strict=True))
-        return Select.make(statement, r, s, window=window, time=time, order=order)
+        return Select.make(statement, r, s, window=window, time=time, order=order, aggregates=aggregates)
     if any(schemas):
         name = statement.tables[schemas.index(True)].name
         raise InputError(f"the tables must be given as rows both, or as schemas both, but {name!r} is a schema")
@@ -93,7 +97,8 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
     right = left if given[1] is given[0] else _opened(given[1], statement.tables[1].name)
     chosen = find_device("cpu" if device is None else device, **(device_options or {}))
     path = None if to is None else os.fspath(to)
-    return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order)
+    return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
+                aggregates=aggregates)
 
 
 def _opened(data: Any, name: str) -> pa.Table | TableFiles:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from ..aggregates import aggregate_types
 from ..errors import StatementError
-from ..lang.aggregate import Aggregate, is_aggregate
+from ..lang.aggregate import Aggregate, UserAggregates, is_aggregate
 from ..lang.eval.vector import column, evaluate_columns
 from ..lang.ir import Col, Expr, columns, sides
 from ..lang.kind import Kind
@@ -98,17 +98,17 @@ class _OutputDraft:
     aggregate: Aggregate | None = None
 
 
-def project(statement: Statement, tables: Tables) -> Projection:
-    """The projection of ``statement``. Raises `StatementError`, `SchemaError` or `PredicateError` for what is wrong in
-    the SELECT list.
+def project(statement: Statement, tables: Tables, known: UserAggregates) -> Projection:
+    """The projection of ``statement``; ``known``: user-defined aggregates by name. Raises `StatementError`,
+    `SchemaError` or `PredicateError` for what is wrong in the SELECT list.
     """
     lacking = Kind(statement.how)
     tables = [(named, _nullable(schema) if lacking.may_lack(schema.side) else schema) for named, schema in tables]
     made = list[_OutputDraft]()
     for item in statement.items:
-        if statement.grouped and is_aggregate(item.tree):
+        if statement.grouped and is_aggregate(item.tree, known):
             n = sum(m.aggregate is not None for m in made)
-            aggregate = read_select_aggregate(statement, tables, item, f"aggregate {n}")
+            aggregate = read_select_aggregate(statement, tables, item, f"aggregate {n}", known)
             made.append(_OutputDraft(item.alias or item.text, None, item, None, None, aggregate))
         else:
             made += _outputs(statement, tables, item)

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ..errors import PredicateError, SchemaError
 from ..lang import build
-from ..lang.aggregate import Aggregate, read_aggregate
+from ..lang.aggregate import Aggregate, UserAggregates, read_aggregate
 from ..lang.ir import Expr, check_depth, too_deep
 from ..lang.schema import Column, Schema, suggest
 from ..lang.sql.parser import Reader
@@ -127,11 +127,12 @@ def read_value(statement: Statement, tables: Tables, item: SelectItem) -> Expr |
     return _read(statement, tables, "the SELECT list", (), read)
 
 
-def read_select_aggregate(statement: Statement, tables: Tables, item: SelectItem, name: str) -> Aggregate:
-    """The aggregate of an item of the SELECT list, under ``name``."""
+def read_select_aggregate(statement: Statement, tables: Tables, item: SelectItem, name: str,
+                          known: UserAggregates) -> Aggregate:
+    """The aggregate of an item of the SELECT list, under ``name``; ``known``: user-defined ones."""
     reader = TreeReader(statement, tables, "the SELECT list", (), quoting=True)
     try:
-        made = read_aggregate(item.tree, reader, name, item.text)
+        made = read_aggregate(item.tree, reader, name, item.text, known)
     except PredicateError as error:
         raise PredicateError(f"{error}{'' if reader.marked else reader.mark(item.tree)}") from None
     assert made is not None

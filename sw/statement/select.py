@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..errors import SchemaError, WindowError
 from ..explain import explain
+from ..lang.aggregate import named_folds
 from ..lang.ir import columns, text
 from ..lang.order import Order
 from ..lang.query import Query, TimeSpec
@@ -43,8 +44,10 @@ class Select:
 
     @classmethod
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, time: TimeSpec | None = None,
-             order: str | Order = "total") -> Select:
-        """Check the whole statement. Raises a `SplitJoinError` that names the wrong part, and its place in the text."""
+             order: str | Order = "total", aggregates: Mapping[str, Any] | None = None) -> Select:
+        """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`. Raises a `SplitJoinError` that names
+        the wrong part, and its place in the text.
+        """
         tables = tuple(zip(statement.tables, (r, s), strict=True))
         on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
                      for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
@@ -57,7 +60,7 @@ class Select:
             on, times = found.on, found.time
             kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
         placement = place(on, where)
-        projection = project(statement, tables)
+        projection = project(statement, tables, named_folds(aggregates))
         query = Query.make(r, s, on=conjunction(placement.terms), window=_by_stream(window, statement.tables, "window"),
                            time=times, order=order, **kind)
         if projection.aggregates:

@@ -25,7 +25,7 @@ __all__ = ["open", "open_async", "query"]
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
           order: str | Order = "total", how: str = "inner", direction: str | None = None,
           allow_exact: bool | None = None, by: str | None = None,
-          aggregate: Mapping[str, str] | None = None) -> Query:
+          aggregate: Mapping[str, Any] | None = None) -> Query:
     """Make a checked query over two streams of these Arrow schemas.
 
     ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, or anything with ``__arrow_c_schema__``; a field that is

@@ -218,8 +218,7 @@ def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuatio
     if not query.kind.is_inner:  # version 1 of the layout knows inner joins without a kind
         about["kind"] = str(query.kind)
     if query.aggregates:
-        about["aggregates"] = ", ".join(f"{a.name} {a.function}({', '.join(map(str, a.args))})"
-                                        for a in query.aggregates)
+        about["aggregates"] = ", ".join(a.digest_text for a in query.aggregates)
     about["punctuation"] = f"{punctuation}"
     return about
 

@@ -1,4 +1,4 @@
-"""docs/kinds.md and docs/aggregates.md: their examples print what they say.
+"""docs/kinds.md, docs/aggregates.md and docs/user-aggregates.md: their examples print what they say.
 
 After a change that is meant: python -m tests.sw.kinds.test_docs
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("aggregates.md", "kinds.md")
+PAGES = ("aggregates.md", "kinds.md", "user-aggregates.md")
 
 
 def printed(page: str) -> str:
@@ -22,9 +23,10 @@ def printed(page: str) -> str:
     names: dict[str, Any] = {}
 
     def run(found: re.Match[str]) -> str:
-        out = io.StringIO()
+        out, name = io.StringIO(), f"{page} {found.start()}"
+        linecache.cache[name] = len(found[1]), None, found[1].splitlines(keepends=True), name  # classes are compiled
         with contextlib.redirect_stdout(out):
-            exec(compile(found[1], page, "exec"), names)
+            exec(compile(found[1], name, "exec", dont_inherit=True), names)
         return f"```python\n{found[1]}```\n\n```text\n{out.getvalue()}```"
 
     return re.sub(r"```python\n(.*?)```\n\n```text\n(.*?)```", run, (DOCS / page).read_text(encoding="utf-8"),

@@ -1,0 +1,80 @@
+"""Source of a user-defined aggregate's fold, in numba's Python."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..cpu import intrinsics, jit
+from ..cpu.atoms import Atom, ValueRange
+from ..cpu.exact_source import ExactWriter
+from ..cpu.expression_source import PairWriter
+from ..lang.fold import Fold
+from ..lang.ir import Col, Expr
+from ..lang.properties import value_range
+from ..lang.types import Bool
+
+__all__ = ["fold_source"]
+
+_SOURCE = '''import numba
+import numpy as np
+from splitjoin.cpu.intrinsics import popcount
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def fold(lengths, valid, counts, {arrays}):
+    """Fold the partners of each base tuple into its state; returns the pair, the slot and the value that fails, or a
+    negative pair.
+    """
+    at = np.int64(0)
+    for base in range(len(lengths)):
+        {load}
+        added = np.int64(0)
+        for pair in range(at, at + lengths[base]):
+            if valid[pair]:
+                {take}
+                {lines}
+                added += 1
+        {store}
+        counts[base] = added
+        at += lengths[base]
+    return np.int64(-1), np.int64(0), np.int64(0)
+'''
+
+
+def fold_source(fold: Fold) -> str:
+    """The module whose ``fold`` folds. Raises `NotCompiled` where a number may need more than 64 bits."""
+    slots = [slot.column("r") for slot in fold.slots]
+    taken = [argument.column for argument in fold.arguments]
+    columns = [*slots, *taken, *(column for column, _ in fold.add.steps)]
+    names, ranges = dict[Expr, Atom](), dict[Expr, ValueRange]()
+    count = {"r": 0, "s": 0}
+    for column in columns:
+        names[column] = Atom(column, column.side, count[column.side], 1, np.int64)
+        count[column.side] += 1
+        low, high = (0, 1) if isinstance(column.type, Bool) else map(int, value_range(column))
+        ranges[column] = ValueRange(column.nullable, low, high)
+    writer = ExactWriter(64)
+    pair = PairWriter(names, ranges, writer)
+
+    def name(column: Col) -> str:
+        return f"{column.side}{names[column].number}"
+
+    for column, e in fold.add.steps:
+        v = pair.number(e)
+        writer.lines.append(f"{name(column)} = {v.code}")
+        if column.nullable:
+            writer.lines.append(f"{name(column)}v = {v.valid or 'True'}")
+    values = [pair.number(e).code for e in fold.add.outputs]
+    lines = writer.lines
+    for n, (slot, e, value) in enumerate(zip(fold.slots, fold.add.outputs, values, strict=True)):
+        (low, high), (least, most) = slot.width.range, value_range(e)
+        if least < low or most > high:
+            lines += [f"if {value} < {low} or {value} > {high}:",
+                      f"    return np.int64(pair), np.int64({n}), np.int64({value})"]
+    lines += [f"{name(column)} = {value}" for column, value in zip(slots, values, strict=True)]
+    arrays = [f"{name(column)}s" for column in (*taken, *slots)]
+    return f"# {jit.digest(intrinsics)}\n" + _SOURCE.format(
+        arrays=", ".join(arrays),
+        load="\n        ".join(f"{name(c)} = np.int64({s.init})" for c, s in zip(slots, fold.slots, strict=True)),
+        take="\n                ".join(f"{name(c)} = {name(c)}s[pair]" for c in taken) or "pass",
+        lines="\n                ".join(lines), store="\n        ".join(f"{name(c)}s[base] = {name(c)}" for c in slots))
