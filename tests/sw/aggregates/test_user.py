@@ -213,7 +213,9 @@ def test_sql_knows_aggregates_by_name_and_sessions_fold_them() -> None:
     with splitjoin.open(query, select=["x"]) as session:
         session.push_s(s)
         session.push_r(r)
-        rows = session.finish().to_pylist()
+        session.close_r()
+        session.close_s()
+        rows = session.flush().to_pylist()
     assert rows == same.to_pylist()
     prepared = splitjoin.sql(text, r=r.schema, s=s.schema, window="RANGE 5", time="ts",
                              aggregates={"Fullest": Histogram})
