@@ -67,8 +67,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
         aggregate: Names of result columns and the aggregates of all partners that they hold, such as ``{"n":
             "count(*)", "high": "max(s.price)"}``, or calls of a class under `splitjoin.aggregate`, in place of the
-            pairs; with ``how="left"`` also for tuples of r that
-            meet nothing. docs/aggregates.md explains them.
+            pairs; with ``how="left"`` also for tuples of r that meet nothing. docs/aggregates.md explains them.
         sort: True to sort both tables by ``time`` first (rows with equal times keep their order).
         to: A .parquet, .csv or .arrow file that the rows go to, part by part: memory holds only some of them at a time.
         options: Parameters of the device, as in ``device="sim", cores=8``.

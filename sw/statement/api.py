@@ -34,21 +34,22 @@ __all__ = ["sql"]
 def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
         device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
         tables: Mapping[str, Rows] | None = None,
-        aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
-        **streams: Rows) -> JoinResult: ...
+        aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
+        to: str | os.PathLike[str] | None = None, **streams: Rows) -> JoinResult: ...
 
 
 @overload
 def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: str | Order = "total",
         device: None = None, device_options: None = None, tables: Mapping[str, ArrowSchema] | None = None,
-        aggregates: Mapping[str, AggregateClass] | None = None, sort: Literal[False] = False, to: None = None, **streams: ArrowSchema) -> Select: ...
+        aggregates: Mapping[str, AggregateClass] | None = None, sort: Literal[False] = False, to: None = None,
+        **streams: ArrowSchema) -> Select: ...
 
 
 def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
         device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
         tables: Mapping[str, Any] | None = None,
-        aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
-        **streams: Any) -> Any:
+        aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
+        to: str | os.PathLike[str] | None = None, **streams: Any) -> Any:
     """Run a SELECT over two streams, or prepare it for a streaming session.
 
     ``SELECT … FROM trades t JOIN quotes q ON … WHERE …``, over windows. The first table is R, the second S; docs/sql.md

@@ -123,7 +123,7 @@ def test_a_merge_that_depends_on_the_order_must_say_so() -> None:
 
 def test_functions_are_terms_of_python_conditions() -> None:
     r, s = pa.table({"x": [1, 5, None, 9]}), pa.table({"a": [4, 4, 4, 4]})
-    found = splitjoin.join(r, s, on=lambda r, s: clipped(r.x - s.a, 2) > 0, window="ROWS 9", select=["x"])
+    found = splitjoin.join(r, s, on=lambda r, s: clipped(r.x - s.a, 2) > 0, window="ROWS 9", select=["x"]).table
     assert set(found["x"].to_pylist()) == {5, 9}
     assert str(splitjoin.query(r.schema, s.schema, on=lambda r, s: clipped(r.x, most=3) == s.a,
                                window="ROWS 1").predicate) == (
