@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from .aggregates import AggregateOperator, Decided, FoldedRows, aggregate_fields, decide_bases, reference_aggregates
+from .aggregates import (
+    AggregateOperator,
+    Decided,
+    FoldedRows,
+    Gather,
+    aggregate_fields,
+    decide_bases,
+    reference_aggregates,
+)
 from .arrival import Arrivals, arrivals
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, pairs
 from .expected_size import ExpectedSize
@@ -22,6 +30,9 @@ from .memory import check_memory, too_large
 from .output import OutputColumn, gather, output_schema, take
 from .progress import progress_bar
 from .result import JoinResult, StoredRows
+
+if TYPE_CHECKING:
+    from .oij.choice import IntervalChoice
 
 __all__ = ["Output", "run"]
 
@@ -51,6 +62,8 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     With ``to``, the rows go to this file part by part, and memory holds only some of them at a time.
     """
     incoming = arrivals(query, r, s)
+    if (choice := _without_pairs(query, device)) is not None:
+        return _run_without_pairs(query, incoming, output, choice, to)
     if to is not None:
         return _stored(query, incoming, output, device, to)
     with device.open(query.pairs) as session:
@@ -103,6 +116,49 @@ def _items(query: Query, incoming: Arrivals, output: Output, device: Device, ses
         return np.concatenate(found)
     except MemoryError as error:
         raise too_large(matches) from error
+
+
+def _without_pairs(query: Query, device: Device) -> IntervalChoice | None:
+    """The engine of ``device`` that folds the aggregates of ``query`` without pairs, if there is one."""
+    if not query.aggregates or device.name != "cpu":
+        return None
+    from .oij.choice import interval_choice  # here, as numba takes a third of a second to import
+
+    return interval_choice(query, device)
+
+
+def _run_without_pairs(query: Query, incoming: Arrivals, output: Output, choice: IntervalChoice,
+                       to: str | Path | None) -> JoinResult:
+    """As `run`, with an engine that folds aggregates itself."""
+    from .oij.operator import fold_slices
+
+    schema = pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
+    told: dict[str, Any] = {"plan": str(choice), "counters": {}}
+
+    def tables(items: list[Items]) -> Iterator[pa.Table]:
+        with progress_bar(len(incoming), "join", "rows") as bar:
+            for found in fold_slices(query, choice, incoming, _gather(incoming)):
+                items.append(found.items)
+                told["counters"] = found.counters
+                bar.update(found.arrivals)
+                if len(found.items):
+                    yield output.finish(_gathered(query, incoming, output, found.items, found.values))
+
+    items: list[Items] = [np.empty(0, ITEM)]
+    if to is not None:
+        nbytes = 0
+        with TableWriter(to, output.schema or schema) as writer:
+            for rows in tables(items):
+                writer.write(rows)
+                nbytes += rows.nbytes
+                items.clear()
+        return JoinResult(StoredRows(writer.path, output.schema or schema, writer.rows, nbytes), None, **told)
+    try:
+        parts = list(tables(items))
+        none = _gathered(query, incoming, output, items[0], [pa.array([], f.type) for f in aggregate_fields(query)])
+        return JoinResult(pa.concat_tables(parts) if parts else output.finish(none), np.concatenate(items), **told)
+    except MemoryError as error:
+        raise too_large(sum(map(len, items))) from error
 
 
 def _stored(query: Query, incoming: Arrivals, output: Output, device: Device, to: str | Path) -> JoinResult:
@@ -185,8 +241,12 @@ def _gathered(query: Query, incoming: Arrivals, output: Output, items: Items,
 
 def _folder(query: Query, incoming: Arrivals) -> FoldedRows:
     """What computes the aggregates of decided rows."""
-    return FoldedRows(query, lambda side, names, rows: [take(incoming.table(side).column(name), pa.array(rows))
-                                                        for name in names])
+    return FoldedRows(query, _gather(incoming))
+
+
+def _gather(incoming: Arrivals) -> Gather:
+    """What gets columns by row id."""
+    return lambda side, names, rows: [take(incoming.table(side).column(name), pa.array(rows)) for name in names]
 
 
 def _row_bytes(columns: Sequence[OutputColumn], incoming: Arrivals) -> int:

@@ -18,6 +18,7 @@ from .errors import SplitJoinError
 from .lang.ir import text
 from .lang.query import Query
 from .lang.schema import Side
+from .oij.explain import explain_engine
 from .plan.passes.pipeline import make_plan
 from .plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, tests_nothing
 
@@ -39,9 +40,11 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     """
     check_family(family)
     chosen = parameters or CircuitParameters(**options)
-    kind, query = query.kind, query.pairs
+    kind, folded, query = query.kind, _folded(query), query.pairs
+    if not kind.is_inner and not folded:
+        folded = [f"kind        {kind}, decided on the host from the pairs of the inner join"]
     lines = [f"condition   {text(query.predicate)}",
-             *([] if kind.is_inner else [f"kind        {kind}, decided on the host from the pairs of the inner join"]),
+             *folded,
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
              f"order       {query.order}"]
@@ -66,6 +69,13 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
     return "\n".join([*lines, *_circuit(config, plan), *cost_lines(config, family), *others])
+
+
+def _folded(query: Query) -> list[str]:
+    """The line of the aggregates of ``query``, if it has some: who folds them."""
+    if not query.aggregates:
+        return []
+    return [f"aggregates  on the CPU by engine {explain_engine(query)}; elsewhere on the host, from pairs"]
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:

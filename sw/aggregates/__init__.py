@@ -2,9 +2,9 @@
 section 8; the online interval join of Scale-OIJ).
 """
 
-from .fold import FoldedRows, aggregate_fields, aggregate_types
+from .fold import FoldedRows, Gather, aggregate_fields, aggregate_types
 from .operator import AggregateOperator, Decided, decide_bases
 from .reference import reference_aggregates
 
-__all__ = ["AggregateOperator", "Decided", "FoldedRows", "aggregate_fields", "aggregate_types", "decide_bases",
-           "reference_aggregates"]
+__all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "aggregate_fields", "aggregate_types",
+           "decide_bases", "reference_aggregates"]

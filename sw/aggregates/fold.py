@@ -24,7 +24,7 @@ from .operator import Decided
 from .user_fold import fold_user
 from .user_values import user_result_type
 
-__all__ = ["FoldedRows", "aggregate_fields", "aggregate_types"]
+__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "finished_sums"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -158,7 +158,14 @@ def _total(aggregate: Aggregate, values: Array, denominator: int, counts: Ints, 
             with np.errstate(all="ignore"):
                 totals = totals / np.maximum(counts, 1)
         return pa.array(totals, pa.float64(), mask=empty, from_pandas=False)
-    sums = _exact_sums(values, counts)
+    return finished_sums(aggregate, _exact_sums(values, counts), denominator, counts, bases)
+
+
+def finished_sums(aggregate: Aggregate, sums: Array, denominator: int, counts: Ints, bases: Ints) -> pa.Array:
+    """The values of a sum or an average of exact numbers, from ``sums / denominator`` of ``counts`` values each; NULL
+    where there is none. Raises `InputError` for a sum that does not fit, naming the row of ``bases``.
+    """
+    empty = counts == 0
     if aggregate.function == "avg":
         if isinstance(aggregate.args[0].type, Float):
             raise AssertionError("floats have floats as values")

@@ -6,21 +6,25 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
 from ..arrival import Arrivals
 from ..device.api import ITEM, STAR, Device, Items, Session, check_inner
-from ..errors import DeviceError, InputError
+from ..errors import DeviceError, InputError, UnsupportedError
 from ..lang.query import Query
 from ..memory import MatchMemory, check_memory, too_large
 from .gather import gather
-from .search import EngineName, Search, make_search
+from .search import Search, make_search
 from .timeline import Timeline
 from .worker import Batch, in_sequence
 
-__all__ = ["CpuDevice", "CpuSession"]
+__all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "CpuSession"]
+
+CpuEngine = Literal["auto", "index", "nested", "sliding", "key-oij", "scale-oij"]
+#: Engines that fold aggregates without making pairs (`splitjoin.oij`).
+INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -37,7 +41,9 @@ class CpuDevice(Device):
 
     Attributes:
         engine: ``"index"`` looks stored tuples up by the keys of one or two conditions; ``"nested"`` compares every
-            pair of a window, in vector code; ``"auto"`` takes the cheaper one for the measured selectivity.
+            pair of a window, in vector code; ``"auto"`` takes the cheaper one for the measured selectivity. Of
+            aggregates over joins by equal keys, ``"sliding"``, ``"key-oij"`` and ``"scale-oij"`` make no pairs
+            (docs/aggregates.md), and ``"auto"`` takes the first of these where it can.
         threads: 1 to 256; all processors of this process by default. Two of them are a worker, which has a region for
             each stream's probes as a join core has; the workers share the windows by SplitJoin's scheme.
         prefilter: True if nested loops may compare narrow copies of the keys first, and verify what passes.
@@ -46,13 +52,14 @@ class CpuDevice(Device):
     name: ClassVar[str] = "cpu"
     immediate: ClassVar[bool] = True
     settles: ClassVar[bool] = True
-    engine: EngineName = "auto"
+    engine: CpuEngine = "auto"
     threads: int | None = None
     prefilter: bool = True
 
     def __post_init__(self) -> None:
-        if self.engine not in ("auto", "index", "nested"):
-            raise DeviceError(f"engine must be 'auto', 'index' or 'nested', not {self.engine!r}")
+        if self.engine not in get_args(CpuEngine):
+            raise DeviceError(f"engine must be {', '.join(map(repr, get_args(CpuEngine)[:-1]))} or 'scale-oij', not "
+                              f"{self.engine!r}")
         if self.threads is not None and not (type(self.threads) is int and 1 <= self.threads <= 256):
             raise DeviceError(f"threads must be a number from 1 to 256, or None for all processors, "
                               f"not {self.threads!r}")
@@ -62,9 +69,16 @@ class CpuDevice(Device):
     def open(self, query: Query) -> Session:
         """Start a session of ``query``. Raises `UnsupportedError` if an index is required and no test suits one."""
         check_inner(query)
-        threads = self.threads or _processors()
+        if self.engine not in ("auto", "index", "nested"):
+            raise UnsupportedError(f"engine={self.engine!r} folds aggregates, but the query gives pairs; use "
+                                   f"engine='auto'")
         # A worker has two regions, one for each stream's probes, which are threads of their own.
-        return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-threads // 2)), threads)
+        return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-self.workers // 2)), self.workers)
+
+    @property
+    def workers(self) -> int:
+        """The number of threads that may run."""
+        return self.threads or _processors()
 
 
 class CpuSession(Session):
