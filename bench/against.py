@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+from matplotlib import pyplot as plt
 
+from bench.charts import save
 from bench.record import RESULTS, configuration
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt  # after the backend is chosen
-
-PICTURE = Path(__file__).parent.parent / "docs" / "against-cores.png"
 Row = dict[str, Any]
 
 
@@ -109,6 +106,5 @@ def draw() -> Path:
         else:
             axes.set_ylim(*((0.9, 1.005) if panel.metric == "scan_efficiency" else (0, None)))
         axes.set(xlabel="cores", title=panel.title)
-        axes.legend(fontsize=7)
-    figure.savefig(PICTURE, dpi=90, metadata={"Software": None})
-    return PICTURE
+        axes.legend(fontsize=8)
+    return save(figure, "against-cores")

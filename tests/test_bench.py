@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 
-from bench import circuits, cpu, latency, predicates, record, soak, synthesis, tables
+from bench import (
+    circuits,
+    conclusions,
+    cpu,
+    first_hour,
+    hour_joins,
+    latency,
+    predicates,
+    record,
+    soak,
+    synthesis,
+    tables,
+)
 
 BENCH = Path(__file__).parent.parent / "bench"
 
@@ -21,8 +33,10 @@ def test_a_script_finds_what_it_imports(name: str) -> None:
     assert hasattr(module, "main") == ("__main__" in Path(str(module.__file__)).read_text())
 
 
-def test_the_page_is_up_to_date() -> None:
-    assert tables.page(tables.results()) == tables.PAGE.read_text()
+def test_the_pages_are_up_to_date() -> None:
+    files = tables.results()
+    assert conclusions.page(files) == tables.PAGE.read_text()
+    assert tables.figures(files) == tables.FIGURES.read_text()
 
 
 def test_committed_results_are_full_runs_with_sound_rows() -> None:
@@ -182,3 +196,15 @@ def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert row["config"]["lut4"] is None
     assert row["config"]["stages"] == 3
     assert row["config"]["lut4_predicted"] > 4 * 4 * 33
+
+
+def test_first_hour_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each engine in a process of its own, and pairs compared."""
+    folders(tmp_path, monkeypatch)
+    monkeypatch.setattr(first_hour, "JOINS", {hour_joins.BANDS: hour_joins.JOINS[hour_joins.BANDS]})
+    out = record.Recorder("first_hour", quick=True)
+    first_hour.joins(out, (2000,), ("duckdb", "polars"))
+    rows = json.loads(out.write().read_text())["rows"]
+    assert [row["metric"] for row in rows] == 2 * [*2 * ["join_cpu_seconds", "join_seconds"], "join_memory"]
+    (pairs,) = {row["config"]["pairs"] for row in rows if "pairs" in row["config"]}
+    assert pairs > 1

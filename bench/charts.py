@@ -1,0 +1,161 @@
+"""The charts of docs/benchmarks.md, as SVG, drawn from bench/results/*.json by `python -m bench.tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt  # after the backend is chosen
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+Files = dict[str, dict[str, Any]]
+Rows = list[dict[str, Any]]
+
+# Text stays text, which readers can search and scale; the same drawing always gives the same file.
+mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "splitjoin", "font.size": 11, "axes.grid": True,
+                     "axes.axisbelow": True, "grid.alpha": 0.35, "axes.spines.top": False, "axes.spines.right": False,
+                     "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial"]})
+_CREATED: dict[str, Any] = {"metadata": {"Date": None, "Creator": None}}
+
+
+@contextmanager
+def chart(name: str, width: float = 8, height: float = 4.4) -> Iterator[Any]:
+    """Axes to draw on; afterwards the picture ``name``.svg is written."""
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+    yield axes
+    save(figure, name)
+
+
+def save(figure: Any, name: str) -> Path:
+    """Write ``figure`` as ``name``.svg."""
+    path = PICTURES / f"{name}.svg"
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, **_CREATED)
+    plt.close(figure)
+    # matplotlib ends lines with spaces.
+    path.write_text("\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n",
+                    encoding="utf-8")
+    return path
+
+
+def pick(files: Files, name: str, metric: str, **config: Any) -> Rows:
+    """The rows of a metric whose configurations have these values."""
+    return [row for row in files[name]["rows"] if row["metric"] == metric
+            and all(row["config"].get(key) == value for key, value in config.items())]
+
+
+def bars(axes: Any, groups: Sequence[str], series: dict[str, list[float | None]], text: str = "%.3g") -> None:
+    """Bars of ``series``, beside each other in each of ``groups``; None has no bar."""
+    width = 0.8 / len(series)
+    for n, (label, values) in enumerate(series.items()):
+        at = [k + (n - (len(series) - 1) / 2) * width for k in range(len(groups))]
+        drawn = [(x, value) for x, value in zip(at, values, strict=True) if value is not None]
+        axes.bar_label(axes.bar([x for x, _ in drawn], [v for _, v in drawn], width, label=label), fmt=text,
+                       fontsize=8, padding=2)
+    axes.set_xticks(range(len(groups)), groups)
+    axes.grid(axis="x", visible=False)
+
+
+def draw_stages(files: Files) -> None:
+    """Latency of a probe on an idle circuit by stage, against the number of cores, and the papers' model."""
+    rows = [r for r in files["stages"]["rows"] if r["config"]["lanes"] == 1]
+    smallest = min(r["config"]["sub_window"] for r in rows)
+    rows = [r for r in rows if r["config"]["sub_window"] == smallest]
+    cores = [str(k) for k in dict.fromkeys(r["config"]["cores"] for r in rows)]
+    with chart("circuit-latency") as axes:
+        bottom = [0.0] * len(cores)
+        for stage in dict.fromkeys(r["config"]["stage"] for r in rows if r["metric"] == "stage_cycles"):
+            part = [r["value"] for r in rows if r["config"].get("stage") == stage]
+            axes.bar(cores, part, bottom=bottom, label=stage)
+            bottom = [a + b for a, b in zip(bottom, part, strict=True)]
+        axes.plot(cores, [r["value"] for r in rows if r["metric"] == "model_cycles"], "k.--",
+                  label="model d·T + w·P + g·T")
+        axes.set(xlabel="join cores", ylabel="cycles from a probe to its star",
+                 title=f"Latency of a probe, idle circuit, {smallest} stored tuples a core")
+        axes.set_ylim(0, max(bottom) * 1.4)
+        axes.legend(ncols=3, loc="upper left", fontsize=9)
+
+
+def draw_session(files: Files) -> None:
+    """From push to result on the CPU: percentiles against the load."""
+    rows = pick(files, "latency", "push_to_result_ms")
+    loads = list(dict.fromkeys(r["config"]["load"] for r in rows))
+    percentiles = dict.fromkeys(r["config"]["percentile"] for r in rows)
+    with chart("session-latency") as axes:
+        bars(axes, loads, {f"{p:g} % of the batches take less": [r["value"] for r in rows
+                                                               if r["config"]["percentile"] == p]
+                           for p in percentiles}, "%.1f")
+        axes.set(xlabel="load, of the highest rate that can be sustained", ylabel="milliseconds from push to result",
+                 yscale="log",
+                 title=f"Latency of a session on one thread, windows of {rows[0]['config']['window']:,} tuples")
+        axes.set_ylim(top=6 * max(r["value"] for r in rows))
+        axes.legend(loc="upper left", fontsize=9)
+
+
+def draw_engines(files: Files) -> None:
+    """Tuples a second of the index and of the rivals, against the window."""
+    lines: dict[str, dict[int, float]] = {}
+    names: list[tuple[str, str, Callable[[str], str]]] = [
+        ("index_mtuples_per_s", "splitjoin", lambda _: "splitjoin"),
+        ("duckdb_mtuples_per_s", "duckdb", lambda engine: engine.replace("duckdb", "DuckDB")),
+        ("polars_mtuples_per_s", "polars", lambda engine: engine.replace("polars", "Polars"))]
+    for metric, _, label in names:
+        for row in pick(files, "cpu", metric, batch=8192):
+            lines.setdefault(label(row["config"]["engine"]), {})[row["config"]["window"]] = row["value"] * 1e6
+    with chart("engines") as axes:
+        for label, points in lines.items():
+            axes.plot(sorted(points), [points[k] for k in sorted(points)], "o-", label=label)
+        windows = sorted({k for points in lines.values() for k in points})
+        axes.set(xscale="log", yscale="log", xlabel="tuples of each stream in the window",
+                 ylabel="tuples a second on one thread", title="Two bands, batches of 8,192 tuples, ordered results")
+        axes.set_xticks(windows, [f"{k:,}" for k in windows])
+        axes.minorticks_off()
+        axes.legend(fontsize=9)
+
+
+def draw_spark(files: Files) -> None:
+    """Rows a second of streaming joins in Spark, by way and window."""
+    rows = pick(files, "spark", "stream")
+    windows = list(dict.fromkeys(r["config"]["window_s"] for r in rows))
+    with chart("spark-streams") as axes:
+        bars(axes, [f"±{window}" for window in windows],
+             {way: [r["value"] for r in rows if r["config"]["way"] == way]
+              for way in dict.fromkeys(r["config"]["way"] for r in rows)})
+        axes.set(xlabel="window, seconds before and after", ylabel="thousand rows a second", yscale="log",
+                 title=f"Streaming joins in Spark on {rows[0]['config']['cores']} cores, two bands")
+        axes.set_ylim(top=60 * max(r["value"] for r in rows))
+        axes.legend(loc="upper right", fontsize=9)
+
+
+def draw_hour(files: Files) -> None:
+    """Seconds of the three joins on each engine, a chart a size; without results of the first hour, nothing."""
+    found = files.get("first_hour")
+    if found is None:
+        return
+    rows = [r for r in found["rows"] if r["metric"] == "join_cpu_seconds" and r["config"]["run"] != "first"]
+    sizes = list(dict.fromkeys(r["config"]["rows"] for r in rows))
+    figure, grid = plt.subplots(1, len(sizes), figsize=(11, 4.6), layout="constrained", sharey=True, squeeze=False)
+    for axes, size in zip(grid.flat, sizes, strict=True):
+        mine = [r for r in rows if r["config"]["rows"] == size]
+        joins = list(dict.fromkeys(r["config"]["join"] for r in mine))
+        engines = list(dict.fromkeys(r["config"]["engine"] for r in rows))
+        series = {engine: [next((r["value"] for r in mine if (r["config"]["join"], r["config"]["engine"]) ==
+                                 (join, engine)), None) for join in joins] for engine in engines}
+        bars(axes, [join.split(":")[0].split(" within")[0].split(",")[0] for join in joins], series, "%.2g")
+        axes.set(yscale="log", xlabel=f"{size:,} rows a side")
+        axes.set_ylim(top=1000)
+    grid.flat[0].set_ylabel("CPU seconds (240: ended there)")
+    grid.flat[0].legend(fontsize=9, ncols=2, loc="upper left")
+    figure.suptitle("Three joins, the second run in a process")
+    save(figure, "first-hour")
+
+
+def draw_all(files: Files) -> None:
+    """All charts but those against cores."""
+    for draw in (draw_hour, draw_engines, draw_session, draw_spark, draw_stages):
+        draw(files)
