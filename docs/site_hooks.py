@@ -1,6 +1,7 @@
 """Hooks of MkDocs for `make docs`: what the site's pages need that their files on disk do not have.
 
 - The API's pages name objects as users do (``::: splitjoin.join``); mkdocstrings gets the place of the definition.
+- Pages that mkdocs.yml does not name are put behind the last ones of its navigation.
 - docs/api/index.md lists the public names that no other page describes.
 - docs/command-line.md gets the commands and options from the parser of the command line.
 - Code blocks with a note for tests behind the language (``sql refused``) lose the note.
@@ -22,6 +23,24 @@ IMPORTS = ROOT / "build" / "import"
 OTHERS = "<!-- other names -->"
 #: The line of docs/command-line.md that the commands replace.
 COMMANDS = "<!-- commands -->"
+
+
+def on_config(config: Any) -> Any:
+    """Complete the navigation."""
+    config.nav[-1]["Project"] += unnamed_pages()
+    return config
+
+
+def named_pages() -> list[str]:
+    """The pages that the navigation of mkdocs.yml names, by their paths in docs/."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    return re.findall(r"(?m)^ +- (?:[^:\n]+: )?([\w/-]+\.md)$", text)
+
+
+def unnamed_pages() -> list[str]:
+    """The pages that it does not name, but for records of decisions, which docs/adr/README.md lists."""
+    pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    return sorted(str(page) for page in pages if not re.match(r"\d{4}-", page.name) and str(page) not in named_pages())
 
 
 def on_pre_build(**_: Any) -> None:
