@@ -2,79 +2,86 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from amaranth.back import rtlil, verilog
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, PACKET_BEATS, AxiShape
 from splitjoin.circuit.registers import MAGIC, REGISTERS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode, item_record
+from splitjoin.version import __version__
 
+from .backend.library import Converted, Library
 from .link.axi import AxiJoin, axi_ports
 from .parts import Instances
 from .top import SplitJoin, top_ports
 
-__all__ = ["AXI_TOP", "TOP", "sidecar", "to_axi_verilog", "to_verilog"]
+__all__ = ["AXI_TOP", "TOP", "WAIVERS", "header", "part_modules", "sidecar", "to_axi_verilog", "to_verilog"]
 
 #: Name of the top module; the core's module is this with ``_core``.
 TOP = "splitjoin"
 #: Name of the top module with AXI ports, which has an instance of `TOP`.
 AXI_TOP = f"{TOP}_axi"
-#: Yosys's commands between reading and writing: those of `amaranth.back.verilog.convert`, which also remove attributes.
-_ATTRIBUTES = " ".join(f"-remove {name}" for name in ("generator", "top", "src", "amaranth.hierarchy",
-                                                      "amaranth.decoding"))
-_PASSES = ("proc -nomux -norom", "memory_collect", f"attrmap {_ATTRIBUTES}", f"attrmap -modattr {_ATTRIBUTES}")
+#: Verilator's rules that the Verilog breaks on purpose, each with its reason.
+WAIVERS = Path(__file__).with_name("waivers.vlt")
+#: Columns of the header.
+_WIDTH = 113
 
 
 @lru_cache(maxsize=16)  # takes seconds, and every session needs it again
 def to_verilog(config: Configuration) -> str:
     """The circuit as Verilog-2001 with the top module ``splitjoin``; a pure function of ``config``."""
-    # Amaranth's own Yosys writes the same text everywhere, whatever is installed on the system.
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+    return _written(config)[0]
+
+
+@lru_cache(maxsize=16)
+def part_modules(config: Configuration) -> tuple[str, ...]:
+    """The modules of `to_verilog` that the circuit repeats with its cores: the cores, and nodes of the trees."""
+    return _written(config)[1]
+
+
+@lru_cache(maxsize=16)
+def _written(config: Configuration) -> tuple[str, tuple[str, ...]]:
     parts = Instances(TOP)
-    top = rtlil.convert(SplitJoin(config, parts), name=TOP, emit_src=False)
+    top = Converted.of(SplitJoin(config, parts), TOP)
+    library = Library(TOP)
     # The modules that the top has instances of are known only now.
-    return _converted({name: rtlil.convert(part, name=name, emit_src=False)
-                       for name, part in sorted(parts.modules.items())} | {TOP: top})
+    for name, part in sorted(parts.modules.items()):
+        library.add(Converted.of(part, name))
+    library.add(top)
+    return f"{header(config)}\n{library.text()}", tuple(sorted(parts.modules))
 
 
 @lru_cache(maxsize=16)
 def to_axi_verilog(config: Configuration) -> str:
     """The module ``splitjoin_axi``: AXI ports around an instance of the circuit that `to_verilog` writes."""
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    return _converted({AXI_TOP: rtlil.convert(AxiJoin(config, join=TOP), name=AXI_TOP, emit_src=False)})
+    library = Library(AXI_TOP)
+    library.declare(TOP, wiring.Signature(top_ports(config)))
+    library.add(Converted.of(AxiJoin(config, join=TOP), AXI_TOP))
+    return f"{header(config)}\n{library.text()}"
 
 
-def _converted(texts: Mapping[str, str]) -> str:
-    """The Verilog of RTLIL ``texts`` by their top modules, as if each were converted alone.
+def header(config: Configuration, query: Sequence[str] = ()) -> str:
+    """Comment lines: version, ``query`` line by line, and the parameters of ``config``.
 
-    Yosys runs once for all, as starting it takes longer than converting a part.
+    Characters that could end a comment are escaped.
     """
-    script = [*(f"read_rtlil <<rtlil\n{text}\nrtlil" for text in texts.values()), *_PASSES, "write_verilog -norename"]
-    # Amaranth needs no newer Yosys either. It ignores the same warning, of processes that are not translated.
-    yosys = verilog.find_yosys(lambda version: version >= (0, 40))
-    written: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
-    heading, *modules = re.split(r"^(?=(?:\(\*.*\*\)\n)*module )", written, flags=re.MULTILINE)
-    made: dict[str, list[str]] = {name: [] for name in texts}
-    for module in modules:
-        found = re.match(r"(?:\(\*.*\*\)\n)*module \\?([^.\s(]+)", module)
-        assert found is not None
-        made[found[1]].append(module)
-    return "\n".join(heading + _renumbered("".join(made[name])).rstrip() + "\n" for name in texts)
+    settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items())
+    lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001.", *query,
+             *textwrap.wrap(f"Parameters: {settings}.", _WIDTH), f"ABI hash: {config.abi_hash:016x}."]
+    return "".join(f"// {_printable(line)}".rstrip() + "\n" for line in lines)
 
 
-def _renumbered(text: str) -> str:
-    """Verilog ``text`` with the numbers of Yosys's own names from 1 on."""
-    names = re.compile(r"(?<=\\\$auto\$)([^ $]+\$)(\d+)(?= )")
-    first = min((int(found[2]) for found in names.finditer(text)), default=1)
-    return names.sub(lambda found: f"{found[1]}{int(found[2]) - first + 1}", text)
+def _printable(text: str) -> str:
+    """``text`` in one line of ASCII, without comments within comments and without a backslash at its end."""
+    plain = "".join(c if c.isascii() and c.isprintable() else ascii(c)[1:-1] for c in text)
+    return plain.replace("*/", "* /").replace("/*", "/ *") + ("." if plain.endswith("\\") else "")
 
 
 def sidecar(config: Configuration, top_module: str = TOP) -> dict[str, Any]:

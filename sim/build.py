@@ -17,7 +17,7 @@ from splitjoin.cache import cache_folder, making
 from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
-from splitjoin.hw.verilog import TOP, to_verilog
+from splitjoin.hw.verilog import TOP, part_modules, to_verilog
 from splitjoin.lang import schema
 
 from . import source as source_of_models
@@ -57,16 +57,17 @@ def library(config: Configuration) -> Path:
         return target
     with making(target.with_suffix(".lock")):
         if not target.exists():
-            _build(to_verilog(config), config, verilator, compiler, target)
+            _build(to_verilog(config), config, verilator, compiler, target, part_modules(config))
     return target
 
 
-def _build(source: str, config: Configuration, verilator: Verilator, compiler: tuple[str, ...], target: Path) -> None:
+def _build(source: str, config: Configuration, verilator: Verilator, compiler: tuple[str, ...], target: Path,
+           parts: tuple[str, ...] = ()) -> None:
     with _work_folder(target) as work:
         verilog = work / f"{TOP}.v"
         verilog.write_text(source + wrapper(source))
         chosen = work / "options.vlt"
-        chosen.write_text(options(source))
+        chosen.write_text(options(source, parts))
         _run([str(verilator.program), "--cc", str(chosen), str(verilog), "--top-module", MODEL, "--prefix", f"V{TOP}",
               "--Mdir", str(work / "cc"), "-O3", *_VERILATOR], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from splitjoin.hw.verilog import TOP
 
@@ -12,15 +13,16 @@ __all__ = ["MODEL", "options", "wrapper"]
 MODEL = f"{TOP}_model"
 
 
-def options(source: str) -> str:
-    """Verilator's options for Verilog ``source``: one class, and one set of functions, for all instances of a part.
+def options(source: str, parts: Sequence[str]) -> str:
+    """Verilator's options for Verilog ``source``: one class, and one set of functions, for all instances of each of
+    the modules ``parts``.
 
     Verilator schedules the whole circuit and moves logic and constants across the ports of instances, so that each
     instance gets code of its own. It does not do so for signals that a user may read. Ports are therefore public, and
     so is the reset, as each instance has a register of it.
     """
     lines = ["`verilator_config"]
-    for module in re.findall(rf"^module ({TOP}_\w+)\(", source, re.MULTILINE):
+    for module in parts:
         lines.append(f'no_inline -module "{module}"')
         lines += [f'public_flat_rd -module "{module}" -var "{name}"' for _, _, name in _ports(source, module)
                   if name != "clk"]
@@ -43,6 +45,7 @@ def wrapper(source: str) -> str:
 
 def _ports(source: str, module: str) -> list[tuple[str, str, str]]:
     """Direction, range and name of each port of ``module``."""
-    found = re.search(rf"^module {module}\(.*?^endmodule", source, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^module {module} ?\((.*?)^endmodule", source, re.MULTILINE | re.DOTALL)
     assert found is not None, module
-    return re.findall(r"^  (input|output) (\[\d+:0\]|) ?(\w+) ?;$", found[0], re.MULTILINE)
+    port = r"^  (input|output) +(?:(?:wire|reg) +)?(\[\d+:0\]|) *(\w+) ?(?:=.*)?[;,]?$"
+    return re.findall(port, found[1], re.MULTILINE)

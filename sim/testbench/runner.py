@@ -122,4 +122,4 @@ def _ports(text: str, top: str) -> list[str]:
     """The ports of module ``top``."""
     module = re.search(rf"^module \\?{re.escape(top)} ?\((.*?)\);", text, re.MULTILINE | re.DOTALL)
     assert module is not None, f"the Verilog has no module {top}"
-    return [port.strip().lstrip("\\") for port in module[1].split(",")]
+    return [re.sub(r" *=.*", "", port.strip()).rpartition(" ")[2].lstrip("\\") for port in module[1].split(",")]

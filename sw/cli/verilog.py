@@ -25,15 +25,15 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
                        help="ports of the top module: valid/ready streams and a register bus, or AXI4-Stream and "
                             "AXI4-Lite (%(default)s)")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
-                       help="folder for splitjoin.v, splitjoin.json, and with --top axi splitjoin_axi.v; made if it "
-                            "does not exist")
+                       help="folder for splitjoin.v, splitjoin.json, splitjoin.vlt (lint waivers for Verilator), and "
+                            "with --top axi splitjoin_axi.v; made if it does not exist")
 
 
 def write_circuit(args: argparse.Namespace) -> None:
     """Write a query's circuit as Verilog, and the configuration that it was generated from beside it."""
     query, options = circuit_query(args)
     try:
-        from splitjoin.hw.verilog import AXI_TOP, TOP, sidecar, to_axi_verilog, to_verilog
+        from splitjoin.hw.verilog import AXI_TOP, TOP, WAIVERS, header, sidecar, to_axi_verilog, to_verilog
     except ModuleNotFoundError as error:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
@@ -44,9 +44,11 @@ def write_circuit(args: argparse.Namespace) -> None:
     top = AXI_TOP if args.top == "axi" else TOP
     described = {**sidecar(config, top), "settings": words,
                  "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
-    contents = {f"{TOP}.v": to_verilog(config)}
-    if args.top == "axi":
-        contents[f"{AXI_TOP}.v"] = to_axi_verilog(config)
+    texts = {f"{TOP}.v": to_verilog(config)} | ({f"{AXI_TOP}.v": to_axi_verilog(config)} if args.top == "axi" else {})
+    queried = header(config, [f"Query: windows {query.window_r} of R and {query.window_s} of S, order {query.order}, "
+                              f"condition {args.on}"])
+    contents = {name: text.replace(header(config), queried, 1) for name, text in texts.items()}
+    contents[f"{TOP}.vlt"] = WAIVERS.read_text(encoding="utf-8")
     contents[f"{TOP}.json"] = json.dumps(described, indent=2) + "\n"
     _write(Path(args.output), contents)
 

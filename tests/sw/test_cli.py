@@ -244,19 +244,22 @@ def test_verilog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sidecar["configuration"]["keys_s"] == [33]
     assert sidecar["settings"] == {"order": 2, "precision": 1, "slice": 0, "rows_r": 3072, "rows_s": 3072,
                                    "range_r": 2**64 - 1, "range_s": 2**64 - 1}
-    assert text.count("\nmodule splitjoin_core(") == 1
-    assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin.json"]
+    assert text.count("\nmodule splitjoin_core (") == 1
+    assert f"condition {ON}\n" in text[:text.index("module ")], "the header names the query"
+    assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin.vlt", "v/splitjoin.json"]
 
 
 def test_verilog_with_axi_ports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32?", "--cores", "2", "--top",
                  "axi", "-o", "v"]) == DONE
-    assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin_axi.v", "v/splitjoin.json"]
+    assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin_axi.v", "v/splitjoin.vlt",
+                                               "v/splitjoin.json"]
     sidecar = json.loads(Path("v/splitjoin.json").read_text())
     text = Path("v/splitjoin_axi.v").read_text()
     assert re.findall(r"^  splitjoin circuit \(", text, re.MULTILINE)
     declared = {name: {"direction": way.removesuffix("put"), "width": int(high or 0) + 1} for way, high, name in
-                re.findall(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);", text[:text.index("endmodule")], re.MULTILINE)}
+                re.findall(r"^  (input|output) +(?:wire|reg) +(?:\[(\d+):0\] )?(\w+)",
+                           text[text.index("\nmodule splitjoin_axi ("):], re.MULTILINE)}
     assert sidecar["ports"] == declared
     assert (sidecar["top"], declared["s_axis_tdata"]["width"], declared["m_axis_tdata"]["width"]) == (
         "splitjoin_axi", 8 * sidecar["axi"]["record_bytes"], 8 * sidecar["axi"]["item_bytes"])

@@ -12,7 +12,7 @@ import splitjoin
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.cpu import expression_kernel, jit
-from splitjoin.hw.verilog import to_verilog
+from splitjoin.hw.verilog import part_modules, to_verilog
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.sim.source import options, wrapper
@@ -77,7 +77,7 @@ def test_verilog_and_cpp_are_those_of_a_plain_query() -> None:
     assert repr(plain) == repr(hostile)
     source = to_verilog(hostile)
     assert source == to_verilog(plain)
-    assert MARK not in source + wrapper(source) + options(source)
+    assert MARK not in source + wrapper(source) + options(source, part_modules(hostile))
 
 
 def configuration(name: str) -> object:

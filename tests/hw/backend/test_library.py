@@ -1,0 +1,125 @@
+# amaranth: UnusedElaboratable=no
+"""The Verilog writer against Amaranth's RTLIL: by proof, over all inputs."""
+
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from splitjoin.boards.flow.tools import YOSYS
+from splitjoin.errors import ToolError
+from splitjoin.hw.backend.library import Converted, Library
+
+
+class Operators(wiring.Component):
+    """Every operator that circuits use, on operands of all kinds of widths."""
+
+    a: In(5)
+    b: In(3)
+    c: In(signed(4))
+    d: In(signed(6))
+    many: Out(64)
+    chosen: Out(6)
+    compared: Out(10)
+    picked: Out(4)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        a, b, c, d = self.a, self.b, self.c, self.d
+        m.d.comb += [
+            self.many.eq(Cat(a + b, a - b, (a * b)[:6], -a, ~b, c + d, (c - d)[:3], c >> 1, a >> b, a << b[:2], d >> b,
+                             a // 4, a % 4)),
+            self.compared.eq(Cat(a < b, a <= b, c < d, c >= d, a == b, c != d, a.any(), a.all(), b.xor(), a.bool())),
+            self.chosen.eq(Mux(a[0], Array([a, b, c, Const(9), d[1:4]])[b], d.bit_select(b, 2))),
+        ]
+        with m.Switch(Cat(a, b[0])):
+            with m.Case("1-----"):
+                m.d.comb += self.picked[1:3].eq(b)
+            with m.Case("-1---0", 3):
+                m.d.comb += self.picked.eq(a)
+                with m.If(c > d):
+                    m.d.comb += self.picked[0].eq(1)
+                with m.Elif(b == 2):
+                    m.d.comb += self.picked[3].eq(a[3] ^ b[1])
+            with m.Default():
+                m.d.comb += self.picked.eq(5)
+        return m
+
+
+class Machine(wiring.Component):
+    """Registers with and without a reset, and memories with both kinds of read ports and byte enables."""
+
+    i: In(4)
+    en: In(2)
+    at: In(2)
+    o: Out(12)
+    total: Out(3)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.rows = rows = Memory(shape=4, depth=4, init=[1, 2, 3, 9])
+        write, read = rows.write_port(granularity=2), rows.read_port(domain="comb")
+        m.submodules.later = later = Memory(shape=4, depth=4, init=[])
+        store, fetch = later.write_port(), later.read_port()
+        count, kept, fetched = Signal(3, init=5), Signal(2, reset_less=True), Signal(reset_less=True)
+        m.d.sync += fetched.eq(fetched | self.en[0])  # what is read before is undefined
+        m.d.comb += [write.addr.eq(self.at), write.data.eq(self.i), write.en.eq(self.en), read.addr.eq(~self.at),
+                     store.addr.eq(count), store.data.eq(self.i), store.en.eq(1), fetch.addr.eq(self.at),
+                     fetch.en.eq(self.en[0]), self.o.eq(Cat(read.data, Mux(fetched, fetch.data, 0), kept, count)),
+                     self.total.eq(count)]
+        with m.If(self.en[1]):
+            m.d.sync += count.eq(count + self.i)
+            with m.Switch(self.i):
+                with m.Case(1, 2):
+                    m.d.sync += kept.eq(3)
+                with m.Case("1--1"):
+                    m.d.sync += kept[0].eq(self.en[0])
+                with m.Case("11--"):
+                    m.d.sync += kept[1].eq(count[2])
+        return m
+
+
+def proof(folder: Path, component: wiring.Component, cycles: int = 0, wrong: tuple[str, str] = ("", "")) -> str:
+    converted = Converted.of(component, "circuit")
+    library = Library("circuit")
+    library.add(converted)
+    text = library.text()
+    assert wrong[0] in text
+    (folder / "written.v").write_text(text.replace(*wrong, 1).replace("module circuit (", "module written ("))
+    (folder / "circuit.il").write_text(converted.text.replace("attribute \\top 1\n", ""))
+    # From the power-up values on, all inputs are possible in every cycle.
+    steps = f"-set-init-zero -seq {cycles}" if cycles else ""
+    return YOSYS.run(["-p", f"""
+        read_rtlil circuit.il
+        read_verilog written.v
+        hierarchy
+        proc
+        flatten
+        memory
+        opt_clean
+        miter -equiv -flatten circuit written miter
+        sat -verify {steps} -prove trigger 0 miter
+    """], folder)
+
+
+def test_every_operator_is_written_as_it_is(tmp_path: Path) -> None:
+    assert "SUCCESS!" in proof(tmp_path, Operators())
+
+
+@pytest.mark.parametrize("wrong", [("- {3'd0, b}", "+ {3'd0, b}"), (">>> b", ">> b"), ("6'd9", "6'd8")])
+def test_the_proof_finds_a_wrong_operator(tmp_path: Path, wrong: tuple[str, str]) -> None:
+    with pytest.raises(ToolError, match="ended with"):
+        proof(tmp_path, Operators(), wrong=wrong)
+
+
+def test_registers_and_memories_do_the_same_for_seven_cycles(tmp_path: Path) -> None:
+    assert "SUCCESS!" in proof(tmp_path, Machine(), cycles=7)
+
+
+@pytest.mark.parametrize("wrong", [("rows[2] = 4'd3", "rows[2] = 4'd7"), ("total <= 3'd5", "total <= 3'd4"),
+                                   ("rows[at][3:2]", "rows[at][2:1]")])
+def test_the_proof_finds_a_wrong_register_or_memory(tmp_path: Path, wrong: tuple[str, str]) -> None:
+    with pytest.raises(ToolError, match="ended with"):
+        proof(tmp_path, Machine(), cycles=7, wrong=wrong)
