@@ -3,8 +3,8 @@ section 8; the online interval join of Scale-OIJ).
 """
 
 from .fold import FoldedRows, Gather, aggregate_fields, aggregate_types
-from .operator import AggregateOperator, Decided, decide_bases
+from .operator import AggregateOperator, Decided, decide_bases, decide_bases_between
 from .reference import reference_aggregates
 
 __all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "aggregate_fields", "aggregate_types",
-           "decide_bases", "reference_aggregates"]
+           "decide_bases", "decide_bases_between", "reference_aggregates"]

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from ..arrival import Arrivals
 from ..device.api import PAIR, Items
-from ..kinds import KindOperator
+from ..kinds import KindOperator, rows_between
 from ..lang.query import Query
 
-__all__ = ["AggregateOperator", "Decided", "decide_bases"]
+__all__ = ["AggregateOperator", "Decided", "decide_bases", "decide_bases_between"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -56,6 +56,11 @@ class AggregateOperator:
     def needed(self) -> tuple[int, int]:
         """The ids of the first rows (R's, S's) that later rows may have."""
         return self._bases.needed
+
+    @property
+    def done(self) -> tuple[int, int]:
+        """As `KindOperator.done`."""
+        return self._bases.done
 
     def arrive(self, arrivals: Arrivals) -> None:
         """Note the next slice of arrival order."""
@@ -111,3 +116,11 @@ def decide_bases(query: Query, arrivals: Arrivals, items: Items) -> Decided:
     operator = AggregateOperator(query)
     operator.arrive(arrivals)
     return operator.finish(items)
+
+
+def decide_bases_between(query: Query, arrivals: Arrivals, items: Items, warm: int, start: int | None,
+                         end: int | None) -> list[Decided]:
+    """The base tuples of ``query`` that times from ``start`` to before ``end`` decide, as for
+    `splitjoin.kinds.decide_between`.
+    """
+    return rows_between(AggregateOperator(query), arrivals, items, warm, start, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from ..lang.schema import SIDES, Side, other_side
 from ..sliding import SlidingArray
 from .undecided import NONE, Ints, Undecided
 
-__all__ = ["KindOperator", "decide", "decide_between"]
+__all__ = ["KindOperator", "decide", "decide_between", "rows_between"]
 
 _MAX = 2**63 - 1
 
@@ -47,6 +48,11 @@ class KindOperator:
         r, s = self._undecided["r"], self._undecided["s"]
         keeps = self._kind.is_asof or self._bases  # R tuples keep partners that are decided before them
         return r.first, int(r["s_first"][0]) if keeps and len(r) else s.first
+
+    @property
+    def done(self) -> tuple[int, int]:
+        """The numbers of tuples of R and of S whose pairs, as probes, are known."""
+        return self._done[0], self._done[1]
 
     def arrive(self, arrivals: Arrivals) -> None:
         """Note the next slice of arrival order."""
@@ -228,8 +234,16 @@ def decide_between(query: Query, arrivals: Arrivals, items: Items, warm: int, st
     ``start``. The rows of adjacent times, put together, are those of the whole query, in total order (for ``full``, of
     the rows that one arrival decides, some may come in another order).
     """
+    return np.concatenate(rows_between(KindOperator(query), arrivals, items, warm, start, end))
+
+
+def rows_between(operator: Any, arrivals: Arrivals, items: Items, warm: int, start: int | None,
+                 end: int | None) -> list[Any]:
+    """What a fresh ``operator`` gives between the times of `decide_between`, part by part.
+
+    ``operator``: a `KindOperator`, or another one with its methods.
+    """
     before, rest = arrivals.split(warm)
-    operator = KindOperator(query)
     operator.arrive(before)
     mine = np.where(items["side"] == 0, items["r"] >= len(before.r), items["s"] >= len(before.s))
     operator.take(items[~mine], (len(before.r), len(before.s)))
@@ -238,9 +252,8 @@ def decide_between(query: Query, arrivals: Arrivals, items: Items, warm: int, st
     if rest is not None:
         operator.arrive(rest)
     if end is None:
-        return operator.finish(items[mine])
-    found = operator.take(items[mine], (len(arrivals.r), len(arrivals.s)))
-    return np.concatenate([found, operator.advance(end)])
+        return [operator.finish(items[mine])]
+    return [operator.take(items[mine], (len(arrivals.r), len(arrivals.s))), operator.advance(end)]
 
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:

@@ -13,7 +13,7 @@ from ..lang.order import Order
 from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import SIDES, Side
 from ..lang.windows import WindowSpec
-from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join, streams_are_inner
+from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
 from .placement import device_name, parts
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
 from .text import duration, extent
@@ -30,7 +30,8 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
             groups: int | None = None, state: str | None = None, name: str | None = None,
             fail_on_fallback: bool = True, how: str = "inner", direction: str | None = None,
-            allow_exact: bool | None = None, mode: str = "PLAN") -> str:
+            allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
+            mode: str = "PLAN") -> str:
     """Describe, as text, how `stream_join` will run with these arguments.
 
     ``mode``: ``"PLAN"`` shows the device, condition, windows, order, and the partitions or groups. ``"NOT_ON_DEVICE"``
@@ -43,20 +44,18 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
     options = StreamOptions(late, late_to, groups, state, name)
+    kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | StreamingJoin
     if check_kinds(left, right, options, partitions):
-        if how != "inner":
-            raise streams_are_inner(how)
         joined = made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order,
                                      select=select, device=device, device_options=device_options,
-                                     fail_on_fallback=fail_on_fallback, metrics=None, options=options)
+                                     fail_on_fallback=fail_on_fallback, metrics=None, options=options, kind=kind)
         query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
     else:
         joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order,
                                       select=select, device=device, device_options=device_options or {},
                                       partitions=partitions if mode == "PLAN" else 1,
-                                      fail_on_fallback=fail_on_fallback,
-                                      kind={"how": how, "direction": direction, "allow_exact": allow_exact})
+                                      fail_on_fallback=fail_on_fallback, kind=kind)
         query, its_device, its_options = joined.query, joined.device, joined.options
     if mode != "PLAN":
         found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
@@ -70,6 +69,8 @@ def _common(query: Query, ties: Mapping[Side, Sequence[str]]) -> list[tuple[str,
     keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties[side]]
     return [
         *([] if query.kind.is_inner else [("kind", f"{query.kind}, decided in the Spark task from the pairs")]),
+        *([("aggregates", f"{', '.join(a.text for a in query.aggregates)}, folded in the Spark task from the pairs")]
+          if query.aggregates else []),
         ("condition", str(query.predicate)),
         ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
         ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
@@ -101,17 +102,22 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
     late = [str(join.delays[side]) if tick is None else duration(join.delays[side], tick) for side in SIDES]
     if join.slots.keys is not None:
         spread = (f"a row goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']}); rows of very "
-                  f"frequent keys go to all groups")
+                  f"frequent keys go to all groups" if query.is_pairs else
+                  f"a row goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']})")
+    elif not query.is_pairs:
+        spread = "a row of left goes to one of them, a row of right to all"
     else:
         spread = "a row goes to all groups, and one of them stores it"
-    when = ("in the micro-batch that brings their second row" if not join.waits else
+    when = ("when the watermark has decided them: no later row can find their row in its window" if
+            not query.is_pairs else
+            "in the micro-batch that brings their second row" if not join.waits else
             "when the watermark has passed their later row: ROWS windows and order 'total' need arrival order")
     return [
         ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
         *_common(query, join.ties),
         ("late", f"rows below the watermark: the lesser of left's greatest time less {late[0]} and right's less "
                  f"{late[1]}"),
-        ("results", f"pairs come out {when}"),
+        ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),
         ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
         ("state", f"{joined.root}, of the last {joined.retained} micro-batches"),
     ]

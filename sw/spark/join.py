@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any, Union
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
 
+from ..aggregates import aggregate_fields
 from ..device.api import Device
 from ..errors import InputError, OrderError, SchemaError, UnsupportedError
+from ..join import result_columns
 from ..lang.order import Order, parse_order
 from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import SIDES, Schema, Side
 from ..lang.types import TIME_UNITS, Date, Int, Timestamp
 from ..lang.windows import WindowSpec
-from ..output import OutputColumn, output_columns
+from ..output import OutputColumn
 from ..statement import Projection
 from .columns import condition as column_condition
 from .packed import PackedTask, packed
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from .metrics import JoinMetrics
 
 __all__ = [
-    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_kind", "checked_order", "checked_schemas",
-    "joined_with", "made_query", "stream_join", "streaming_join", "streams_are_inner",
+    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_order", "checked_schemas", "computed_field",
+    "joined_with", "made_query", "stream_join", "streaming_join",
 ]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
@@ -52,7 +54,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
                 late_to: str | None = None, groups: int | None = None, state: str | None = None,
                 name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
-                direction: str | None = None, allow_exact: bool | None = None) -> DataFrame:
+                direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
+                aggregate: Mapping[str, str] | None = None) -> DataFrame:
     """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
 
     The result is that of `splitjoin.join` for the same rows in arrival order: by event time; at equal times R before S,
@@ -70,8 +73,9 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
             the rows of a DataFrame have no order of their own.
         ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
-            matters only with ROWS windows, order ``"total"`` or as-of joins. There, rows that are equal in these
-            columns too are ordered by all other columns, so that the result depends on nothing but the rows.
+            matters only with ROWS windows, order ``"total"``, as-of joins, or aggregates that choose a partner. There,
+            rows that are equal in these columns too are ordered by all other columns, so that the result depends on
+            nothing but the rows.
         order: ``"none"``, or ``"total"``: ``collect()``, ``toArrow()``, ``show()`` and written files have the rows in
             the order of `splitjoin.join`, as after ``orderBy``; a later shuffle loses this order.
         select: Names of result columns to keep, in order; all by default.
@@ -94,14 +98,16 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         name: Streaming only. A name for the state files and the observed metrics, by default ``"splitjoin"``; two joins
             in one streaming query need different names.
         fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses the query.
-        how: Batch only. The kind of join, as for `splitjoin.join`; kinds other than inner need RANGE windows without
-            ROWS.
+        how: The kind of join, as for `splitjoin.join`. For batch DataFrames, kinds other than inner and aggregates need
+            RANGE windows without ROWS. For streaming ones, a row waits until the watermark has decided it.
         direction: Of as-of joins, as for `splitjoin.join`.
         allow_exact: Likewise.
+        by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
+        aggregate: Names of result columns and the aggregates of all partners that they hold, as for `splitjoin.join`.
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
-        ``_r`` and ``_s``.
+        ``_r`` and ``_s``. With ``aggregate``, columns of left, then the aggregates.
 
     Checks the arguments before it runs any Spark job. For batch DataFrames, unless ``partitions`` is 1 or a list, one
     small job over the time columns then finds quantiles; a ROWS window needs another job, which counts rows.
@@ -115,13 +121,11 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
     options = StreamOptions(late, late_to, groups, state, name)
-    kind = {"how": how, "direction": direction, "allow_exact": allow_exact}
+    kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     if check_kinds(left, right, options, partitions):
-        if how != "inner":
-            raise streams_are_inner(how)
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
-                                   metrics=metrics, options=options).plan()
+                                   metrics=metrics, options=options, kind=kind).plan()
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                   device=device, device_options=device_options or {}, partitions=partitions,
                                   fail_on_fallback=fail_on_fallback, kind=kind)
@@ -149,9 +153,10 @@ def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], Dat
 def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
                         ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
                         device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
-                        options: StreamOptions) -> StreamingJoin:
+                        options: StreamOptions, kind: Mapping[str, Any] | None = None) -> StreamingJoin:
     """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them."""
-    query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select)
+    query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
+                                       kind=kind)
     return streaming_join(query, left, right, result, chosen, None, ties=ties, device=device,
                           device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=metrics,
                           options=options)
@@ -162,8 +167,10 @@ def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: Stru
                    device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
                    options: StreamOptions) -> StreamingJoin:
     """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``."""
-    order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties),
-                                          "s": _ties(query, "s", right.schema, ties)}
+    # Aggregates hold numbers of partners, which all groups must number alike.
+    always = bool(query.aggregates)
+    order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties, always),
+                                          "s": _ties(query, "s", right.schema, ties, always)}
     chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback)
     check_workers(left.sparkSession)
     return StreamingJoin.make(query, {"r": left, "s": right}, result, gathered, projection, order, chosen, its_options,
@@ -193,21 +200,13 @@ def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Parti
     return bool(left.isStreaming)
 
 
-def streams_are_inner(how: str) -> UnsupportedError:
-    """The error for a kind of join that streaming DataFrames do not have."""
-    return UnsupportedError(f"streaming DataFrames have inner joins only, not {how!r}: rows that wait for a decision "
-                            f"have no place in a micro-batch yet; join batch DataFrames, or use splitjoin.open")
-
-
-def checked_kind(query: Query) -> Query:
-    """``query``. Raises `UnsupportedError` unless time partitions can decide its kind of join."""
-    if query.aggregates:
-        raise UnsupportedError("joins of DataFrames have no aggregates yet; leave out GROUP BY, and aggregate the "
-                               "result with Spark, or use splitjoin.sql")
-    if not query.kind.is_inner and any(query.window(side).rows is not None for side in SIDES):
-        raise UnsupportedError(f"a join of kind {query.kind.how!r} of DataFrames needs RANGE windows without ROWS, as "
-                               f"a partition cannot see when a ROWS window decides; give window='RANGE …'")
-    return query
+def check_windows(query: Query) -> None:
+    """Raise `UnsupportedError` unless time partitions can decide the rows of ``query``."""
+    if not query.is_pairs and any(query.window(side).rows is not None for side in SIDES):
+        what = "with aggregates" if query.aggregates else f"of kind {query.kind.how!r}"
+        raise UnsupportedError(f"a join {what} of batch DataFrames needs RANGE windows without ROWS, as a partition "
+                               f"cannot see when a ROWS window decides; give window='RANGE …', or join streaming "
+                               f"DataFrames")
 
 
 def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
@@ -219,12 +218,22 @@ def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: Wind
         on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
     query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=checked_order(order),
                        **(kind or {}))
-    checked_kind(query)
-    chosen = output_columns(schema_r.arrow, schema_s.arrow, select, query.kind)
+    chosen = result_columns(query, schema_r.arrow, schema_s.arrow, select)
     types = {"r": left.schema, "s": right.schema}
     result = StructType([StructField(c.name, types[c.side][c.source].dataType,
                                      types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])
+    for field, aggregate in zip(aggregate_fields(query), query.aggregates, strict=True):
+        result.add(computed_field(field, aggregate.text))
     return query, result, chosen
+
+
+def computed_field(field: pa.Field, text: str) -> StructField:
+    """Spark's field for values that are computed, by ``text``. Raises `SchemaError` for a type that Spark lacks."""
+    try:
+        return StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
+    except PySparkTypeError:
+        raise SchemaError(f"the values of {text!r} have the type {field.type}, which Spark has not; select what they "
+                          f"are computed from") from None
 
 
 @dataclass(frozen=True)
@@ -268,6 +277,7 @@ class PartitionedJoin:
            projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
            partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin:
         """The join by ``query``; its tasks return rows of the schema ``result``."""
+        check_windows(query)
         streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
                    InputStream("s", right, _ties(query, "s", right.schema, ties)))
         starts = _starts(query, partitions)
@@ -335,8 +345,10 @@ def checked_order(order: str | Order) -> Order:
     return parsed
 
 
-def _ties(query: Query, side: Side, schema: StructType, ties: Ties) -> tuple[str, ...]:
-    """The columns that order rows of stream ``side`` with equal times; none if their order cannot matter."""
+def _ties(query: Query, side: Side, schema: StructType, ties: Ties, always: bool = False) -> tuple[str, ...]:
+    """The columns that order rows of stream ``side`` with equal times; none if their order cannot matter, unless
+    ``always``.
+    """
     given = ties
     if isinstance(given, Mapping):
         if not set(given) <= {"r", "s"}:
@@ -349,7 +361,8 @@ def _ties(query: Query, side: Side, schema: StructType, ties: Ties) -> tuple[str
         if not _orderable(schema[name].dataType):
             raise SchemaError(f"column {side}.{name} cannot break ties: {schema[name].dataType.simpleString()} has no "
                               f"order")
-    if query.window(side).rows is None and query.order.kind != "total" and not query.kind.is_asof:
+    chooses = query.kind.is_asof or any(a.function in ("first", "last", "argmin", "argmax") for a in query.aggregates)
+    if query.window(side).rows is None and query.order.kind != "total" and not chooses and not always:
         return ()
     assert query.time is not None
     others = [f for f in schema if f.name not in (*names, query.time.name(side))]

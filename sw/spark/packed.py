@@ -115,7 +115,7 @@ class PackedTask:
             yield from self._join(partition, parts.pop(partition))
 
     def _join(self, partition: int, parts: Sequence[tuple[int, int, int, pa.Table]]) -> Iterator[pa.RecordBatch]:
-        if not any(home for _, home, _, _ in parts) and self.task.query.kind.is_inner:
+        if not any(home for _, home, _, _ in parts) and self.task.query.is_pairs:
             return  # no home rows, so no results
         (r, r_ts), (s, s_ts) = (self._stream(side, [p[-1] for p in parts if SIDES[p[0]] == side]) for side in SIDES)
         warm = tuple(sum(p[2] for p in parts if SIDES[p[0]] == side) for side in SIDES)
@@ -142,11 +142,11 @@ class PackedTask:
 def warm_length(query: Query, side: Side) -> int:
     """How long before a partition its first needed tuples of stream ``side`` come, in ticks.
 
-    Kinds of join other than inner need all partners of every tuple that the partition's times decide, so tuples as old
-    as both windows together.
+    Kinds of join other than inner, and aggregates, need all partners of every tuple that the partition's times decide,
+    so tuples as old as both windows together.
     """
     lengths = {one: query.window(one).length for one in SIDES}
-    found = [lengths[side]] if query.kind.is_inner else list(lengths.values())
+    found = [lengths[side]] if query.is_pairs else list(lengths.values())
     assert None not in found, "rows are packed for RANGE windows only"
     return sum(length for length in found if length is not None)
 

@@ -182,9 +182,10 @@ def _bigint(value: int) -> str:
 
 
 def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str] = ()) -> list[str]:
-    """The columns of stream ``side`` that the condition, the result columns ``gathered``, time and ties need."""
+    """The columns of stream ``side`` that condition, aggregates, result columns ``gathered``, time and ties need."""
     assert query.time is not None
-    needed = {query.time.name(side), *ties, *(c.name for c in columns(query.predicate) if c.side == side),
+    read = [query.predicate, *(e for aggregate in query.aggregates for e in aggregate.args)]
+    needed = {query.time.name(side), *ties, *(c.name for e in read for c in columns(e) if c.side == side),
               *(c.source for c in gathered if c.side == side)}
     return [name for name in query.schema(side).names if name in needed]
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from ..device.api import Device
-from ..errors import SchemaError
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.windows import WindowSpec
@@ -24,11 +21,10 @@ from .join import (
     Partitions,
     Ties,
     check_kinds,
-    checked_kind,
     checked_order,
     checked_schemas,
+    computed_field,
     streaming_join,
-    streams_are_inner,
 )
 from .streaming.plan import Lateness, StreamOptions
 
@@ -66,9 +62,6 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     r, s = checked_schemas(left, right, time)
     select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
     query = select.query
-    if streaming and not query.kind.is_inner:
-        raise streams_are_inner(query.kind.how)
-    checked_kind(query)
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     if streaming:
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
@@ -81,12 +74,8 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
 
 def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:
     """The field of a result column: as in its DataFrame, or of the computed type."""
-    if output.source is not None:
+    if output.source is not None and "." in output.source:  # not an aggregate
         side, name = output.source.split(".", 1)
         field = schemas[side][name]
         return StructField(output.field.name, field.dataType, field.nullable or output.field.nullable)
-    try:
-        return StructField(output.field.name, from_arrow_type(output.field.type, prefer_timestamp_ntz=True))
-    except PySparkTypeError:
-        raise SchemaError(f"the values of {output.text!r} have the type {output.field.type}, which Spark has not; "
-                          f"select what they are computed from") from None
+    return computed_field(output.field, output.text)

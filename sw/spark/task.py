@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..aggregates import decide_bases_between
 from ..arrival import Arrivals, R, S
-from ..device.api import Device, pairs
+from ..device.api import Device, Items, pairs
 from ..device.registry import device as find_device
 from ..errors import InputError, WindowOverflow
 from ..kinds import decide_between
 from ..lang.query import Query
-from ..output import OutputColumn, gather
+from ..output import OutputColumn
 from ..statement import Projection
 from .metrics import JoinMetrics
 from .resources import leased
+from .results import ResultRows
 
 __all__ = ["HOME", "PARTITION", "STREAM", "TS", "Task"]
 
 #: Columns that the driver adds. The users' own columns are inside the structs "r" and "s", so names cannot collide.
 PARTITION, HOME, STREAM, TS = "partition", "home", "stream", "ts"
-
-#: Result rows in a batch handed back to Spark; `take` from string columns of one batch stays below Arrow's 2 GiB.
-_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -89,23 +88,30 @@ class Task:
                 error.add_note(f"This was in time partition {partition}; rows count from its first warm one.")
                 raise
             counters, latencies = session.counters(), session.latencies()
-        if self.query.kind.is_inner:
-            r_rows, s_rows = pairs(items)
-            mine = (r_rows >= warm_r) | (s_rows >= warm_s)
-            r_rows, s_rows = r_rows[mine], s_rows[mine]
-        else:
-            bounds = [None, *self.starts, None]
-            r_rows, s_rows = pairs(decide_between(self.query, arrivals, items, warm_r + warm_s, bounds[partition],
-                                                  bounds[partition + 1]))
+        count, tables = self._rows(partition, arrivals, items, warm_r, warm_s)
         if self.metrics is not None:
             n_warm = warm_r + warm_s
             self.metrics.add(counters, None if latencies is None else latencies[n_warm:], partitions=1,
-                             tuples=len(arrivals) - n_warm, warm=n_warm, pairs=len(r_rows))
-        for start in range(0, len(r_rows), _ROWS):
-            chunk = slice(start, start + _ROWS)
-            found = gather(self.gathered, arrivals.r, arrivals.s, r_rows[chunk], s_rows[chunk])
-            result = found if self.projection is None else self.projection.rows(found)
-            yield from result.combine_chunks().to_batches()
+                             tuples=len(arrivals) - n_warm, warm=n_warm, pairs=count)
+        for table in tables:
+            yield from table.combine_chunks().to_batches()
+
+    def _rows(self, partition: int, arrivals: Arrivals, items: Items, warm_r: int,
+              warm_s: int) -> tuple[int, Iterator[pa.Table]]:
+        """The number of result rows, and these, by the ``items`` that the device has found."""
+        made = ResultRows(self.query, self.gathered, self.projection)
+        if self.query.is_pairs:
+            r_rows, s_rows = pairs(items)
+            mine = (r_rows >= warm_r) | (s_rows >= warm_s)
+            return int(np.count_nonzero(mine)), made.of_pairs(arrivals.r, arrivals.s, r_rows[mine], s_rows[mine])
+        bounds = [None, *self.starts, None]
+        between = warm_r + warm_s, bounds[partition], bounds[partition + 1]
+        if self.query.aggregates:
+            bases = decide_bases_between(self.query, arrivals, items, *between)
+            return (sum(len(d.bases) for d in bases),
+                    chain.from_iterable(made.of_bases(arrivals.r, arrivals.s, d) for d in bases))
+        r_rows, s_rows = pairs(decide_between(self.query, arrivals, items, *between))
+        return len(r_rows), made.of_pairs(arrivals.r, arrivals.s, r_rows, s_rows)
 
     def _check_times(self, rows: pa.Table) -> None:
         if rows.column(TS).null_count:

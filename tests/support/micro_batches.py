@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 from splitjoin.device.api import Device
 from splitjoin.gate.times import parse_lateness
+from splitjoin.join import result_columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
-from splitjoin.output import output_columns, output_schema
 from splitjoin.spark.streaming import task as tasks
 from splitjoin.spark.streaming.group import GroupJoin
 from splitjoin.spark.streaming.slots import Slots
@@ -49,12 +49,12 @@ class MicroBatches:
     def task(self) -> GroupTask:
         """What runs in every group."""
         made = Query.make(Schema.from_arrow("r", self.r), Schema.from_arrow("s", self.s), **self.query)
-        columns = output_columns(self.r, self.s)
+        columns = result_columns(made, self.r, self.s, None)
         assert made.time is not None
         delays: dict[Side, int] = dict.fromkeys(SIDES, parse_lateness(self.late, made.time))
         join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, delays, self.ties, self.groups, self.device,
                          {}, Slots.make(made), self.kept)
-        return GroupTask(join, output_schema(columns), self.root, "join", self.retained, self.late_to, None)
+        return GroupTask(join, join.result.schema, self.root, "join", self.retained, self.late_to, None)
 
     def run(self, r: Sequence[pa.Table], s: Sequence[pa.Table], *, again: random.Random | None = None) -> pa.Table:
         """The results of the next micro-batch, whose input partitions are ``r`` and ``s``.

@@ -12,7 +12,7 @@ passed it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
@@ -24,9 +24,10 @@ from ...device.api import Device, pairs
 from ...device.registry import device as find_device
 from ...lang.query import Query
 from ...lang.schema import SIDES, Side
-from ...output import OutputColumn, gather
+from ...output import OutputColumn
 from ...statement import Projection
 from ..resources import leased
+from ..results import ResultRows
 from .rows import Rows, arrival_order
 from .sessions import KeptSession, in_slices, widened
 from .slots import Slots
@@ -35,8 +36,6 @@ __all__ = ["Counts", "GroupJoin", "GroupState", "Step"]
 
 Numbers = npt.NDArray[np.int64]
 
-#: Result rows of a batch that is handed to Spark; `take` from strings of one batch stays below Arrow's 2 GiB.
-_RESULT_ROWS = 10_000
 #: Tuples of a micro-batch from which on it is looked at for skew.
 _SKEWED = 1024
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -54,6 +53,9 @@ class GroupState:
         hot: Slots whose tuples are stored by all groups in turn, since one group would have too much with them.
         beside: The live tuples of S that other groups store, where the group pairs its tuples of R with them too
             (`GroupJoin.replicates`), else None; a version does not hold them.
+        undecided: What is known of the tuples whose rows wait for a decision (`KindOperator.state`); empty for pairs.
+        needed: The ids of the first tuples that later rows may have, where windows count rows and rows wait for a
+            decision; else None.
     """
 
     stored: Mapping[Side, Rows]
@@ -62,6 +64,8 @@ class GroupState:
     tuples: Mapping[Side, int]
     hot: frozenset[int] = frozenset()
     beside: Rows | None = None
+    undecided: Mapping[str, Numbers] = field(default_factory=dict)
+    needed: Mapping[Side, int] | None = None
 
     @classmethod
     def initial(cls, schemas: Mapping[Side, pa.Schema]) -> GroupState:
@@ -118,7 +122,7 @@ class GroupJoin:
         ties: The columns that order tuples with equal times, where that matters.
         groups: The number of groups.
         device: The device, and its options.
-        kept: True if sessions of the device are kept between micro-batches.
+        keeps: True if sessions of the device are kept between micro-batches.
     """
 
     query: Query
@@ -131,12 +135,12 @@ class GroupJoin:
     device: str | Device
     options: Mapping[str, object]
     slots: Slots
-    kept: bool = False
+    keeps: bool = False
 
     @property
     def waits(self) -> bool:
         """True if tuples wait for the watermark before they are joined."""
-        return self.query.order.kind != "none" or self.counts_rows
+        return self.query.order.kind != "none" or self.counts_rows or not self.query.is_pairs
 
     @property
     def counts_rows(self) -> bool:
@@ -148,9 +152,15 @@ class GroupJoin:
         """True if a group finds all pairs of its own tuples of R, rather than those with the earlier tuple its own.
 
         A session that is kept stores every tuple that it gets, so only the tuples of one stream are divided among the
-        groups (fragment and replicate): the groups share the comparisons, but each device stores all tuples of S.
+        groups (fragment and replicate): the groups share the comparisons, but each device stores all tuples of S. So
+        does a group that decides rows of its tuples of R by all of their pairs.
         """
-        return self.kept and self.groups > 1 and not self.slots.hashed
+        return (self.keeps or not self.query.is_pairs) and self.groups > 1 and not self.slots.hashed
+
+    @property
+    def result(self) -> ResultRows:
+        """The result rows."""
+        return ResultRows(self.query, self.columns, self.projection)
 
     def by_arrival(self, rows: Rows) -> Rows:
         """Stored tuples in arrival order."""
@@ -203,16 +213,16 @@ class GroupJoin:
                 foreign = (fresh[side] if self.waits else new).where(~mine)
                 beside = self.by_arrival(Rows.concat([*([] if beside is None else [beside]), foreign]))
         after = replace(after, waiting=waiting, tuples=tuples, hot=state.hot | self._hot(rows, group, total))
-        stored = {side: self._kept(side, Rows.concat([state.stored[side], own[side]]).sorted(), passed, tuples[side])
+        stored = {side: self.kept(side, after, Rows.concat([state.stored[side], own[side]]).sorted(), state.needed)
                   for side in SIDES}
         if beside is not None:
-            beside = self._kept("s", beside, passed, tuples["s"])
+            beside = self.kept("s", after, beside, None)
         return Step(replace(after, stored=stored, beside=beside), own, late, fresh, state.stored, state.beside,
                     self._opposite(fresh, state.tuples) if self.counts_rows else {})
 
     def _hot(self, rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]], group: int, total: int) -> set[int]:
         """The slots of the group that have more than half of a group's fair share of a micro-batch of some size."""
-        if not self.slots.hashed or self.groups == 1 or total < _SKEWED:
+        if not self.slots.hashed or self.groups == 1 or total < _SKEWED or not self.query.is_pairs:
             return set()
         slots = np.concatenate([rows[side][1] for side in SIDES])
         counts = np.bincount(slots[slots % self.groups == group])
@@ -220,8 +230,7 @@ class GroupJoin:
 
     def restored(self, state: GroupState, stored: Mapping[Side, Rows]) -> GroupState:
         """``state`` with those of the tuples ``stored``, as versions hold them, that are live in it."""
-        passed = self.watermark(state)
-        return replace(state, stored={side: self._kept(side, stored[side].sorted(), passed, state.tuples[side])
+        return replace(state, stored={side: self.kept(side, state, stored[side].sorted(), state.needed)
                                       for side in SIDES})
 
     def regrouped(self, states: Sequence[GroupState], group: int) -> GroupState:
@@ -244,13 +253,22 @@ class GroupJoin:
         beside = [] if state.beside is None else [state.beside]
         return {"r": state.stored["r"], "s": self.by_arrival(Rows.concat([state.stored["s"], *beside]))}
 
-    def _kept(self, side: Side, rows: Rows, passed: int | None, tuples: int) -> Rows:
-        """The stored tuples that a tuple from the watermark on may still meet."""
-        window = self.query.window(side)
+    def kept(self, side: Side, state: GroupState, rows: Rows, needed: Mapping[Side, int] | None) -> Rows:
+        """Those of the stored tuples ``rows`` that a tuple from the watermark of ``state`` on may still meet, and that
+        rows which wait may have. ``needed``: as in `GroupState`.
+        """
+        if needed is not None:
+            return rows.slice(int(np.searchsorted(rows.ids, needed[side])), len(rows))
+        window, passed = self.query.window(side), self.watermark(state)
+        if self.counts_rows and not self.query.is_pairs:
+            return rows  # nothing is decided yet
         if window.rows is not None and len(rows):
-            rows = rows.slice(int(np.searchsorted(rows.ids, tuples - window.rows)), len(rows))
+            rows = rows.slice(int(np.searchsorted(rows.ids, state.tuples[side] - window.rows)), len(rows))
         if window.length is not None and passed is not None:
-            rows = rows.slice(_below(rows.ts, passed - window.length), len(rows))
+            # A row that waits may have a partner that came before it, as long as its own window.
+            chosen = side == "s" and (self.query.kind.is_asof or bool(self.query.aggregates))
+            more = self.query.window_r.length if chosen else 0
+            rows = rows.slice(_below(rows.ts, passed - window.length - (more or 0)), len(rows))
         return rows
 
     def _opposite(self, fresh: Mapping[Side, Rows], tuples: Mapping[Side, int]) -> dict[Side, Numbers]:
@@ -267,18 +285,20 @@ class GroupJoin:
 
         ``kept``: a session with the tuples of the windows; None pushes them again, to a session of the step's own.
         """
-        found = self._found(step, counts) if kept is None else self._continued(kept, step, counts)
+        found = self.pairs(step, counts, kept)
         if self.query.order.kind == "total":
             found = iter([_in_total_order(list(found))])
         for r, s, r_at, s_at in found:
             counts.pairs += len(r_at)
-            for start in range(0, len(r_at), _RESULT_ROWS):
-                chunk = slice(start, start + _RESULT_ROWS)
-                rows = gather(self.columns, r.table, s.table, r_at[chunk], s_at[chunk])
-                yield rows if self.projection is None else self.projection.rows(rows)
+            yield from self.result.of_pairs(r.table, s.table, r_at, s_at)
+
+    def pairs(self, step: Step, counts: Counts,
+              kept: KeptSession | None) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
+        """The pairs of a step, in any order: tuples of R, of S, and positions in both. ``kept``: as for `results`."""
+        return self._found(step, counts) if kept is None else self._continued(kept, step, counts)
 
     def _found(self, step: Step, counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
-        """The pairs of the step: tuples of R, of S, and positions in both."""
+        """The pairs of the step by sessions of its own."""
         fresh, before = step.fresh, step.before
         # New tuples of S with R's stored ones, old and new; and new tuples of R with S's stored ones that are old.
         r_stored = Rows.concat([self._reached("r", before["r"], fresh["s"]), step.own["r"]]).sorted()
@@ -294,7 +314,7 @@ class GroupJoin:
 
     def _continued(self, kept: KeptSession, step: Step,
                    counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
-        """The pairs of the step by a session with the tuples before it: tuples of R, of S, and positions in both."""
+        """The pairs of the step by a session with the tuples before it."""
         found = kept.join(self.new(step))
         while True:
             began = perf_counter()

@@ -21,7 +21,7 @@ from ...gate.times import parse_lateness
 from ...lang.query import Query
 from ...lang.schema import SIDES, Side
 from ...lang.types import TIME_UNITS
-from ...output import OutputColumn, output_schema
+from ...output import OutputColumn
 from ...statement import Projection
 from ..partitions import needed_columns, numbered
 from ..placement import device_name
@@ -99,12 +99,13 @@ class StreamingJoin:
         spark = frames["r"].sparkSession
         delays = _delays(query, frames, options.late)
         name = _name(options.name)
-        groups = _groups(options.groups, cores, query)
+        slots = Slots.make(query)
+        groups = _groups(options.groups, cores, query, slots)
         if options.late_to is not None:
             _check_root(spark, options.late_to, "late_to")
         schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options,
-                         Slots.make(query), find_device(device, **device_options).settles)
+                         slots, find_device(device, **device_options).settles)
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
         return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
                    options.late_to)
@@ -116,8 +117,7 @@ class StreamingJoin:
             spread = shipped(Spread(self.join, side, self.root, self.name))
             rows = numbered(self.frames[side], self.join.schemas[side].names)
             packed.append(rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED))
-        projection = self.join.projection
-        arrow = projection.schema if projection is not None else output_schema(self.join.columns)
+        arrow = self.join.result.schema
         # The result's own names come last, since any may be equal to `METRICS`.
         numbers = [f"c{n}" for n in range(len(arrow))]
         arrow = pa.schema([f.with_name(number) for f, number in zip(arrow, numbers, strict=True)])
@@ -179,14 +179,21 @@ def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
                       f"('0 seconds' for rows that come in order)")
 
 
-def _groups(groups: int | None, cores: int, query: Query) -> int:
+def _groups(groups: int | None, cores: int, query: Query, slots: Slots) -> int:
+    # Rows for tuples of S, and those that a count of rows decides, need all pairs and all tuples in one place.
+    by_rows = any(query.window(side).rows is not None for side in SIDES)
+    alone = not query.is_pairs and not slots.hashed and (by_rows or query.kind.gives_unmatched("s"))
     if groups is None:
-        return 1 if query.order.kind == "total" else max(1, min(cores, SLOTS))
+        return 1 if query.order.kind == "total" or alone else max(1, min(cores, SLOTS))
     if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= SLOTS:
         raise InputError(f"groups must be a number from 1 to {SLOTS}, not {groups!r}")
     if groups > 1 and query.order.kind == "total":
         raise InputError(f"order 'total' is one sequence, which one group makes, so groups must be 1, not {groups}; "
                          f"with order 'none' there may be more")
+    if groups > 1 and alone:
+        what = "with aggregates" if query.aggregates else f"of kind {query.kind.how!r}"
+        raise InputError(f"a join {what} needs one group here, not {groups}: more are possible with RANGE windows, if "
+                         f"the condition has an equality, or no row is for a tuple of right alone; leave groups out")
     return groups
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Rows", "arrival_order"]
+__all__ = ["Numbers", "Rows", "arrival_order"]
 
 Numbers = npt.NDArray[np.int64]
 

@@ -48,11 +48,11 @@ def in_slices(arrivals: Arrivals) -> Iterator[tuple[Arrivals, bool]]:
 
 
 def widened(query: Query, slack: int) -> Query:
-    """``query`` in order "none", whose RANGE windows are longer by ``slack`` ticks."""
+    """The pairs of ``query`` in order "none", whose RANGE windows are longer by ``slack`` ticks."""
     def longer(window: Any) -> Any:
         return window if window.length is None else replace(window, length=window.length + slack)
 
-    return replace(query, order=Order("none"), window_r=longer(query.window_r), window_s=longer(query.window_s))
+    return replace(query.pairs, order=Order("none"), window_r=longer(query.window_r), window_s=longer(query.window_s))
 
 
 class KeptSession:

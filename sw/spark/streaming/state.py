@@ -21,9 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SnapshotError
+from ...lang.kind import INNER
 from ...lang.schema import SIDES, Side
 from .group import GroupJoin, GroupState
-from .rows import Rows
+from .rows import Numbers, Rows
 
 __all__ = ["Version", "check_identity", "header_bytes", "identity"]
 
@@ -92,11 +93,14 @@ class Version:
         return sum(n for _, _, n in self.chain)
 
     def _bytes(self, blobs: Sequence[bytes], numbered: bool) -> bytes:
+        undecided = [_encoded_numbers(self.state.undecided)] if self.state.undecided else []
+        blobs = [*blobs, *undecided]
         header = json.dumps({
             "batch": self.batch, "group": self.group, "groups": self.groups, "identity": dict(self.identity),
             "chain": list(self.chain), "token": self.token, "numbered": numbered,
             "greatest": dict(self.state.greatest), "tuples": dict(self.state.tuples),
-            "hot": sorted(self.state.hot), "blobs": [len(b) for b in blobs],
+            "hot": sorted(self.state.hot), "needed": self.state.needed and dict(self.state.needed),
+            "blobs": [len(b) for b in blobs],
         }).encode()
         body = b"".join([struct.pack("<Q", len(header)), header, *blobs])
         return MAGIC + struct.pack("<II", FORMAT, zlib.crc32(body)) + body
@@ -123,13 +127,18 @@ class Version:
         stored: dict[Side, Rows] = {}
         waiting: dict[Side, Rows] = {}
         at = _HEAD.size + length
+        undecided: dict[str, Numbers] = {}
         for n, size in enumerate(header["blobs"] if schemas is not None else []):
             assert schemas is not None
+            if n == 4:
+                undecided = _decoded_numbers(data[at:at + size])
+                break
             side = SIDES[n % 2]
             rows = _decoded(data[at:at + size], schemas[side], header["numbered"])
             (stored if n < 2 else waiting)[side] = rows
             at += size
-        state = GroupState(stored, waiting, header["greatest"], header["tuples"], frozenset(header["hot"]))
+        state = GroupState(stored, waiting, header["greatest"], header["tuples"], frozenset(header["hot"]),
+                           undecided=undecided, needed=header.get("needed"))
         return cls(header["batch"], header["group"], header["groups"], header["identity"], state,
                    [(batch, rows, size) for batch, rows, size in header["chain"]], header["token"])
 
@@ -144,6 +153,7 @@ def identity(join: GroupJoin) -> dict[str, str]:
     query = join.query
     assert query.time is not None
     made = {
+        "kind": "; ".join([str(query.kind), *(a.text for a in query.aggregates)]),
         "condition": str(query.predicate),
         "window of R": str(query.window_r), "window of S": str(query.window_s),
         "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",
@@ -157,11 +167,28 @@ def identity(join: GroupJoin) -> dict[str, str]:
 
 def check_identity(version: Version, now: Mapping[str, str], where: str) -> None:
     """Raise `SnapshotError` unless ``version`` is of a join with the identity ``now``, naming what differs."""
-    wrong = [f"its {name} is {version.identity.get(name)!r}, now it is {value!r}" for name, value in now.items()
-             if version.identity.get(name) != value]
+    was = {"kind": str(INNER), **version.identity}  # states of inner joins once told no kind
+    wrong = [f"its {name} is {was.get(name)!r}, now it is {value!r}" for name, value in now.items()
+             if was.get(name) != value]
     if wrong:
         raise SnapshotError(f"the state in {where} belongs to another join: {'; '.join(wrong)}; run the query as it "
                             f"was, or start it with a new checkpoint (device, threads and groups may change)")
+
+
+def _encoded_numbers(arrays: Mapping[str, Numbers]) -> bytes:
+    """Arrays of int64, which may differ in length."""
+    lists = [pa.ListArray.from_arrays(pa.array([0, len(a)], pa.int32()), pa.array(a, pa.int64()))
+             for a in arrays.values()]
+    table = pa.table(lists, names=list(arrays))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _decoded_numbers(data: bytes | memoryview) -> dict[str, Numbers]:
+    table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    return {name: table.column(name)[0].values.to_numpy() for name in table.column_names}
 
 
 def _encoded(rows: Rows, numbered: bool) -> bytes:

@@ -22,6 +22,7 @@ from ...errors import SnapshotError
 from ...lang.schema import SIDES
 from ..metrics import JoinMetrics
 from ..resources import leased
+from .decisions import decided
 from .group import Counts, GroupJoin, GroupState, Step
 from .micro_batch import micro_batch
 from .rows import Rows
@@ -90,19 +91,24 @@ class GroupTask:
         group = partition if new.group is None else new.group
         before, state, reloaded = self._load(files, batch, group, names)
         step = self.join.step(state, group, new.rows, new.greatest, new.tuples)
-        version, data = Version.after(before, batch, group, self.join, names, step.state, step.own)
-        if new.group is None:
-            self._go_on(files, batch, names)
-        else:
-            files.write(batch, group, self.join.groups, data)
-            _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
-        self._write_late(step, files, batch, group)
         counts = Counts()
         key, kept = self._key(query, group), None
-        if self.join.kept and new.group is not None:
+        if self.join.keeps and new.group is not None:
             kept = self._session(files, batch, key, "" if before is None else before.token, state, step)
         try:
-            for table in self.join.results(step, counts, kept):
+            if self.join.query.is_pairs or new.group is None:
+                tables = self.join.results(step, counts, kept)
+            else:  # the state depends on the pairs
+                decision = decided(self.join, step, self.join.pairs(step, counts, kept))
+                step, tables, counts.pairs = decision.step, decision.tables, decision.count
+            version, data = Version.after(before, batch, group, self.join, names, step.state, step.own)
+            if new.group is None:
+                self._go_on(files, batch, names)
+            else:
+                files.write(batch, group, self.join.groups, data)
+                _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
+            self._write_late(step, files, batch, group)
+            for table in tables:
                 for found in table.combine_chunks().to_batches():
                     yield self._with_counts(found, None)
         except BaseException:  # also if Spark reads no more rows: the session has some of the tuples then
@@ -160,6 +166,11 @@ class GroupTask:
                 f"{files.query}, join {self.name!r}); give the state=… and name=… that it had so far, or start it "
                 f"with a new checkpoint")
         if of != groups:
+            if not self.join.query.is_pairs:
+                raise SnapshotError(
+                    f"the state at {self.root!r} (query {files.query}, join {self.name!r}) is of {of} groups, and now "
+                    f"groups is {groups}; it may change for inner joins only, as rows that wait for a decision belong "
+                    f"to their group: give groups={of}, or start the query with a new checkpoint")
             return None, self._regrouped(files, batch - 1, of, group, names), True
         head = files.header(batch - 1, group, groups)
         check_identity(head, names, files.where(head.batch, group, groups))

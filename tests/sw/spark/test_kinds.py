@@ -1,4 +1,6 @@
-"""Kinds of join over batch DataFrames give the rows of `splitjoin.join`, wherever the partitions are cut."""
+"""Kinds of join and aggregates give the rows of `splitjoin.join`: over batch DataFrames, wherever the partitions are
+cut, and over streaming ones.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from pyspark.sql import DataFrame, SparkSession
-from splitjoin.errors import UnsupportedError
+from splitjoin.errors import InputError, UnsupportedError
 from splitjoin.spark import explain, stream_join, stream_sql
 
 from ...support.sampling import at_length
+from ...support.spark_files import Files
 from ...support.spark_streams import ON, answer, rows
+from .test_streams import parts
 
 Frames = tuple[DataFrame, DataFrame]
 Tables = tuple[pa.Table, pa.Table]
@@ -56,24 +60,77 @@ def test_fields_and_explanation(frames: Frames) -> None:
 
 
 def test_refused(frames: Frames) -> None:
-    with pytest.raises(UnsupportedError, match="a join of kind 'left' of DataFrames needs RANGE windows without ROWS"):
-        stream_join(*frames, on=ON, window="ROWS 4", time="ts", how="left")
+    for kind, what in (({"how": "left"}, "of kind 'left'"), ({"aggregate": AGGREGATE}, "with aggregates")):
+        with pytest.raises(UnsupportedError, match=f"a join {what} of batch DataFrames needs RANGE windows without"):
+            stream_join(*frames, on=ON, window="ROWS 4", time="ts", select=["r.ts"], **kind)
     streams = [frame.sparkSession.readStream.format("rate").load() for frame in frames]
-    with pytest.raises(UnsupportedError, match="streaming DataFrames have inner joins only, not 'left'"):
-        stream_join(*streams, on="TRUE", window="RANGE 4 SECONDS", time="timestamp", how="left")
+    with pytest.raises(InputError, match="a join of kind 'full' needs one group here, not 2"):
+        stream_join(*streams, on="TRUE", window="RANGE 4 SECONDS", time="timestamp", how="full", groups=2,
+                    late="0 SECONDS")
 
 
-def test_the_example_of_the_page(spark: SparkSession) -> None:
-    (block,) = re.findall(r"```python spark\n(.*?)```", (ROOT / "docs" / "kinds.md").read_text(encoding="utf-8"), re.S)
+def test_the_examples_of_the_pages(spark: SparkSession) -> None:
+    blocks = {page: re.findall(r"```python spark\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.S)
+              for page in ("kinds.md", "aggregates.md")}
     moments = [dt.datetime(2024, 1, 1, 10, minute, tzinfo=dt.UTC) for minute in (0, 5, 30)]
     names: dict[str, Any] = {
         "trades": spark.createDataFrame(list(zip(moments, (10, 20, 30), strict=True)), "ts timestamp, price int"),
         "quotes": spark.createDataFrame(list(zip(moments, (12, 80, 90), strict=True)), "ts timestamp, bid int")}
-    exec(compile(block, "kinds.md", "exec"), names)
+    names["rides"] = names["trades"].selectExpr("ts", "price AS zone")
+    names["offers"] = names["quotes"].selectExpr("ts", "bid - 2 AS area", "bid AS price")
+    for page, (block,) in blocks.items():
+        exec(compile(block, page, "exec"), names)
     assert sorted(row.price for row in names["unmatched"].collect()) == [20, 30]
+    assert sorted((row.ts.minute, row.n, row["mean"]) for row in names["features"].collect()) == [
+        (0, 1, 12.0), (5, 0, None), (30, 0, None)]
 
 
-def test_aggregates_are_refused(frames: Frames) -> None:
-    with pytest.raises(UnsupportedError, match="joins of DataFrames have no aggregates yet"):
-        stream_sql("SELECT count(*) FROM r JOIN s ON r.n = s.n GROUP BY r", r=frames[0], s=frames[1], window="RANGE 4",
-                   time="ts")
+AGGREGATE = {"n": "count(*)", "first": "first(s.n)", "total": "sum(s.price)", "mean": "avg(r.y + s.y)"}
+
+
+@pytest.mark.parametrize("how", ["left", at_length("inner")])
+def test_aggregates(frames: Frames, tables: Tables, how: str) -> None:
+    query: dict[str, Any] = {"on": ON, "window": WINDOW, "time": "ts", "how": how, "by": "r", "aggregate": AGGREGATE,
+                             "select": ["ts", "price"]}
+    got = stream_join(*frames, **query, order="total", partitions=CUTS)
+    expected = answer(*tables, **query)
+    assert list(map(repr, got.toArrow().to_pylist())) == list(map(repr, expected.to_pylist()))
+    assert len(expected) > 5
+    assert "aggregates count(*), first(s.n), " in explain(*frames, **query, partitions=1)
+
+
+def test_statements_with_aggregates(frames: Frames, tables: Tables) -> None:
+    text = ("SELECT r.n * 2 AS twice, count(*) AS n, max(s.day) AS latest FROM r LEFT JOIN s ON abs(r.x - s.x) <= 6 "
+            "GROUP BY r")
+    how: dict[str, Any] = {"window": "RANGE 20", "time": "ts"}
+    got = stream_sql(text, r=frames[0], s=frames[1], partitions=3, **how).toArrow()
+    assert rows(got) == rows(splitjoin.sql(text, r=tables[0], s=tables[1], device="golden", **how).table)
+
+
+@pytest.mark.parametrize("kind", [
+    {"how": "full", "on": "r.name = s.name AND r.x <= s.x"}, {"how": "left", "aggregate": AGGREGATE, "select": ["ts"]},
+    *(at_length({"how": how}) for how in ("left", "right", "semi", "anti", "asof", "asof_left"))], ids=str)
+def test_streams(spark: SparkSession, tmp_path: Path, tables: Tables, kind: dict[str, Any]) -> None:
+    """Rows come when the watermark has decided them, across a restart."""
+    files = Files(spark, tmp_path)
+    query: dict[str, Any] = {"on": ON, "window": WINDOW, "time": "ts", **kind}
+    groups = None if kind["how"] == "right" else 2
+    batches = list(zip(parts(tables[0], [30, 70]), parts(tables[1], [40, 70]), strict=True))
+    for batch in (batches[:2], batches[2:]):
+        for r, s in batch:
+            files.add(r, s)
+        files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0, state=files.state, groups=groups))
+    assert rows(files.found()) == rows(answer(*tables, **query))
+
+
+def test_statements_over_streams(spark: SparkSession, tmp_path: Path, tables: Tables) -> None:
+    files = Files(spark, tmp_path)
+    for r, s in zip(parts(tables[0], [30]), parts(tables[1], [70]), strict=True):
+        files.add(r, s)
+    text = "SELECT r.n, count(s.x) AS found FROM r JOIN s ON abs(r.x - s.x) <= 6 GROUP BY r"
+    query: dict[str, Any] = {"window": {"r": "RANGE 0", "s": "RANGE 20"}, "time": "ts"}
+    frames = {side: files.frame(side) for side in "rs"}
+    files.run(stream_sql(text, **frames, late=0, state=files.state, order="total", **query))
+    assert rows(files.found()) == rows(splitjoin.sql(text, r=tables[0], s=tables[1], device="golden", **query).table)
+    said = explain(*frames.values(), on="r.x = s.x", how="left", late=0, state=files.state, **query)
+    assert "rows come out when the watermark has decided them" in said

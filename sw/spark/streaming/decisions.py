@@ -1,0 +1,93 @@
+"""Rows of kinds of join other than inner, and of aggregates, in a micro-batch of a group (semantics, sections 7 and 8).
+
+Such a row waits until the watermark has passed the last time at which its tuple could meet another one. What is known
+of the tuples that wait, such as whether they are in a pair, is a part of the group's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...aggregates import AggregateOperator
+from ...arrival import interleave
+from ...device.api import ITEM, PAIR, Items, pairs
+from ...kinds import KindOperator
+from ...lang.schema import SIDES, Side
+from .group import GroupJoin, Step
+from .rows import Numbers, Rows
+
+__all__ = ["Decided", "decided"]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a micro-batch decides: the step with the state behind it, the number of result rows, and these."""
+
+    step: Step
+    count: int
+    tables: Iterator[pa.Table]
+
+
+def decided(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbers, Numbers]]) -> Decided:
+    """The rows that are decided in ``step``, by the pairs ``found`` in it."""
+    beside = [] if step.beside is None else [step.beside]
+    new: dict[Side, Rows] = {"r": step.own["r"], "s": step.fresh["s"]}
+    # The tuples of this group's subsequence of arrival order, from the first one that is stored on.
+    known: dict[Side, Rows] = {
+        "r": join.by_arrival(Rows.concat([step.before["r"], new["r"]])),
+        "s": join.by_arrival(Rows.concat([step.before["s"], *beside, new["s"]]))}
+    operator: Any = AggregateOperator(join.query) if join.query.aggregates else KindOperator(join.query)
+    if step.state.undecided:
+        operator.restore(step.state.undecided)
+    ends = [done + len(new[side]) for side, done in zip(SIDES, operator.done, strict=True)]
+    first = {side: end - len(known[side]) for side, end in zip(SIDES, ends, strict=True)}
+    r_new, s_new = new["r"], new["s"]
+    operator.arrive(interleave(r_new.table, s_new.table, (r_new.ts, s_new.ts),
+                               np.searchsorted(s_new.ts, r_new.ts, side="left")))
+    parts = [operator.take(_items(found, known, first), tuple(ends))]
+    passed = join.watermark(step.state)
+    if passed is not None:
+        parts.append(operator.advance(passed))
+    state = replace(step.state, undecided=operator.state())
+    if join.counts_rows:  # one group, so the numbers are ids
+        needed = dict(zip(SIDES, operator.needed, strict=True))
+        state = replace(state, needed=needed, stored={side: join.kept(side, state, rows, needed) for side, rows in
+                                                      state.stored.items()})
+    r, s = known["r"].table.combine_chunks(), known["s"].table.combine_chunks()
+    if join.query.aggregates:
+        count = sum(len(part.bases) for part in parts)
+        tables: Iterator[pa.Table] = chain.from_iterable(join.result.of_bases(r, s, replace(
+            part, bases=part.bases - first["r"], partners=part.partners - first["s"])) for part in parts)
+    else:
+        r_at, s_at = pairs(np.concatenate(parts))
+        count = len(r_at)
+        tables = join.result.of_pairs(r, s, np.where(r_at < 0, r_at, r_at - first["r"]),
+                                      np.where(s_at < 0, s_at, s_at - first["s"]))
+    return Decided(replace(step, state=state), count, iter(tables))
+
+
+def _items(found: Iterable[tuple[Rows, Rows, Numbers, Numbers]], known: dict[Side, Rows],
+           first: dict[Side, int]) -> Items:
+    """The pairs in total order, as items: their tuples have the numbers of the group's own subsequence."""
+    parts = list(found)
+    none = [np.empty(0, np.int64)]
+    r_ts = np.concatenate([*none, *(r.ts[at] for r, _, at, _ in parts)])
+    s_ts = np.concatenate([*none, *(s.ts[at] for _, s, _, at in parts)])
+    r_id = np.concatenate([*none, *(r.ids[at] for r, _, at, _ in parts)])
+    s_id = np.concatenate([*none, *(s.ids[at] for _, s, _, at in parts)])
+    items = np.empty(len(r_id), ITEM)
+    items["kind"] = PAIR
+    items["r"] = np.searchsorted(known["r"].ids, r_id) + first["r"]
+    items["s"] = np.searchsorted(known["s"].ids, s_id) + first["s"]
+    s_later = r_ts <= s_ts  # at equal times a tuple of R comes before one of S
+    items["side"] = s_later
+    # By the arrival of the later tuple, then of the earlier one (semantics, section 4).
+    order = np.lexsort((np.where(s_later, r_id, s_id), np.where(s_later, s_id, r_id), s_later,
+                        np.where(s_later, s_ts, r_ts)))
+    return items[order]
