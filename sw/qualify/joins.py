@@ -24,6 +24,9 @@ _LOOPS = ("BroadcastNestedLoopJoin", "CartesianProduct")
 #: Nodes that join by equality first; what is left over is tested for every pair of equal keys.
 _BY_KEY = ("SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin")
 _ROWS = "number of output rows"
+#: Kinds of join as Spark prints them, and the `how` of each.
+_HOW = {"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full",
+        "LeftSemi": "semi", "LeftAnti": "anti"}
 _TYPE = re.compile(r"\b(Inner|Cross|LeftOuter|RightOuter|FullOuter|LeftSemi|LeftAnti|ExistenceJoin\([^)]*\))")
 _ATTRIBUTE = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w.]*|<[^#]*>)#(\d+)(L?)")
 #: What else Spark prints of a join: the side that is built, and flags.
@@ -146,8 +149,10 @@ def _read(node: Node, keys: Sequence[tuple[str, str]], rest: str) -> tuple[str, 
     """The condition in splitjoin's words, a reason, and if splitjoin takes it."""
     kind = _TYPE.search(node.text)
     spoken = " AND ".join([*(f"{a} = {b}" for a, b in keys), *([rest] if rest else [])]) or "(none)"
-    if kind is not None and kind[1] not in ("Inner", "Cross"):
-        return spoken, f"it is a {kind[1]} join, and splitjoin has inner joins so far", False
+    how = "inner" if kind is None else _HOW.get(kind[1])
+    if how is None:
+        assert kind is not None
+        return spoken, f"it is of the kind {kind[1]}, which splitjoin has not (Spark makes it of EXISTS and IN)", False
     if not keys and not rest:
         return spoken, "it has no condition: every pair is a result", False
     if "..." in spoken:
@@ -173,5 +178,5 @@ def _read(node: Node, keys: Sequence[tuple[str, str]], rest: str) -> tuple[str, 
             error = error or str(failed).splitlines()[0]
             continue
         pretty = re.sub(r'"([A-Za-z_]\w*)"', r"\1", condition)
-        return pretty, "inner join; choose the event-time column and the window that the query means", True
+        return pretty, f"{how} join; choose the event-time column and the window that the query means", True
     return condition, f"splitjoin cannot read the condition as Spark prints it: {error}", False

@@ -36,7 +36,8 @@ def test_range_joins_and_loops_are_found_with_their_counts() -> None:
 
 
 @pytest.mark.parametrize(("text", "condition", "reason"), [
-    ("BroadcastNestedLoopJoin BuildRight, LeftOuter, (x#1 < a#2)", "(x#1 < a#2)", "it is a LeftOuter join"),
+    ("BroadcastNestedLoopJoin BuildRight, ExistenceJoin(exists#9), (x#1 < a#2)", "(x#1 < a#2)",
+     "it is of the kind ExistenceJoin(exists#9)"),
     ("BroadcastNestedLoopJoin BuildRight, Cross", "(none)", "it has no condition"),
     ("BroadcastNestedLoopJoin BuildRight, Inner, (x#1 < ... 3 more fields)", "(x#1 < ... 3 more fields)", "has cut"),
     ("BroadcastNestedLoopJoin BuildRight, Inner, (pyudf(x#1) < a#2)", "(pyudf(r.\"x\") < s.\"a\")", "cannot read"),
@@ -48,6 +49,15 @@ def test_joins_that_splitjoin_does_not_take(text: str, condition: str, reason: s
     assert said == condition
     assert reason in why
     assert not takes
+
+
+@pytest.mark.parametrize(("kind", "how"), [("Inner", "inner"), ("LeftOuter", "left"), ("LeftAnti", "anti")])
+def test_kinds_of_join_are_named(kind: str, how: str) -> None:
+    inputs = (Node("Scan", "Scan [x#1]", (), {}), Node("Scan", "Scan [a#2]", (), {}))
+    node = Node("BroadcastNestedLoopJoin", f"BroadcastNestedLoopJoin BuildRight, {kind}, (x#1 < a#2)", inputs, {})
+    condition, why, takes = _read(node, *_condition(node))
+    assert (condition, takes) == ("(r.x < s.a)", True)
+    assert why.startswith(f"{how} join; ")
 
 
 @pytest.mark.parametrize(("text", "keys", "rest"), [
