@@ -40,12 +40,12 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
                late: Lateness | None = None, late_to: str | None = None, groups: int | None = None,
                state: str | None = None, name: str | None = None, fail_on_fallback: bool = True,
-               **streams: DataFrame) -> DataFrame:
+               aggregates: Mapping[str, Any] | None = None, **streams: DataFrame) -> DataFrame:
     """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
 
-    ``text``, ``window``, ``time``, ``tables`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for tables;
-    the other arguments are those of `stream_join`, and so is the way that it runs. ``ties`` by a mapping are those of
-    ``"r"``, the first table, and ``"s"``.
+    ``text``, ``window``, ``time``, ``tables``, ``aggregates`` and ``streams`` are as for `splitjoin.sql`, with
+    DataFrames for tables; the other arguments are those of `stream_join`, and so is the way that it runs. ``ties`` by a
+    mapping are those of ``"r"``, the first table, and ``"s"``.
 
     Returns:
         A lazy DataFrame of the SELECT list. Where rows with equal times need no order (RANGE windows, order "none"),
@@ -60,7 +60,8 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     options = StreamOptions(late, late_to, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, time)
-    select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order))
+    select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order),
+                         aggregates=aggregates)
     query = select.query
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     if streaming:

@@ -153,7 +153,7 @@ def identity(join: GroupJoin) -> dict[str, str]:
     query = join.query
     assert query.time is not None
     made = {
-        "kind": "; ".join([str(query.kind), *(a.text for a in query.aggregates)]),
+        "kind": "; ".join([str(query.kind), *(a.digest_text for a in query.aggregates)]),
         "condition": str(query.predicate),
         "window of R": str(query.window_r), "window of S": str(query.window_s),
         "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",

@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 from splitjoin import spark as splitjoin_spark
 from splitjoin.errors import InputError
 
+from ...support.spark_files import wait_until
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -67,7 +69,8 @@ def test_the_example_of_the_front_page(spark: SparkSession, capsys: pytest.Captu
                              "right": ticks.selectExpr("timestamp AS ts", "value AS a")}
     exec(compile(block, "README.md", "exec"), names)
     (query,) = spark.streams.active
-    query.processAllAvailable()
+    # `processAllAvailable` would not end on a busy machine, as the source always has more.
+    wait_until(lambda: any(progress.numInputRows for progress in query.recentProgress))
     query.stop()
     assert query.exception() is None
     assert capsys.readouterr().out == ""

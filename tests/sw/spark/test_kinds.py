@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from pyspark.sql import DataFrame, SparkSession
+from splitjoin import signed
 from splitjoin.errors import InputError, UnsupportedError
 from splitjoin.spark import explain, stream_join, stream_sql
 
@@ -88,6 +89,22 @@ def test_the_examples_of_the_pages(spark: SparkSession) -> None:
 AGGREGATE = {"n": "count(*)", "first": "first(s.n)", "total": "sum(s.price)", "mean": "avg(r.y + s.y)"}
 
 
+@splitjoin.aggregate
+class GreatestTwice:
+    """Twice the greatest value."""
+
+    best: signed(40)  # type: ignore[valid-type]
+
+    def init(self):  # type: ignore[no-untyped-def]
+        self.best = 0
+
+    def add(self, x: signed(32)):  # type: ignore[no-untyped-def,valid-type]
+        self.best = max(self.best, 2 * x)
+
+    def result(self):  # type: ignore[no-untyped-def]
+        return self.best
+
+
 @pytest.mark.parametrize("how", ["left", at_length("inner")])
 def test_aggregates(frames: Frames, tables: Tables, how: str) -> None:
     query: dict[str, Any] = {"on": ON, "window": WINDOW, "time": "ts", "how": how, "by": "r", "aggregate": AGGREGATE,
@@ -100,9 +117,9 @@ def test_aggregates(frames: Frames, tables: Tables, how: str) -> None:
 
 
 def test_statements_with_aggregates(frames: Frames, tables: Tables) -> None:
-    text = ("SELECT r.n * 2 AS twice, count(*) AS n, max(s.day) AS latest FROM r LEFT JOIN s ON abs(r.x - s.x) <= 6 "
-            "GROUP BY r")
-    how: dict[str, Any] = {"window": "RANGE 20", "time": "ts"}
+    text = ("SELECT r.n * 2 AS twice, count(*) AS n, max(s.day) AS latest, greatest_twice(s.n) AS best FROM r "
+            "LEFT JOIN s ON abs(r.x - s.x) <= 6 GROUP BY r")
+    how: dict[str, Any] = {"window": "RANGE 20", "time": "ts", "aggregates": {"greatest_twice": GreatestTwice}}
     got = stream_sql(text, r=frames[0], s=frames[1], partitions=3, **how).toArrow()
     assert rows(got) == rows(splitjoin.sql(text, r=tables[0], s=tables[1], device="golden", **how).table)
 
