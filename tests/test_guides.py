@@ -16,7 +16,7 @@ import pytest
 from splitjoin.cli import main
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("index.md", "guides/analyst.md", "guides/fpga.md", "guides/researcher.md")
+PAGES = ("index.md", "devices.md", "guides/analyst.md", "guides/fpga.md", "guides/researcher.md")
 
 
 def printed(page: str) -> str:

@@ -96,9 +96,9 @@ def test_readme_python(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, object] = {}
     for code in (b for b in blocks("python") if "splitjoin.spark" not in b):
         exec(code, names)
-    assert names["found"].num_rows == 1  # type: ignore[attr-defined]  # exec gives objects
-    assert names["result"] == names["same"]
     assert names["result"].num_rows == 2  # type: ignore[attr-defined]  # exec gives objects
+    assert names["gaps"].to_pydict() == {"ts": [1, 9], "gap": [-2, -1]}  # type: ignore[attr-defined]  # likewise
+    assert list(names["frame"].columns) == ["ts_r", "x", "ts_s", "a"]  # type: ignore[attr-defined]  # likewise
 
 
 def test_readme_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

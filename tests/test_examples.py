@@ -1,0 +1,108 @@
+"""The scripts and notebooks of examples/ run: here on cheap devices with little data, in the long tests as users do."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NOTEBOOKS = sorted(path.stem for path in (EXAMPLES / "notebooks").glob("*.ipynb"))
+
+
+def run(name: str, *arguments: str, folder: Path) -> str:
+    """What the script prints in a process of its own."""
+    done = subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], cwd=folder, capture_output=True,
+                          text=True, check=False, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def in_process(name: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the script in this process, which has everything imported already."""
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+
+def test_trades_and_quotes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_process("trades_and_quotes.py", ("--rows", "300", "--device", "golden"), monkeypatch)
+    assert capsys.readouterr().out.startswith("3,055 pairs of 300 trades\n")
+
+
+def test_trades_and_quotes_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process("trades_and_quotes.py", ("--rows", "50", "--device", "golden", "--output", f"{tmp_path}/found.parquet"),
+               monkeypatch)
+    assert (tmp_path / "found.parquet").exists()
+
+
+def test_nearest_readings(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_process("nearest_readings.py", ("--rows", "500", "--device", "golden"), monkeypatch)
+    assert capsys.readouterr().out.startswith("50 alarms, 22 of them without")
+
+
+def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_process("own_condition.py", ("--rows", "8", "--device", "pysim", "--output", str(tmp_path)), monkeypatch)
+    assert "in the same order from the circuit" in capsys.readouterr().out
+    assert "\nmodule splitjoin " in (tmp_path / "splitjoin.v").read_text(encoding="utf-8")
+
+
+def test_a_notebook_s_cells_run_one_after_the_other() -> None:
+    """That for analysts; a kernel of Jupyter's runs all of them in the long tests."""
+    names: dict[str, Any] = {}
+    for code in cells("analyst"):
+        exec(compile(code, "analyst.ipynb", "exec"), names)
+    assert len(names["pairs"]) > 100
+
+
+def test_notebooks_are_committed_without_output() -> None:
+    assert NOTEBOOKS == ["analyst", "circuit", "spark"]
+    for name in NOTEBOOKS:
+        for cell in json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]:
+            assert cell.get("outputs", []) == []
+            assert cell.get("execution_count") is None
+
+
+def cells(name: str) -> list[str]:
+    """The code of a notebook's cells."""
+    book = json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    return ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_run_in_a_kernel(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    done = subprocess.run([sys.executable, "-m", "nbclient.cli", "--output", str(tmp_path / "run.ipynb"),
+                           str(EXAMPLES / "notebooks" / f"{name}.ipynb")], cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert '"outputs": [\n' in (tmp_path / "run.ipynb").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_own_condition_on_verilator(tmp_path: Path) -> None:
+    assert "in the same order from the circuit" in run("own_condition.py", folder=tmp_path)
+
+
+@pytest.mark.long
+def test_a_cocotb_bench_of_one_s_own(tmp_path: Path) -> None:
+    assert run("cocotb_bench/run.py", folder=tmp_path).endswith("2 of 2 tests passed\n")
+
+
+@pytest.mark.long
+def test_a_job_for_spark_submit(tmp_path: Path) -> None:
+    import pyspark
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    done = subprocess.run([str(submit), "--master", "local[2]", str(EXAMPLES / "spark_job.py"), "orders", "offers",
+                           "pairs", "--demo", "2000"], cwd=tmp_path, capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"})
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "pairs\n" in done.stdout
+    assert list((tmp_path / "pairs").glob("*.parquet"))
