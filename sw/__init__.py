@@ -37,7 +37,7 @@ with _quiet_interrupts():
     from .lang.schema import Schema
     from .result import JoinResult
     from .statement import Select, sql
-    from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, query  # noqa: A004  # called as splitjoin.open
+    from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, open_unsorted, query  # noqa: A004  # called as splitjoin.open
     from .tuner import Proposal, tune
 
 # `open` is public too, but not here: a star import must not hide Python's own.
@@ -46,8 +46,8 @@ __all__ = [
     "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
     "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
     "WindowError", "WindowOverflow", "aggregate", "coalesce", "field", "fixed", "function", "greatest",
-    "join", "least", "measured", "open_async", "parquet_schema", "predicate", "query", "signed", "sql", "tune",
-    "unsigned", "where",
+    "join", "least", "measured", "open_async", "open_unsorted", "parquet_schema", "predicate", "query", "signed", "sql",
+    "tune", "unsigned", "where",
 ]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.

@@ -47,6 +47,9 @@ class AggregateOperator:
     and the pairs that they are in.
     """
 
+    #: The device must find pairs.
+    needs_pairs = True
+
     def __init__(self, query: Query):
         self._query = query
         self._bases = KindOperator(query, bases=True)

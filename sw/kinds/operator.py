@@ -32,6 +32,9 @@ class KindOperator:
     ``bases``: True if the rows are all tuples of R, each when it is decided, whatever the kind.
     """
 
+    #: The device must find pairs.
+    needs_pairs = True
+
     def __init__(self, query: Query, *, bases: bool = False):
         self._kind, self._bases = query.kind, bases
         self._timed = query.time is not None

@@ -36,10 +36,10 @@ class IntervalBounds:
         self.ends = [0, 0]
         self._fronts = np.zeros(2, np.int64)  # where the last base tuple's interval began and ended
 
-    def skip(self, r: int, s: int, low: int) -> None:
-        """Begin with row ids ``r`` and ``s``; no later base tuple meets an S tuple before ``low``."""
+    def skip(self, r: int, s: int) -> None:
+        """Begin with row ids ``r`` and ``s``."""
         self._first_r, self._first_s, self.ends = r, s, [r, s]
-        self._fronts[:] = low
+        self._fronts[:] = s
 
     def append(self, stream: npt.NDArray[np.uint8], times: Ints | None) -> None:
         """Note the next slice of arrival order."""
@@ -59,17 +59,20 @@ class IntervalBounds:
             count = max(count, int(np.searchsorted(self._r_times.values, now - int(length))))
         return count
 
-    def of(self, first: int, count: int) -> tuple[Ints, Ints]:
+    def of(self, first: int, count: int, *, keep: bool = False) -> tuple[Ints, Ints]:
         """The intervals ``(low, high)`` of ``count`` decided base tuples from row id ``first`` on, which are forgotten
-        then.
+        then. ``keep``: they are not, and need not be decided: the intervals end with the last S tuple so far.
         """
+        fronts = self._fronts.copy() if keep else self._fronts
         low, high = np.empty(count, np.int64), np.empty(count, np.int64)
         start = first - self._first_r
         ranged = [length is not None for length in self._lengths]
         lengths = [np.uint64(0) if length is None else length for length in self._lengths]
         _bounds(start, count, self._s_before.values, self._r_times.values, self._s_times.values, self._first_s,
-                self.ends[1], self._rows[0], self._rows[1], ranged[0], ranged[1], lengths[0], lengths[1], self._fronts,
-                low, high)
+                self.ends[1], self._rows[0], self._rows[1], ranged[0], ranged[1], lengths[0], lengths[1], fronts, low,
+                high)
+        if keep:
+            return low, high
         for kept in (self._s_before, self._r_times):
             if len(kept):
                 kept.drop(start + count)

@@ -57,7 +57,7 @@ class IntervalFolder:
 
     def skip(self, r: int, s: int) -> None:
         """Begin with row ids ``r`` and ``s``, before anything arrives."""
-        self._bounds.skip(r, s, s)
+        self._bounds.skip(r, s)
         self._rows.skip(s)
         self._first = r
 
@@ -98,6 +98,28 @@ class IntervalFolder:
         self._pairs += int((high - low).sum())
         self._matches += int(found.counts.sum())
         return found
+
+    def pass_over(self, count: int) -> None:
+        """Leave the next ``count`` base tuples out, which were folded elsewhere."""
+        self._bounds.of(self._first, count)
+        self._keys.drop(count)
+        self._times.drop(count)
+        self._first += count
+
+    def pairs(self) -> tuple[Ints, Ints]:
+        """The pairs of row ids, R's and S's, of base tuples that were not folded, so far."""
+        low, high = self._bounds.of(self._first, len(self._keys), keep=True)
+        low = np.maximum(low, self._rows.first)
+        rows = np.arange(self._rows.first, self._rows.end)
+        places = self._rows.keys[rows & self._rows.mask] << 40 | (rows - self._rows.first)
+        order = np.argsort(places)
+        places, rows = places[order], rows[order]
+        base = self._keys.values << 40
+        starts = np.searchsorted(places, base | (low - self._rows.first))
+        lengths = np.maximum(np.searchsorted(places, base | (high - self._rows.first)) - starts, 0)
+        lengths[self._keys.values < 0] = 0
+        at = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return np.repeat(self._first + np.arange(len(lengths)), lengths), rows[at]
 
     def counters(self) -> dict[str, int]:
         """Counters as of the device ``cpu``."""

@@ -61,8 +61,7 @@ def _rows(query: Query, choice: IntervalChoice, folder: IntervalFolder, found: F
           gather: Gather, arrivals: int) -> FoldedRowsOf:
     """The rows of the base tuples with row ids ``bases``."""
     if query.kind.is_inner and not (kept := found.counts > 0).all():  # without partners there is no row
-        bases = bases[kept]
-        found = FoldedBases(found.counts[kept], found.ends[:, kept], found.values[:, :, kept])
+        bases, found = bases[kept], found.chosen(kept)
     items = np.empty(len(bases), ITEM)
     items["kind"], items["side"], items["r"], items["s"] = PAIR, 0, bases, -1
     return FoldedRowsOf(items, aggregate_values(choice.form, found, bases, gather), folder.counters(), arrivals)

@@ -40,6 +40,10 @@ class FoldedBases:
         """Room for ``n`` base tuples."""
         return cls(np.zeros(n, np.int64), np.full((2, n), -1, np.int64), np.zeros((primitives, OUTPUTS, n), np.int64))
 
+    def chosen(self, kept: npt.NDArray[np.bool_]) -> FoldedBases:
+        """Those of the base tuples for which ``kept`` is true."""
+        return FoldedBases(self.counts[kept], self.ends[:, kept], self.values[:, :, kept])
+
     @classmethod
     def joined(cls, parts: Sequence[FoldedBases]) -> FoldedBases:
         """All ``parts``, one after the other."""

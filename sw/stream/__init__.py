@@ -20,8 +20,8 @@ bytes.
 """
 
 from .aio import AsyncSource, AsyncStreamJoin
-from .opening import open as open, open_async, query  # noqa: A004  # called as splitjoin.open
+from .opening import open as open, open_async, open_unsorted, query  # noqa: A004  # called as splitjoin.open
 from .pipeline import Limit
 from .session import StreamJoin
 
-__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "StreamJoin", "open_async", "query"]
+__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "StreamJoin", "open_async", "open_unsorted", "query"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -19,7 +19,10 @@ from .aio import AsyncStreamJoin
 from .pipeline import Limit
 from .session import StreamJoin
 
-__all__ = ["open", "open_async", "query"]
+if TYPE_CHECKING:
+    from .unsorted import UnsortedJoin
+
+__all__ = ["open", "open_async", "open_unsorted", "query"]
 
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
@@ -55,6 +58,18 @@ def open_async(query: Query | Select, device: str | Device = "cpu", *, select: S
     """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
     return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, limit=limit, when_full="raise",
                                 punctuation=punctuation, **options))
+
+
+def open_unsorted(query: Query, *, lateness: int | str, engine: Literal["key-oij", "scale-oij"] = "scale-oij",
+                  threads: int | None = None, select: Sequence[str] | None = None) -> UnsortedJoin:
+    """Start a query with aggregates over streams in any order within the ``lateness``, without a gate that sorts them.
+
+    The rows are those of `open` with the same lateness. ``engine`` and ``threads`` are those of the device ``"cpu"``;
+    docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for others.
+    """
+    from .unsorted import UnsortedJoin  # here, as numba takes a third of a second to import
+
+    return UnsortedJoin(query, lateness=lateness, engine=engine, threads=threads, select=select)
 
 
 def _schema(side: Side, given: Any) -> Schema:

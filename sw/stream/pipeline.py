@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates import AggregateOperator, Decided, FoldedRows
+from ..aggregates import AggregateOperator, Decided, FoldedRows, Gather
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items
 from ..errors import DeviceError, DeviceLost, InputError
@@ -23,6 +23,10 @@ from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
 from .snapshot import Snapshot, identity
+
+if TYPE_CHECKING:
+    from ..oij.operator import FoldedRowsOf
+    from ..oij.session import IntervalOperator
 
 __all__ = ["Limit", "Pipeline"]
 
@@ -95,16 +99,16 @@ class Pipeline:
         self.gate = _gate(schemas, lateness, limit.late)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES})
         self.results = ResultQueue(schemas.gathered, punctuation)
-        self._kind: KindOperator | AggregateOperator | None = None
-        if not query.is_pairs:
-            self._kind = AggregateOperator(query) if query.aggregates else KindOperator(query)
-        self._folded = FoldedRows(query, lambda side, names, rows: self.windows.streams[side].gather(names, rows))
+        self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
+        self._kind = self._operator(device)
+        self._folded = FoldedRows(query, self._gather)
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
-        self.device_session = NumberedSession(query.pairs, device) if snapshot is None else self._resumed(snapshot)
+        self.device_session = NumberedSession(query.pairs, self._runs_on(device)) if snapshot is None else (
+            self._resumed(snapshot))
 
     def default_source(self, side: Side) -> int:
         """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
@@ -164,7 +168,8 @@ class Pipeline:
         out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
         out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts}
         out |= self.gate.counters()
-        return out | {f"device_{name}": n for name, n in self.device_session.counters().items()}
+        return out | {f"device_{name}": n
+                      for name, n in (self._interval or self.device_session).counters().items()}
 
     def snapshot(self) -> bytes:
         """The bytes of `StreamJoin.snapshot`."""
@@ -194,7 +199,36 @@ class Pipeline:
     def close(self) -> None:
         """Close the device session; there will be no more results."""
         self.device_session.close()
+        if self._interval is not None:
+            self._interval.close()
         self.results.end()
+
+    @property
+    def _interval(self) -> IntervalOperator | None:
+        """The operator, if it needs no pairs."""
+        return None if self._kind is None or self._kind.needs_pairs else cast("IntervalOperator", self._kind)
+
+    def _operator(self, device: Device) -> KindOperator | AggregateOperator | IntervalOperator | None:
+        """What decides the rows from the results of ``device``; None for pairs."""
+        if self._query.is_pairs:
+            return None
+        if not self._query.aggregates:
+            return KindOperator(self._query)
+        if device.name == "cpu":
+            from ..oij.choice import interval_choice  # here, as numba takes a third of a second to import
+            from ..oij.session import IntervalOperator
+
+            if (choice := interval_choice(self._query, device)) is not None:
+                return IntervalOperator(self._query, choice, self._gather)
+        return AggregateOperator(self._query)
+
+    def _runs_on(self, device: Device) -> Device:
+        """The device that gets the arrivals: ``device``, or one that finds no pairs if the operator needs none."""
+        if self._interval is None:
+            return device
+        from ..oij.session import StarDevice
+
+        return StarDevice(self._punctuation)
 
     def _results_full(self) -> bool:
         rows, nbytes = self._limit.rows, self._limit.nbytes
@@ -258,6 +292,12 @@ class Pipeline:
         old = self.device_session
         if device is self.device:
             old.close()  # before the next one opens: a board has one user
+        elif self._kind is not None and self._query.aggregates:
+            operator, state = self._operator(device), self._kind.state()
+            if self._interval is not None:
+                self._interval.close()
+            self._kind = operator
+            self._restore_kind(state)
         # A replay that failed may have given out more than the session before it.
         fresh = self._replayed(device, (max(old.settled[0], self._replayed_to[0]),
                                         max(old.settled[1], self._replayed_to[1])))
@@ -275,17 +315,23 @@ class Pipeline:
             self._ready.append(ready)
         self.ended, self.restarts = snapshot.ended, snapshot.restarts
         self.windows.restore(snapshot.retained(self._query), snapshot.now)
-        if self._kind is not None:
-            self._kind.restore(snapshot.kind_state())
+        self._restore_kind(snapshot.kind_state())
         session = self._replayed(self.device, snapshot.settled)
         self._trim(session)
         if self.ended:
             self.results.end()
         return session
 
+    def _restore_kind(self, state: Mapping[str, npt.NDArray[np.int64]]) -> None:
+        """Continue from the ``state`` of an operator, with the retained rows."""
+        if self._kind is not None:
+            self._kind.restore(state)
+        if self._interval is not None and not self.ended:
+            self._interval.replay(self.windows.first, self.windows.arrivals())
+
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
         """A fresh session of ``device`` to which all retained rows were replayed."""
-        session = NumberedSession(self._query.pairs, device, self.windows.first, settled)
+        session = NumberedSession(self._query.pairs, self._runs_on(device), self.windows.first, settled)
         try:
             rest = None if self.ended else self.windows.arrivals()
             while rest is not None and len(rest):
@@ -306,12 +352,12 @@ class Pipeline:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         return self._put(items if self._kind is None else self._kind.take(items, session.settled))
 
-    def _put(self, found: Items | Decided) -> int:
+    def _put(self, found: Items | Decided | FoldedRowsOf) -> int:
         """Queue the rows that were ``found``, and return how many there are."""
-        if isinstance(found, Decided):
-            items, values = found.items, self._folded.arrays(found)
+        if isinstance(found, np.ndarray):
+            items, values = found, list[pa.ChunkedArray]()
         else:
-            items, values = found, []
+            items, values = found.items, self._folded.arrays(found) if isinstance(found, Decided) else found.values
         if not len(items):
             return 0
         at = np.flatnonzero(items["kind"] == PAIR)

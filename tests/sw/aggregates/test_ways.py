@@ -166,7 +166,8 @@ def test_refused_sql(text: str, error: type[Exception], message: str) -> None:
     ({"aggregate": {}}, InputError,
      "aggregate must be a mapping of names to aggregates, such as {'n': 'count(*)'}, not {}"),
     ({"aggregate": {"n": 3}}, InputError,
-     "aggregate must have texts for names and aggregates, such as {'n': 'count(*)'}, but it has 'n': 3"),
+     "aggregate must have texts for names and aggregates, such as {'n': 'count(*)'}, or calls of classes under "
+     "@splitjoin.aggregate, but it has 'n': 3"),
     ({"aggregate": {"x": "count(*)"}}, SchemaError,
      "an aggregate must not have the name of a column of r, but 'x' has; give it another name, or choose columns of r "
      "with select"),
