@@ -4,17 +4,20 @@ why circuits refuse it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .circuit.fold_schedule import plan_fold
 from .circuit.geometry import comparisons
 from .circuit.lowering import configure, phases, plan_for, settings, sized
 from .circuit.parameters import CircuitParameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
+from .cost.fold import fold_cost
 from .cost.resources import check_family
-from .cost.text import cost_lines
+from .cost.text import cost_lines, family_name, resources_text
 from .errors import SplitJoinError
+from .lang.aggregate import Aggregate
 from .lang.ir import text
 from .lang.query import Query
 from .lang.schema import Side
@@ -40,14 +43,19 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     """
     check_family(family)
     chosen = parameters or CircuitParameters(**options)
+<<<<<<< HEAD
     kind, folded, query = query.kind, _folded(query), query.pairs
     if not kind.is_inner and not folded:
         folded = [f"kind        {kind}, decided on the host from the pairs of the inner join"]
+=======
+    kind, aggregates, query = query.kind, query.aggregates, query.pairs
+>>>>>>> 2d1cc13 (aggregates: circuits of user-defined ones, scheduled for a clock; a tree that merges states of regions; explain tells interval, latency and cost)
     lines = [f"condition   {text(query.predicate)}",
              *folded,
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
              f"time        {_time(query)}",
-             f"order       {query.order}"]
+             f"order       {query.order}",
+             *_folds(aggregates, chosen, family)]
     host = make_plan(query.predicate)
     try:
         plan, refused = plan_for(query, chosen), None
@@ -71,11 +79,28 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     return "\n".join([*lines, *_circuit(config, plan), *cost_lines(config, family), *others])
 
 
+<<<<<<< HEAD
 def _folded(query: Query) -> list[str]:
     """The line of the aggregates of ``query``, if it has some: who folds them."""
     if not query.aggregates:
         return []
     return [f"aggregates  on the CPU by engine {explain_engine(query)}; elsewhere on the host, from pairs"]
+=======
+def _folds(aggregates: Sequence[Aggregate], chosen: CircuitParameters, family: str) -> Iterator[str]:
+    """The aggregates, and the circuits of those that users define."""
+    for aggregate in aggregates:
+        yield f"aggregate   {aggregate.name}: {aggregate.text}, folded on the host from the pairs"
+        if aggregate.fold is None:
+            continue
+        try:
+            plan = plan_fold(aggregate.fold, chosen.clock)
+        except SplitJoinError as error:
+            yield f"  circuit   no: {error}"
+            continue
+        yield f"  circuit   {'; '.join(plan.lines())}"
+        known = check_family(family)
+        yield f"  cost      on {family_name(known)} {resources_text(fold_cost(known, plan), known)} for a unit"
+>>>>>>> 2d1cc13 (aggregates: circuits of user-defined ones, scheduled for a clock; a tree that merges states of regions; explain tells interval, latency and cost)
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:

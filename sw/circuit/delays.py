@@ -6,13 +6,14 @@ bench/clocks.py), rounded up. The delay of a wire is included in that of the ele
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .schedule import FACTOR, additions
 from .sum_relations import AxisRelation, SumRelation, axis_value_bits, kept_bits
 
-__all__ = ["Step", "combined_digits", "comparison", "equality", "sum_steps", "tree", "width_digits"]
+__all__ = ["Step", "combined_digits", "comparison", "equality", "operation_ns", "register_ns", "sum_steps", "tree",
+           "width_digits"]
 
 #: Delays in ns: into and out of registers; a gate of four signals; a carry chain, and each of its cells, which holds
 #: two bits of a sum or up to three of a comparison; a multiplier.
@@ -89,6 +90,30 @@ def _axis_steps(axis: AxisRelation, kept: int, *, apart: bool) -> Iterator[Step]
         yield Step(f"an addition of products of {kept} bits", _REGISTERS + products)
     else:
         yield Step(f"a square of {kept} bits", _REGISTERS + _MULTIPLIER + 2 * products)
+
+
+def operation_ns(kind: str, widths: Sequence[int]) -> float:
+    """The delay in ns of an operation of a fold (`splitjoin.circuit.fold_nodes`), between its operands and its value;
+    ``widths``: bits of its operands and of its value.
+    """
+    most = max(widths)
+    match kind:
+        case "+" | "-" | "<":
+            return _added(most)
+        case "*":
+            return _MULTIPLIER + (0.0 if max(widths[:-1]) <= FACTOR else 2 * _added(most))
+        case "abs" | "min" | "max":
+            return _added(most) + _GATE
+        case "=":
+            return _CHAIN + _CELL * -(-most // 4)
+        case "and" | "or" | "not" | "choose" | "&" | "|" | "^":
+            return _GATE
+    return 0.0  # inputs, constants and shifts are wires
+
+
+def register_ns() -> float:
+    """The delay in ns into and out of registers."""
+    return _REGISTERS
 
 
 def _added(bits: int) -> float:

@@ -1,0 +1,60 @@
+"""Cost of the circuits of user-defined aggregates: their operations, the registers between cycles, and the state."""
+
+from __future__ import annotations
+
+from ..circuit.fold_nodes import Node
+from ..circuit.fold_schedule import FoldPlan, Pipeline
+from ..circuit.schedule import FACTOR
+from .elements import adder, equal, gate
+from .resources import Family, Resources
+
+__all__ = ["fold_cost"]
+
+
+def fold_cost(family: Family, plan: FoldPlan) -> Resources:
+    """The cost of a `splitjoin.hw.hls.fold.FoldUnit`."""
+    total = _pipeline(family, plan.add, looped=True)
+    # The state, and that of the base tuple that ends; the next state is the old one for NULL, or the initial one.
+    total += Resources(lut=plan.state_bits, ff=2 * plan.state_bits)
+    for n, slot in plan.checked(plan.add):
+        node = plan.add.graph.nodes[plan.add.graph.outputs[n]]
+        upper = max(1, node.width - slot.width.bits + 1)
+        total += Resources(lut=gate(family, upper), ff=upper)
+    if plan.result is None:
+        total += Resources(ff=plan.state_bits)
+    else:
+        total += _pipeline(family, plan.result, looped=False)
+    control = 3 * plan.add.ahead + (0 if plan.result is None else 3 * plan.result.ahead)
+    return total + Resources(lut=8 + 2 * plan.interval.bit_length(), ff=6 + control + plan.interval.bit_length())
+
+
+def _pipeline(family: Family, pipeline: Pipeline, *, looped: bool) -> Resources:
+    graph = pipeline.graph
+    total = Resources(ff=pipeline.registers(looped=False) + (pipeline.registers(looped=True) if looped else 0))
+    for node in graph.nodes:
+        total += _operation(family, node, [graph.nodes[a] for a in node.args])
+    return total
+
+
+def _operation(family: Family, node: Node, args: list[Node]) -> Resources:
+    constants = sum(a.kind == "constant" for a in args)
+    most = max([node.width, *(a.width for a in args)])
+    match node.kind:
+        case "+" | "-" | "<":
+            return Resources(lut=adder(family, most))
+        case "min" | "max":
+            return Resources(lut=adder(family, most) + (node.width + constants) // (1 + constants))
+        case "abs":
+            return Resources(lut=adder(family, most) + (most * 3 // 2 if family == "ecp5" else most * 2 // 3))
+        case "=":
+            return Resources(lut=gate(family, most) + 1 if constants else equal(family, most))
+        case "&" | "|" | "^":
+            return Resources(lut=0 if constants and node.kind != "^" else node.width)
+        case "choose":
+            return Resources(lut=node.width)
+        case "and" | "or":
+            return Resources(lut=1)
+        case "*":
+            parts = -(-args[0].width // FACTOR) * -(-args[-1].width // FACTOR)
+            return Resources(lut=(parts - 1) * adder(family, node.width), dsp=parts)
+    return Resources()
