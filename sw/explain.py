@@ -43,13 +43,9 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     """
     check_family(family)
     chosen = parameters or CircuitParameters(**options)
-<<<<<<< HEAD
-    kind, folded, query = query.kind, _folded(query), query.pairs
+    kind, folded, aggregates, query = query.kind, _folded(query), query.aggregates, query.pairs
     if not kind.is_inner and not folded:
         folded = [f"kind        {kind}, decided on the host from the pairs of the inner join"]
-=======
-    kind, aggregates, query = query.kind, query.aggregates, query.pairs
->>>>>>> 2d1cc13 (aggregates: circuits of user-defined ones, scheduled for a clock; a tree that merges states of regions; explain tells interval, latency and cost)
     lines = [f"condition   {text(query.predicate)}",
              *folded,
              f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
@@ -79,19 +75,19 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     return "\n".join([*lines, *_circuit(config, plan), *cost_lines(config, family), *others])
 
 
-<<<<<<< HEAD
 def _folded(query: Query) -> list[str]:
     """The line of the aggregates of ``query``, if it has some: who folds them."""
     if not query.aggregates:
         return []
     return [f"aggregates  on the CPU by engine {explain_engine(query)}; elsewhere on the host, from pairs"]
-=======
+
+
 def _folds(aggregates: Sequence[Aggregate], chosen: CircuitParameters, family: str) -> Iterator[str]:
-    """The aggregates, and the circuits of those that users define."""
+    """The circuits of user-defined aggregates."""
     for aggregate in aggregates:
-        yield f"aggregate   {aggregate.name}: {aggregate.text}, folded on the host from the pairs"
         if aggregate.fold is None:
             continue
+        yield f"aggregate   {aggregate.name}: {aggregate.text}"
         try:
             plan = plan_fold(aggregate.fold, chosen.clock)
         except SplitJoinError as error:
@@ -100,7 +96,6 @@ def _folds(aggregates: Sequence[Aggregate], chosen: CircuitParameters, family: s
         yield f"  circuit   {'; '.join(plan.lines())}"
         known = check_family(family)
         yield f"  cost      on {family_name(known)} {resources_text(fold_cost(known, plan), known)} for a unit"
->>>>>>> 2d1cc13 (aggregates: circuits of user-defined ones, scheduled for a clock; a tree that merges states of regions; explain tells interval, latency and cost)
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:

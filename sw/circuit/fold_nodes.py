@@ -138,8 +138,8 @@ class _Builder:
                 return reduce(lambda a, b: self._extreme(e.kind, a, b), values), per
             case Call(op="&" | "|" | "^"):
                 values, per = self._aligned([self.number(a) for a in e.args])
-                low, high = value_range(e)
-                return self._add(e.op, tuple(values), int(low), int(high)), per
+                least, most = value_range(e)
+                return self._add(e.op, tuple(values), int(least), int(most)), per
         raise UnsupportedError(f"circuits have no operation for {text(e)}")
 
     def truth(self, e: Expr) -> int:

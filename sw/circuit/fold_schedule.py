@@ -97,8 +97,8 @@ class FoldPlan:
         told = [f"a partner every {self.interval} cycle{'s' * (self.interval > 1)}{at}, result {self.latency} cycles "
                 f"after the last"]
         told += [f"{self.state_bits} bits of state"]
-        told += [f"merged by a pipeline of {self.merge.ahead} cycle{'s' * (self.merge.ahead > 1)}" if self.merge is not None else
-                 "without merge, so one unit folds all partners"]
+        told += ["without merge, so one unit folds all partners" if self.merge is None else
+                 f"merged by a pipeline of {self.merge.ahead} cycle{'s' * (self.merge.ahead > 1)}"]
         return [*told, *([f"result on the host: {self.host_result}"] if self.host_result else [])]
 
 

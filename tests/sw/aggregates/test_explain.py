@@ -17,21 +17,20 @@ def told(clock: float | None, family: str = "ecp5") -> list[str]:
     query = splitjoin.query(pa.schema({"x": pa.int32()}), schema, on="r.x = s.a", window="ROWS 64", aggregate={
         "v": Variance("s.a"), "h": Histogram("s.b"), "e": Extent("s.a"), "n": "count(*)"})
     lines = explain(query, clock=clock, family=family).splitlines()
-    first = next(n for n, line in enumerate(lines) if line.startswith("aggregate"))
-    return lines[first:first + 10]
+    first = next(n for n, line in enumerate(lines) if line.startswith("aggregate "))
+    return lines[first:first + 9]
 
 
 @pytest.mark.parametrize("family", ["ecp5", "ultrascale"])
 def test_interval_latency_and_cost_are_told(family: str) -> None:
     lines = told(100, family)
-    assert lines[0] == "aggregate   v: Variance(s.a), folded on the host from the pairs"
+    assert lines[0] == "aggregate   v: Variance(s.a)"
     assert lines[1] == ("  circuit   a partner every 1 cycle at 100 MHz on ECP5, result 3 cycles after the last; 96 "
                         "bits of state; merged by a pipeline of 1 cycle; result on the host: result() has no stated "
                         "width")
     assert re.fullmatch(r"  cost      on (ECP5|UltraScale\+) \d+ LUT[46], \d+ flip-flops, 0 block RAMs of 18 Kbit, 1 "
                         r"DSPs for a unit", lines[2])
     assert lines[4].startswith("  circuit   a partner every 2 cycles at 100 MHz on ECP5, result 7 cycles after the la")
-    assert lines[9] == "aggregate   n: count(*), folded on the host from the pairs"
 
 
 def test_a_clock_that_is_too_fast_is_told() -> None:
