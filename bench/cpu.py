@@ -12,7 +12,7 @@ from typing import Any
 
 import splitjoin
 from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from splitjoin.device.api import Session
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import splitjoin
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 
 from bench.band import ON, streams
 from bench.record import Recorder, arguments

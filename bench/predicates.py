@@ -126,7 +126,7 @@ def pairs(items: Items) -> list[tuple[int, int]]:
 
 
 def _device(name: str) -> splitjoin.device.api.Device:
-    from splitjoin.cpu.engine import CpuDevice
+    from splitjoin.cpu import CpuDevice
     from splitjoin.sim.device import SimDevice
     from splitjoin.sim.pysim import PysimDevice
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import splitjoin
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from tqdm import tqdm
 
 from bench.band import ON, streams

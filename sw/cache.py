@@ -12,8 +12,8 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ import platformdirs
 
 from .errors import ToolError
 
-__all__ = ["cache_folder", "cache_limit", "locked", "making", "trim"]
+__all__ = ["cache_folder", "cache_limit", "locked", "making", "trim", "try_lock"]
 
 #: Bytes that the cache may hold if $SPLITJOIN_CACHE_LIMIT does not say otherwise: some thousand kernels, or some
 #: hundred simulated circuits.
@@ -75,6 +75,19 @@ def locked(path: Path) -> Iterator[None]:
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def try_lock(paths: Sequence[Path]) -> Iterator[bool]:
+    """Hold the first of the lock files ``paths`` that no other process holds; yields False if there is none."""
+    with ExitStack() as stack:
+        for path in paths:
+            lock = stack.enter_context(path.open("w"))
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield True
+                return
+        yield False
 
 
 @contextmanager

@@ -19,5 +19,8 @@ os.environ.setdefault("SPLITJOIN_OPTIMIZE", "0")
 os.environ.setdefault("NUMBA_OPT", "1")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / f"numba-{os.environ['NUMBA_OPT']}"))
 
+# Tests compile what they need before the first result; those of tiers say otherwise.
+os.environ.setdefault("SPLITJOIN_COMPILE", "first")
+
 # Compilers and Hypothesis allocate many objects that live on: collecting ten times as seldom saves a tenth of the time.
 gc.set_threshold(10_000, 20, 20)

@@ -1,5 +1,5 @@
 """The CPU engine: joins in loops that are compiled at run time."""
 
-from .engine import CpuDevice
+from .device import CpuDevice
 
 __all__ = ["CpuDevice"]

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from ..lang.eval.vector import Vector, column, evaluate_columns
 from ..lang.ir import Expr, columns
 from ..lang.schema import other_side
 from .atoms import AtomLanes
 from .exact_source import NotCompiled
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel
+from .pairs import PairTest
 from .worker import Batch, Found, Worker
 
-__all__ = ["Compiler", "ExpressionWorker", "column_arrays"]
+__all__ = ["Compiler", "ExpressionWorker"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -31,16 +30,6 @@ _PAIRS = 1 << 18
 _PATIENCE = 1 << 23
 #: Room for matches beside those of one probe.
 _ROOM = 1 << 16
-
-
-def column_arrays(predicate: Expr, side: str, table: pa.Table) -> list[Array]:
-    """Values and validity of each column of stream ``side`` that ``predicate`` reads, (n,) each."""
-    arrays: list[Array] = []
-    for c in columns(predicate):
-        if c.side == side:
-            v = column(table.column(c.name))
-            arrays += [v.values, v.valid]
-    return arrays
 
 
 class Compiler:
@@ -85,7 +74,7 @@ class ExpressionWorker(Worker):
 
     def __init__(self, number: int, workers: int, predicate: Expr):
         super().__init__(number, workers)
-        self._predicate = predicate
+        self._predicate, self._pairs = predicate, PairTest(predicate)
         self._columns = {side: [c for c in columns(predicate) if c.side == side] for side in ("r", "s")}
         self.kernel: Kernel | None = None
 
@@ -144,10 +133,5 @@ class ExpressionWorker(Worker):
 
         ``probe``: positions among the batch's probes of stream ``side``; ``at``: among the other one's stored arrays.
         """
-        other, vectors = other_side(side), {}
-        for of, arrays, index in ((side, batch.probes[side], probe), (other, self.stores[other].arrays, at)):
-            for n, c in enumerate(self._columns[of]):
-                vectors[c] = Vector(arrays[2 * n][index], arrays[2 * n + 1][index])
-        v = evaluate_columns(condition, vectors, len(probe))
-        holds: npt.NDArray[np.bool_] = v.valid & v.values
-        return holds
+        stored = self.stores[other_side(side)].arrays
+        return self._pairs.true(side, batch.probes[side], probe, stored, at, condition)

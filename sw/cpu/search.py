@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,17 @@ from ..plan.plan import Plan, Tree, leading_tests, tests_nothing
 from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes
-from .expression import Compiler, ExpressionWorker, column_arrays
+from .expression import Compiler, ExpressionWorker
 from .expression_kernel import Kernel
 from .index import IndexWorker
 from .nested import NestedWorker
+from .pairs import column_arrays
 from .verified import VerifiedWorker
 from .worker import Batch, Worker
 
-__all__ = ["EngineName", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search"]
+__all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search"]
 
 Array = npt.NDArray[Any]
-EngineName = Literal["auto", "index", "nested"]
 
 #: The most interval tests that are compiled.
 _MOST_TESTS = 16
@@ -75,7 +75,7 @@ class Search(ABC):
         """The workers that process the batch."""
 
 
-def make_search(query: Query, engine: EngineName, prefilter: bool, threads: int) -> Search:
+def make_search(query: Query, engine: str, prefilter: bool, threads: int) -> Search:
     """Choose the search: interval tests, with verification of a residual, or the expression itself if no test compares
     both streams.
     """

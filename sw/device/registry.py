@@ -14,7 +14,7 @@ __all__ = ["DEVICES", "device", "missing"]
 
 #: Name → (module, class, extra that installs what the module needs).
 DEVICES: dict[str, tuple[str, str, str | None]] = {
-    "cpu": ("splitjoin.cpu.engine", "CpuDevice", None),
+    "cpu": ("splitjoin.cpu.device", "CpuDevice", None),
     "daemon": ("splitjoin.daemon.client", "DaemonDevice", None),
     "emulator": ("splitjoin.boards.emulation", "EmulatorDevice", "emulator"),
     "golden": ("splitjoin.golden", "GoldenDevice", None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..cpu.engine import INTERVAL_ENGINES, CpuDevice
+from ..cpu.device import INTERVAL_ENGINES, CpuDevice
 from ..device.api import Device
 from ..errors import UnsupportedError
 from ..lang.query import Query

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..aggregates import aggregate_fields
 from ..arrival import event_ticks
-from ..cpu.engine import CpuDevice
+from ..cpu.device import CpuDevice
 from ..errors import InputError
 from ..gate import SourceQueue, parse_lateness
 from ..lang.query import Query

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from splitjoin import DeviceError
 from splitjoin.arrival import arrivals
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from splitjoin.device.api import PAIR, STAR, Device, Items
 from splitjoin.golden import GoldenDevice
 from splitjoin.sim.device import SimDevice

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitjoin import CapacityError, join, memory, open as open_stream, query
-from splitjoin.cpu import engine
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice, engine, session as sessions
 
 N = 2000
 T = pa.table({"x": pa.array(np.arange(N) % 7, pa.int32()), "y": pa.array(np.arange(N) % 3, pa.int32())})
@@ -55,7 +54,7 @@ def test_candidates_are_not_matches() -> None:
 
 @pytest.mark.usefixtures("little")
 def test_batches_that_do_not_fit_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_BATCH", 100)
+    monkeypatch.setattr(sessions, "_BATCH", 100)
     with pytest.raises(CapacityError, match=r"at [\d,]+ pairs it needs 1 MiB more"):
         join(T, T, on="r.x = s.x", window=f"ROWS {N}", device="cpu")
     with open_stream(query(T.schema, T.schema, on="r.x = s.x", window=f"ROWS {N}")) as stream:
@@ -84,7 +83,7 @@ def test_memory_errors_of_numpy_are_translated(where: str, monkeypatch: pytest.M
     if where == "_batch":
         monkeypatch.setattr(engine, "gather", fail)
     else:
-        monkeypatch.setattr(engine.np, "concatenate", fail)
+        monkeypatch.setattr(sessions.np, "concatenate", fail)
     with pytest.raises(CapacityError, match="pairs memory ran out; write it to a file"):
         join(T.slice(0, 10), T.slice(0, 10), on="r.x = s.x", window="ROWS 10", order="outer(7)")
 

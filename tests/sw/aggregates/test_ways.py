@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin import InputError, OrderError, PredicateError, SchemaError, StatementError
 from splitjoin.aggregates import reference_aggregates
 from splitjoin.cli import DONE, main
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from splitjoin.device.api import Device
 from splitjoin.errors import SnapshotError, UnsupportedError
 from splitjoin.golden import GoldenDevice

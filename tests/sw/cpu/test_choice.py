@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin.arrival import arrivals
+from splitjoin.cpu import CpuDevice
 from splitjoin.cpu.choice import Selectivity, choose, levels_for
-from splitjoin.cpu.engine import CpuDevice
 from splitjoin.errors import DeviceError, UnsupportedError
 from splitjoin.explain import explain
 from splitjoin.lang.query import Query

@@ -12,8 +12,7 @@ import splitjoin
 import splitjoin.arrival
 from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import Arrivals
-from splitjoin.cpu import engine, index, levels, nested, search, store
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice, engine, index, levels, nested, search, session as sessions, store
 from splitjoin.cpu.search import ExpressionSearch
 from splitjoin.device.api import Items
 from splitjoin.errors import DeviceError, InputError, UnsupportedError
@@ -42,7 +41,7 @@ ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
 def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
     if request.param == "tiny":
-        monkeypatch.setattr(engine, "_BATCH", 7)
+        monkeypatch.setattr(sessions, "_BATCH", 7)
         monkeypatch.setattr(engine, "_MIN_PARALLEL", 0.0)
         monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 5)
         monkeypatch.setattr(store, "_SLACK", 4)
@@ -136,7 +135,7 @@ def test_many_batches_and_chunks(way: str, on: str) -> None:
 
 def test_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_SLACK", 64)
-    monkeypatch.setattr(engine, "_BATCH", 128)
+    monkeypatch.setattr(sessions, "_BATCH", 128)
     r, s = tables(5_000)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 50")
     with CpuDevice(threads=4).open(query) as session:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 import splitjoin.arrival
 from hypothesis import given, settings, strategies as st
-from splitjoin.cpu import expression, expression_kernel, search, store, verified
+from splitjoin.cpu import CpuDevice, expression, expression_kernel, search, store, verified
 from splitjoin.cpu.atoms import Atom, AtomLanes
-from splitjoin.cpu.engine import CpuDevice, CpuSession
+from splitjoin.cpu.engine import CpuSession
 from splitjoin.cpu.exact_source import NotCompiled, TooWide
 from splitjoin.cpu.expression_source import Code, compile_pair
 from splitjoin.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search

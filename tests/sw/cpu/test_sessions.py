@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.cpu import engine, index, store
-from splitjoin.cpu.engine import CpuDevice, CpuSession
+from splitjoin.cpu import CpuDevice, engine, index, store
+from splitjoin.cpu.engine import CpuSession
 from splitjoin.cpu.index import IndexWorker
 from splitjoin.cpu.search import PlanSearch
 from splitjoin.errors import DeviceError

@@ -208,7 +208,7 @@ def test_wrong_order() -> None:
 
 
 def test_devices_refuse_other_kinds() -> None:
-    from splitjoin.cpu.engine import CpuDevice
+    from splitjoin.cpu import CpuDevice
 
     case = SCENARIOS[0]
     query = made(case, {"how": "left"}, on=case.on, window=case.window)

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin import SchemaError, StatementError
 from splitjoin.arrival import arrivals
 from splitjoin.cli import DONE, main
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from splitjoin.device.api import Device, pairs
 from splitjoin.errors import SnapshotError
 from splitjoin.golden import GoldenDevice

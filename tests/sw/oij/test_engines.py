@@ -10,7 +10,7 @@ import pytest
 import splitjoin
 from hypothesis import given, settings, strategies as st
 from splitjoin import InputError, UnsupportedError
-from splitjoin.cpu.engine import INTERVAL_ENGINES, CpuDevice
+from splitjoin.cpu.device import INTERVAL_ENGINES, CpuDevice
 from splitjoin.device.api import PAIR
 
 from ...support.aggregates import FUNCTIONS

@@ -10,7 +10,7 @@ import pytest
 import splitjoin
 from hypothesis import given, settings, strategies as st
 from splitjoin.aggregates import reference_aggregates
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from splitjoin.device.api import Device
 from splitjoin.golden import GoldenDevice
 from splitjoin.stream import StreamJoin

@@ -14,7 +14,8 @@ import pytest
 import splitjoin
 from hypothesis import given, settings, strategies as st
 from splitjoin import InputError, PredicateError
-from splitjoin.cpu.engine import CpuDevice, CpuSession
+from splitjoin.cpu import CpuDevice
+from splitjoin.cpu.engine import CpuSession
 from splitjoin.cpu.search import ExpressionSearch
 from splitjoin.device.api import Device
 from splitjoin.lang.query import Query

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from splitjoin.device.api import Device
 from splitjoin.errors import BackPressure
 from splitjoin.golden import GoldenDevice

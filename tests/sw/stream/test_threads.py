@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import splitjoin
 from splitjoin import Limit, StreamJoin
-from splitjoin.cpu.engine import CpuDevice
+from splitjoin.cpu import CpuDevice
 from splitjoin.stream.results import ResultQueue
 
 from ...support.sessions import R, in_thread, joined, query, r, s

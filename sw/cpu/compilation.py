@@ -1,0 +1,180 @@
+"""Compiling a query's loops in another process, while this one goes on without them.
+
+The other process runs the query over a sample of its tuples, so that exactly what the query needs is compiled, into the
+cache on disk. It lives on when this process ends: the next one finds the loops there. A marker in the cache says which
+queries have been compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+
+from ..arrival import Arrivals
+from ..cache import cache_folder, making, try_lock
+from ..errors import SplitJoinError
+from ..lang.ir import columns
+from ..lang.query import Query
+from ..lang.schema import SIDES
+from ..lang.serial import decode_query, encode_condition, encode_query
+from ..progress import tell
+from ..version import __version__
+from .session import BatchSession
+
+__all__ = ["Compilation", "OpenCompiled", "compile_sample"]
+
+#: Opens a compiled session of a query with an engine: "auto", "index" or "nested".
+OpenCompiled = Callable[[Query, str], BatchSession]
+
+#: Arrivals of the sample.
+_SAMPLE = 1 << 16
+#: Processes that compile at the same time, on one machine; one more waits this many seconds before it asks again.
+_SLOTS, _PATIENCE = 2, 5.0
+#: The exit code of a process that found all slots taken.
+_BUSY = 75
+#: Settings that numba compiles by.
+_SETTINGS = ("NUMBA_OPT", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+
+
+@dataclass
+class _Child:
+    """A process that compiles; `code` is its exit code, None while it runs."""
+
+    pid: int
+
+    @property
+    def code(self) -> int | None:
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else has waited for it
+            return 0
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+
+class Compilation:
+    """The compilation of ``query`` for ``engine`` in the background; `is_done` starts it."""
+
+    def __init__(self, query: Query, engine: str):
+        self._query, self._engine = query, engine
+        self._marker = _marker(query, engine)
+        self._child: _Child | None = None
+        self._again = 0.0  # when to ask for a slot again
+        self._failed = False
+
+    @property
+    def is_known(self) -> bool:
+        """True if the query has been compiled before."""
+        with suppress(OSError):
+            os.utime(self._marker)  # the least recently used entries of the cache are removed first
+            return True
+        return False
+
+    @property
+    def description(self) -> str:
+        """What goes on, in words."""
+        return "as no process could compile its loops" if self._failed else "until its loops are compiled"
+
+    def is_done(self, coming: Arrivals) -> bool:
+        """True once a session of the query finds its loops compiled, or has to compile them itself.
+
+        Starts the compilation if none runs, with the first of the ``coming`` arrivals as a sample.
+        """
+        if self.is_known:
+            return True
+        if self._child is None:
+            if len(coming) and time.monotonic() >= self._again:
+                self._start(coming)
+            return False
+        code = self._child.code
+        if code == _BUSY:
+            self._child, self._again = None, time.monotonic() + _PATIENCE
+            return False
+        return code is not None  # without a marker it has failed, and the session says why, or does better
+
+    def _start(self, coming: Arrivals) -> None:
+        sample = self._marker.with_suffix(f".{os.getpid()}")
+        with making(self._marker.with_suffix(".lock")):
+            _write_sample(sample, self._query, self._engine, coming.split(_SAMPLE)[0])
+        tell("the first results come without compiled loops; these are compiled meanwhile, once for this machine")
+        code = "import sys; from splitjoin.cpu.device import compile_in_background as run; run(*sys.argv[1:])"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        quiet = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
+        # Not subprocess.Popen, which minds that its process outlives it. With a session of its own, Ctrl-C spares it.
+        self._child = _Child(os.posix_spawn(
+            sys.executable, [sys.executable, "-c", code, str(sample), str(self._marker)], environment,
+            file_actions=quiet, setsid=True))
+
+
+def compile_sample(sample: Path, marker: Path, open_compiled: OpenCompiled) -> int:
+    """Compile what the query of ``sample`` needs, and make the ``marker``. Returns the exit code of the process."""
+    try:
+        query, engine, coming = _read_sample(sample)
+    finally:
+        sample.unlink(missing_ok=True)
+    os.nice(10)
+    slots = [marker.parent / f"compiling-{n}.lock" for n in range(_SLOTS)]
+    with try_lock([marker.with_suffix(".compiling.lock")]) as mine, try_lock(slots if mine else []) as free:
+        if not free:
+            return _BUSY
+        # As the window fills, and the values change, another engine may be chosen.
+        for one in (engine, *(e for e in ("index", "nested") if engine == "auto")):
+            with suppress(SplitJoinError), open_compiled(query, one) as session:
+                session.push(coming)
+                session.flush()
+            marker.touch()
+    return 0
+
+
+@cache
+def _toolchain() -> str:
+    """What compiled loops depend on beside the query."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    changed = [file.stat().st_mtime_ns for file in files]
+    return repr((__version__, str(Path(__file__).parent), changed, sys.version, importlib.metadata.version("numba"),
+                 np.__version__, [os.environ.get(name) for name in _SETTINGS]))
+
+
+def _marker(query: Query, engine: str) -> Path:
+    """The file that says that the loops of ``query`` for ``engine`` are in the cache."""
+    key = [encode_condition(query.predicate), query.order.kind == "inner",
+           [w.length is None for w in (query.window_r, query.window_s)], engine, _toolchain()]
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]
+    return cache_folder() / "kernels" / f"query_{name}.compiled"
+
+
+def _write_sample(path: Path, query: Query, engine: str, coming: Arrivals) -> None:
+    arrived = {"stream": pa.array(coming.stream)}
+    if coming.ts is not None:
+        arrived["ts"] = pa.array(coming.ts)
+    header = json.dumps({"query": encode_query(query), "engine": engine})
+    tables = [pa.table(arrived).replace_schema_metadata({"query": header})]
+    for side in SIDES:
+        names = [c.name for c in columns(query.predicate) if c.side == side]
+        tables.append(coming.table(side).select(names or coming.table(side).column_names[:1]))
+    with pa.OSFile(str(path), "wb") as file:
+        for table in tables:
+            with pa.ipc.new_stream(file, table.schema) as writer:
+                writer.write_table(table)
+
+
+def _read_sample(path: Path) -> tuple[Query, str, Arrivals]:
+    with pa.OSFile(str(path)) as file:
+        arrived, r, s = (pa.ipc.open_stream(file).read_all() for _ in range(3))
+    header: dict[str, Any] = json.loads(arrived.schema.metadata[b"query"])
+    stream = arrived.column("stream").to_numpy().astype(np.uint8)
+    ts = arrived.column("ts").to_numpy().astype(np.int64) if "ts" in arrived.column_names else None
+    return decode_query(header["query"]), header["engine"], Arrivals(stream, ts, r, s)

@@ -1,0 +1,207 @@
+"""Tiered execution: the same answer whenever the change to compiled loops comes, and a change that does come."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import splitjoin
+from hypothesis import given, settings, strategies as st
+from splitjoin import DeviceError, InputError
+from splitjoin.arrival import Arrivals, arrivals
+from splitjoin.cpu import CpuDevice, compilation, numpy_session, tiered
+from splitjoin.cpu.compilation import Compilation, compile_sample
+from splitjoin.cpu.numpy_session import NumpySession
+from splitjoin.cpu.session import BatchSession
+from splitjoin.cpu.tiered import TieredSession
+from splitjoin.device.api import ITEM, Items
+from splitjoin.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+
+from tests.support.conformance import assert_conforms, run, slices
+from tests.support.sampling import examples
+from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of
+from tests.support.strategies import Scenario as RandomScenario, scenario
+
+PARTS = 6
+
+
+class After:
+    """A compilation that is done after so many batches."""
+
+    description = "until its loops are compiled"
+
+    def __init__(self, batches: int):
+        self.left = batches
+
+    def is_done(self, coming: Arrivals) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def tiers(query: Query, change: int, compiled: Any = None) -> TieredSession:
+    opens = compiled or CpuDevice(threads=1).open_compiled
+    return TieredSession(query, lambda: opens(query), After(change))  # type: ignore[arg-type]  # stands for a Compilation
+
+
+def answer(session: TieredSession, parts: list[Arrivals]) -> Items:
+    found = [np.empty(0, ITEM)]
+    with session:
+        for n, part in enumerate(parts):
+            session.push(part)
+            if n % 2:
+                found.append(session.poll())
+        return np.concatenate([*found, session.flush()])
+
+
+@pytest.mark.parametrize("case", SCENARIOS, ids=str)
+def test_the_change_may_come_before_every_batch(case: Scenario) -> None:
+    whole = arrivals_of(case)
+    cuts = [n * len(whole) // PARTS for n in range(1, PARTS)]
+    """The other tier by NumPy too, and once in compiled loops."""
+    for order in ("total", "outer(3)"):
+        query = case.query(order)
+        golden = GoldenDevice().open(query)
+        golden.push(whole)
+        expected, counters = golden.flush().tolist(), golden.counters()
+        for change in range(PARTS + 1) if order == "total" else (1, 4):
+            session = tiers(query, change, None if (order, change) == ("total", 3) else NumpySession)
+            assert answer(session, slices(whole, cuts)).tolist() == expected
+            assert {n: session.counters()[n] for n in counters} == counters
+
+
+@settings(max_examples=examples(60))
+@given(scenario(), st.lists(st.integers(0, 20), max_size=4), st.integers(0, 5), st.sampled_from([3, 1 << 18]))
+def test_random(case: RandomScenario, cuts: list[int], change: int, block: int) -> None:
+    """Both tiers by NumPy, in blocks of few pairs or of many."""
+    if str(case.order).startswith("inner"):
+        return
+    query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
+                       window=case.windows.spec, time=case.time, order=case.order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numpy_session, "_PAIRS", block)
+        found = answer(tiers(query, change, NumpySession),
+                       slices(arrivals(query, case.r, case.s), cuts))
+    assert_conforms(found, run(GoldenDevice(), query, case.r, case.s), case.order)
+
+
+def tables(n: int) -> tuple[pa.Table, pa.Table]:
+    random = np.random.default_rng(3)
+    ts = np.sort(random.integers(0, n, n))
+    x, a = random.integers(0, 500, n), random.integers(0, 500, n)
+    return pa.table({"ts": ts, "x": x}), pa.table({"ts": ts, "a": a})
+
+
+@pytest.mark.parametrize("window", ["ROWS 3000", "RANGE 2000", ("ROWS 5", "RANGE 4000")])
+@pytest.mark.parametrize("on", ["abs(r.x - s.a) <= 1", "r.x = s.a AND r.ts < s.ts", "r.x * s.a = 1200"])
+def test_larger_batches(on: str, window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiered, "_FIRST", 700)
+    r, s = tables(4_000)
+    expected = splitjoin.join(r, s, on=on, window=window, time="ts", device=CpuDevice(compiling="first"))
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=window, time="ts")
+    for change in (0, 3, 1000):
+        session = tiers(query, change)
+        assert np.array_equal(answer(session, [arrivals(query, r, s)]), expected.items)
+        assert session.counters()["comparisons"] == expected.counters["comparisons"]
+        assert session._kept == tiered.deque() or change == 1000
+        assert session.plan().startswith("NumPy") == (change == 1000)
+
+
+def test_times_must_not_decrease_across_the_change() -> None:
+    r = pa.table({"ts": [5], "x": [1]})
+    schemas = Schema.from_table("r", r), Schema.from_table("s", r)
+    query = Query.make(*schemas, on="r.x = s.x", window="RANGE 0", time="ts")
+    late = pa.table({"ts": [3], "x": [1]})
+    with tiers(query, 2, NumpySession) as session:
+        session.push(arrivals(query, r, r))
+        session.push(arrivals(query, r.slice(1), r.set_column(0, "ts", pa.array([9]))))
+        with pytest.raises(InputError, match="event time must not decrease"):
+            session.push(arrivals(query, late, r.slice(1)))
+
+
+@pytest.fixture
+def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, in which nothing is compiled; numba's, of these modules, is that of all tests."""
+    monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SPLITJOIN_COMPILE", "background")
+    monkeypatch.setattr(compilation, "_PATIENCE", 0.0)
+    return tmp_path
+
+
+def test_another_process_compiles(cold: Path) -> None:
+    r, s = tables(300)
+    how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100"}
+    expected = splitjoin.join(r, s, **how, device="golden")
+    first = splitjoin.join(r, s, **how)
+    assert (first.plan, first) == ("NumPy, by sorted keys, until its loops are compiled", expected)
+    deadline = time.monotonic() + 300
+    while not list((cold / "cache" / "kernels").glob("*.compiled")) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    second = splitjoin.join(r, s, **how)
+    assert second == expected
+    assert "NumPy" not in second.plan
+    assert not list((cold / "cache" / "kernels").glob("query_*.[0-9]*"))  # samples
+
+
+def test_only_some_processes_compile_at_a_time(cold: Path) -> None:
+    r, s = tables(10)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 9")
+    made = Compilation(query, "auto")
+    folder = made._marker.parent
+    folder.mkdir(parents=True)
+    sample = folder / "sample"
+
+    def session(query: Query, engine: str) -> BatchSession:
+        opened.append(engine)
+        return NumpySession(query)
+
+    with compilation.try_lock([folder / "compiling-0.lock"]), compilation.try_lock([folder / "compiling-1.lock"]):
+        opened: list[str] = []
+        compilation._write_sample(sample, query, "auto", arrivals(query, r, s))
+        assert compile_sample(sample, made._marker, session) == 75
+    assert (opened, made.is_known, sample.exists()) == ([], False, False)
+    compilation._write_sample(sample, query, "auto", arrivals(query, r, s))
+    assert compile_sample(sample, made._marker, session) == 0
+    assert (opened, made.is_known) == (["auto", "index", "nested"], True)
+    assert made.is_done(arrivals(query, r, s))
+
+
+def test_a_process_that_fails_leaves_it_to_the_session(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spawn = os.posix_spawn
+    monkeypatch.setattr(compilation.os, "posix_spawn", lambda python, *_, **__: spawn(
+        python, [python, "-c", "import sys; sys.exit(3)"], os.environ))
+    r, s = tables(10)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 9")
+    made, coming = Compilation(query, "auto"), arrivals(query, r, s)
+    deadline = time.monotonic() + 60
+    while not made.is_done(coming) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert made.is_done(coming)
+    assert not made.is_known
+
+
+def test_wrong_times_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeviceError, match="compiling must be 'background' or 'first', not 'never'"):
+        CpuDevice(compiling="never")  # type: ignore[arg-type]
+    monkeypatch.setenv("SPLITJOIN_COMPILE", "later")
+    with pytest.raises(DeviceError, match="SPLITJOIN_COMPILE must be 'background' or 'first', not 'later'"):
+        splitjoin.join({"x": [1]}, {"x": [1]}, on="r.x = s.x")
+
+
+def test_nothing_is_imported_before_it_is_needed(cold: Path) -> None:
+    """NumPy's tier needs no numba, and the package no pandas: a second or two of the first result."""
+    code = ("import json, sys, splitjoin, splitjoin.cli; names = ('numba', 'pandas', 'polars', 'duckdb', 'amaranth'); "
+            "before = [name for name in names if name in sys.modules]; "
+            "splitjoin.join({'x': [1]}, {'a': [1]}, on='r.x = s.a'); "
+            "print(json.dumps([before, 'numba' in sys.modules]))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[], False]
