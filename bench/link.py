@@ -1,63 +1,152 @@
-"""The link with faults, through the emulator: bytes a tuple, retransmissions, and the rate that a baud rate allows.
+"""The link: bytes a tuple before and after packing, what each board's link carries, and a long run with faults.
 
-``python -m bench.link [--tuples N] [--share F] [--seed N]`` joins N random tuples a side over a line on which a share F
-of the bytes is lost, flipped or doubled, checks the answer against the golden model, and prints figures.
+``python -m bench.link`` writes bench/results/link.json and the tables in docs/link.md. The run with faults joins
+100,000 tuples through the emulator over a line on which one byte in a hundred is lost, flipped or doubled, and checks
+the answer against the golden model. ``--quick``: 1,000 tuples.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import resource
+import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from splitjoin.arrival import arrivals
-from splitjoin.circuit.driver import CircuitSession
+from splitjoin.boards.catalog import CATALOG
+from splitjoin.boards.join import default_baud
+from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.device.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.link.transport import LinkTransport
+from splitjoin.link.rate import link_cost
+from splitjoin.schema_text import parse_schema
 from splitjoin.sim.emulator import Emulator, Faults
 
-_BAUDS = (115_200, 1_000_000, 3_000_000)
-_BITS = 10  # bits on the line for each byte
+from .record import Recorder, arguments
+
+PAGE = Path(__file__).parents[1] / "docs" / "link.md"
+_BEGIN, _END = "<!-- table: python -m bench.link -->\n", "<!-- end of the table -->\n"
+#: Bytes of faulty ones, in all.
+_SHARE = 0.01
+_EIGHT = "i0:int64, i1:int64, i2:int64, i3:int64, "
+#: Name → schemas of R and S, condition, window, time column, circuit.
+QUERIES: dict[str, tuple[str, str, str, str, str | None, dict[str, int]]] = {
+    "equality of bytes": ("x:int8", "y:int8", "r.x = s.y", "ROWS 512", None, {"cores": 1, "capacity": 512}),
+    "a band": ("x:int32", "a:int32", "abs(r.x - s.a) <= 10", "ROWS 4096", None, {"cores": 2, "capacity": 2048}),
+    "two bands in time": ("ts:int64, x:int32, y:float32", "ts:int64, a:int32, b:float32",
+                          "abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10", "RANGE 1000", "ts",
+                          {"cores": 2, "capacity": 2048}),
+    "a band in wide rows": (f"{_EIGHT}ts:int64, x:int32", f"{_EIGHT}ts:int64, a:int32", "abs(r.x - s.a) <= 10",
+                            "RANGE 1000", "ts", {"cores": 2, "capacity": 2048}),
+}
+#: Results and stars a tuple that the table assumes.
+_ITEMS = 2.0
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tuples", type=int, default=1000, help="of each stream (%(default)s)")
-    parser.add_argument("--share", type=float, default=0.0005, help="share of faulty bytes (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the tuples and faults (%(default)s)")
-    args = parser.parse_args()
-    chance = random.Random(args.seed)
-    r, s = (pa.table({name: pa.array([chance.randrange(60) for _ in range(args.tuples)], pa.int8())}) for name in "xy")
+def configured(name: str) -> tuple[Query, Configuration]:
+    """A query of `QUERIES`, and its circuit."""
+    r, s, on, window, at, options = QUERIES[name]
+    sides = [Schema.from_arrow(side, parse_schema(text)) for side, text in (("r", r), ("s", s))]
+    query = Query.make(*sides, on=on, window=window, time=at, order="total")
+    return query, device("uart:none", **options).configuration(query)
+
+
+def row_bytes(text: str) -> int:
+    """Bytes of a row of the schema ``text`` as a table holds it."""
+    return sum(field.type.bit_width // 8 for field in parse_schema(text))
+
+
+def wire_bytes(recorder: Recorder) -> None:
+    """Bytes a tuple to the device: a whole row, the circuit's fields in words of 32 bits, packed, and framed."""
+    for name, (r, *_) in QUERIES.items():
+        config = configured(name)[1]
+        cost = link_cost(config, _ITEMS)
+        for metric, value in (("row_bytes", row_bytes(r)), ("word_bytes", 4 * config.input_record.words),
+                              ("packed_bytes", -(-config.input_record.width // 8)), ("sent_bytes", cost.sent),
+                              ("received_bytes", cost.received),
+                              ("result_row_bytes", sum(map(row_bytes, QUERIES[name][:2]))),
+                              ("item_bytes", -(-item_record().width // 8))):
+            recorder.add(metric, value, "B", {"query": name}, "computed (splitjoin.link.rate)")
+
+
+def carried(recorder: Recorder) -> None:
+    """Tuples a second that the link of each board carries, at the rate that it has by default and at its highest."""
+    for board in CATALOG.values():
+        for baud in sorted({default_baud(board), min(board.highest_baud, 12_000_000)}):
+            if board.bridge.baud is None and baud != default_baud(board):
+                continue
+            for name in QUERIES:
+                recorder.add("link_tuples", link_cost(configured(name)[1], _ITEMS).rate(baud), "tuples/s",
+                             {"board": board.name, "baud": baud, "query": name}, "computed (splitjoin.link.rate)")
+
+
+def faulty(recorder: Recorder, tuples: int, share: float, seed: int) -> None:
+    """The run with faults: ``tuples`` of both streams together."""
+    chance = random.Random(seed)
+    r, s = (pa.table({name: pa.array([chance.randrange(60) for _ in range(tuples // 2)], pa.int8())}) for name in "xy")
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.y) <= 1", window="ROWS 8",
                        order="total")
     options = {"cores": 1, "capacity": 16}
-    third = args.share / 3
     config = device("uart:none", **options).configuration(query)
-    with (Emulator(config, Faults(drop=third, flip=third, double=third, seed=args.seed)) as board,
-          device(f"uart:{board.path}", **options).open(query) as session):
-        assert isinstance(session, CircuitSession)
+    third, start = share / 3, time.monotonic()
+    with (Emulator(config, Faults(drop=third, flip=third, double=third, seed=seed)) as board,
+          device(f"uart:{board.path}", **options, timeout=60.0).open(query) as session):
         session.push(arrivals(query, r, s))
         found = session.flush()
-        transport = session._transport
+        counters = session.counters()
     with device("golden").open(query) as golden:
         golden.push(arrivals(query, r, s))
-        right = np.array_equal(found, golden.flush())
-    assert isinstance(transport, LinkTransport)
-    count = 2 * args.tuples
-    total = transport.sent_bytes + transport.received_bytes
-    print(f"answer right: {right}; {count} tuples, {len(found)} items, {transport.retransmissions} retransmissions, "
-          f"{transport.rejected} damaged replies")
-    print(f"bytes a tuple: {transport.sent_bytes / count:.2f} sent, {transport.received_bytes / count:.2f} received; "
-          f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
-    for baud in _BAUDS:
-        # Request and reply take turns, so their times add up; the host's own latency comes on top.
-        print(f"{baud:>8} baud: at most {baud / _BITS / (total / count):,.0f} tuples/s")
-    if not right:
-        raise SystemExit("the answer differs from the golden model's")
+        if not np.array_equal(found, golden.flush()):
+            raise SystemExit("the answer differs from the golden model's")
+    where = {"tuples": tuples, "faulty": f"{share:.1%}", "seed": seed}
+    for metric in ("retransmissions", "damaged_replies"):
+        recorder.add(metric, counters[metric], "", where, "emulator; answer equal to the golden model's")
+    for metric in ("bytes_sent", "bytes_received"):
+        recorder.add(metric, counters[metric] / tuples, "B/tuple", where, "emulator")
+    recorder.add("items", len(found), "", where, "emulator")
+    recorder.add("seconds", time.monotonic() - start, "s", where, "wall clock, simulation included")
+    recorder.add("peak_memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB", where, "getrusage")
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The table of docs/link.md."""
+    def value(metric: str, **config: object) -> float:
+        return next(float(str(row["value"])) for row in rows if row["metric"] == metric and row["config"] == config)
+
+    lines = ["| query | row | words | packed | on the wire, sent | received, 2 items a tuple |",
+             "|---|---|---|---|---|---|"]
+    for name in QUERIES:
+        whole = [value(metric, query=name) for metric in ("row_bytes", "word_bytes", "packed_bytes")]
+        framed = [value(metric, query=name) for metric in ("sent_bytes", "received_bytes")]
+        lines.append(f"| {name} | " + " | ".join([*(f"{n:.0f}" for n in whole), *(f"{n:.1f}" for n in framed)]) + " |")
+    lines += ["", f"| baud | {' | '.join(QUERIES)} | boards |", f"|---|{'---|' * (len(QUERIES) + 1)}"]
+    boards: dict[int, dict[str, None]] = {}
+    for row in rows:
+        if row["metric"] == "link_tuples":
+            boards.setdefault(row["config"]["baud"], {})[row["config"]["board"]] = None
+    for baud, names in sorted(boards.items()):
+        rates = [value("link_tuples", board=next(iter(names)), baud=baud, query=name) for name in QUERIES]
+        lines.append(f"| {baud:,} | " + " | ".join([*(f"{rate:,.0f}" for rate in rates), ", ".join(names)]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    assert __doc__
+    args = arguments(__doc__)
+    recorder = Recorder("link", quick=args.quick)
+    wire_bytes(recorder)
+    carried(recorder)
+    if not args.quick:
+        text = PAGE.read_text(encoding="utf-8")
+        before, rest = text.split(_BEGIN)
+        PAGE.write_text(before + _BEGIN + table(recorder.rows) + _END + rest.split(_END)[1], encoding="utf-8")
+        recorder.write()
+    faulty(recorder, 1_000 if args.quick else 100_000, _SHARE, 0)
+    print(recorder.write())
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from splitjoin.sim.emulated import EmulatedTop, Pins
 from .catalog import Board
 from .top import BoardTop
 
-__all__ = ["PadPlatform", "board_top"]
+__all__ = ["PadPlatform", "board_top", "uart_pins"]
 
 _TOP = "top"
 
@@ -43,6 +43,24 @@ class PadPlatform(Platform):  # type: ignore[misc]  # amaranth has no types
         return str(verilog._convert_rtlil_text(text))
 
 
+def uart_pins(board: Board, platform: Any, text: str) -> Pins:
+    """The ports of ``board``'s top in its Verilog ``text``, made for ``platform``."""
+    found = re.search(rf"^module {_TOP}\((.*?)\);", text, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    ports = [port.strip().lstrip("\\").strip() for port in found[1].split(",")]
+    link = f"{board.link[0]}_{board.link[1]}__"
+
+    def pin(start: str) -> str:
+        name, = (port for port in ports if port.startswith(start) and not port.endswith("__n"))
+        return name
+
+    reset = None
+    if platform.default_rst is not None:
+        inverted = platform.lookup(platform.default_rst).ios[0].invert
+        reset = pin(f"{platform.default_rst}_"), int(not inverted)
+    return Pins(_TOP, pin(f"{platform.default_clk}_"), pin(f"{link}rx"), pin(f"{link}tx"), reset)
+
+
 def board_top(board: Board, config: Configuration, baud: int | None = None) -> EmulatedTop:
     """The top of ``board`` with the join of ``config``, for the emulator.
 
@@ -58,19 +76,6 @@ def board_top(board: Board, config: Configuration, baud: int | None = None) -> E
     def make() -> tuple[str, Pins]:
         platform = PadPlatform(board.platform())
         text = platform.prepare(BoardTop(board, LinkedJoin(config, clock_hz=clock, baud=baud)), _TOP)
-        found = re.search(rf"^module {_TOP}\((.*?)\);", text, re.DOTALL | re.MULTILINE)
-        assert found is not None
-        ports = [port.strip().lstrip("\\").strip() for port in found[1].split(",")]
-        link = f"{board.link[0]}_{board.link[1]}__"
-
-        def pin(start: str) -> str:
-            name, = (port for port in ports if port.startswith(start) and not port.endswith("__n"))
-            return name
-
-        reset = None
-        if platform.default_rst is not None:
-            inverted = platform.lookup(platform.default_rst).ios[0].invert
-            reset = pin(f"{platform.default_rst}_"), int(not inverted)
-        return text, Pins(_TOP, pin(f"{platform.default_clk}_"), pin(f"{link}rx"), pin(f"{link}tx"), reset)
+        return text, uart_pins(board, platform, text)
 
     return EmulatedTop((board.name, repr(config), str(baud)), make, clock / baud)

@@ -21,12 +21,12 @@ from .page import page, placement
 from .report import BuildReport, Prediction, timing
 from .tools import ECPPACK, GOWIN_PACK, ICEPACK, NEXTPNR, NEXTPNR_GOWIN, NEXTPNR_ICE40, YOSYS, Tool, cached
 
-__all__ = ["TOOLS", "build", "utilization", "write_project"]
+__all__ = ["TOOLS", "TOP", "build", "mapped_netlist", "utilization", "write_project"]
 
 #: Name of the top module, and of the files.
-_NAME = "top"
+TOP = "top"
 #: Changes when what is cached of a build does.
-_FORMAT = "build 2"
+_FORMAT = "build 3"
 #: Family → the tools that its bitstreams need.
 TOOLS: dict[str, tuple[Tool, ...]] = {
     "ecp5": (YOSYS, NEXTPNR, ECPPACK), "ice40": (YOSYS, NEXTPNR_ICE40, ICEPACK),
@@ -48,8 +48,9 @@ def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1
 
     ``linked``: as of `BoardTop`. ``seed``: of the placer. ``seconds``: time limit of each tool, wall clock.
     ``prediction``: what the report says of the rate. ``progress``: is told what begins. The folder gets the bitstream
-    ``top.bin``, ``top.bit`` or ``top.fs``, the mapped netlist ``top.json``, and the report as ``report.txt``,
-    ``report.json`` and ``report.html``. Equal circuits on equal boards are built once (`cached`).
+    ``top.bin``, ``top.bit`` or ``top.fs``, the mapped netlist ``top.json``, for ECP5 the routed design as
+    ``top.config``, and the report as ``report.txt``, ``report.json`` and ``report.html``. Equal circuits on equal
+    boards are built once (`cached`).
 
     Raises `CapacityError` if the circuit is too large for the FPGA, `ToolError` if a tool is missing, fails or takes
     too long, `InputError` if the folder cannot be written.
@@ -62,7 +63,7 @@ def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1
     plan = _plan(board, linked, nextpnr_opts=options)
     commands = [shlex.split(line) for line in plan.files[f"{plan.script}.sh"].splitlines()
                 if line.startswith('"$')]
-    products = [f"{_NAME}.{board.bitstream}", f"{_NAME}.json"]
+    products = [f"{TOP}.{board.bitstream}", f"{TOP}.json", *([f"{TOP}.config"] if board.family == "ecp5" else [])]
     names = [*products, "report.json", "cells.json"]
 
     def make(work: Path) -> None:
@@ -78,11 +79,11 @@ def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1
                 raise
             took[tool.name] = time.monotonic() - start
         if board.family == "gowin":
-            (work / f"{_NAME}.syn.json").rename(work / f"{_NAME}.json")
-            (work / f"{_NAME}.pnr.json").rename(work / "routed.json")
+            (work / f"{TOP}.syn.json").rename(work / f"{TOP}.json")
+            (work / f"{TOP}.pnr.json").rename(work / "routed.json")
         report = BuildReport(board.name, *timing(json.loads((work / "timing.json").read_text())), took)
         (work / "report.json").write_text(report.json())
-        (work / "cells.json").write_text(json.dumps(placement(work / "routed.json", _NAME)))
+        (work / "cells.json").write_text(json.dumps(placement(work / "routed.json", TOP)))
         for path in work.iterdir():
             if path.name not in names:
                 path.unlink()
@@ -100,6 +101,22 @@ def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1
     return report
 
 
+def mapped_netlist(board: Board, linked: wiring.Component) -> Path:
+    """The netlist of ``linked`` on ``board``, pads included, that `build` places: Yosys's JSON. Raises `ToolError`."""
+    plan = _plan(board, linked)
+    names = (f"{TOP}.json", f"{TOP}.syn.json")
+
+    def make(work: Path) -> None:
+        _write(plan, work)
+        YOSYS.run(["-q", f"{TOP}.ys"], work)
+        next(work / name for name in names if (work / name).exists()).rename(work / "netlist.json")
+        for path in work.iterdir():
+            if path.name != "netlist.json":
+                path.unlink()
+
+    return cached(f"netlist-{board.name}", (plan.digest().hex(), YOSYS.version), make) / "netlist.json"
+
+
 def write_project(board: Board, linked: wiring.Component, folder: Path) -> list[str]:
     """Write a project for the vendor's tool to ``folder``: the names of its files. ``build_top.sh`` runs it.
 
@@ -113,7 +130,7 @@ def write_project(board: Board, linked: wiring.Component, folder: Path) -> list[
 
 def _plan(board: Board, linked: wiring.Component, **options: str) -> Any:
     """Amaranth's scripts and files for the top of ``board``."""
-    return board.platform().prepare(BoardTop(board, linked), _NAME, **dict(board.options), **options)
+    return board.platform().prepare(BoardTop(board, linked), TOP, **dict(board.options), **options)
 
 
 def _write(plan: Any, folder: Path) -> None:
@@ -139,7 +156,7 @@ def utilization(log: str) -> dict[str, tuple[int, int]]:
 
 def _refuse_too_large(board: Board, work: Path) -> None:
     """Raise `CapacityError` if nextpnr's log in ``work`` says that the circuit has more cells than the FPGA."""
-    logs = [work / "log.txt", work / f"{_NAME}.tim"]
+    logs = [work / "log.txt", work / f"{TOP}.tim"]
     text = "\n".join(path.read_text() for path in logs if path.exists())
     over = [f"{used} {kind}, {used - available} more than the {available} there are"
             for kind, (used, available) in utilization(text).items() if used > available]

@@ -14,6 +14,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from splitjoin.boards.catalog import CATALOG, find
 from splitjoin.boards.flow.bitstream import build, utilization
+from splitjoin.boards.flow.readback import differences, read_back
 from splitjoin.boards.flow.tools import NEXTPNR_ICE40, YOSYS
 from splitjoin.errors import CapacityError, DeviceError, InputError, ToolError
 
@@ -69,6 +70,19 @@ def test_a_board_gets_a_bitstream_and_a_report(name: str, tmp_path: Path) -> Non
     cells = json.loads((tmp_path / "out" / "top.json").read_text())["modules"]["top"]["cells"].values()
     flip_flops = [cell for cell in cells if cell["type"].startswith(("SB_DFF", "TRELLIS_FF", "DFF"))]
     assert len(flip_flops) >= 5 + 2  # those of the line and of the synchronizer
+    if board.family == "ecp5":  # every route and LUT is in the packed bitstream, and nothing else
+        routed = (tmp_path / "out" / "top.config").read_text()
+        assert routed.count("arc: ") > 30
+        assert differences(routed, read_back(tmp_path / "out" / "top.bit", tmp_path)) == []
+
+
+def test_a_route_that_differs_is_found() -> None:
+    routed = ".tile R2C3:PLC2\narc: A0 V00B0000\nword: SLICEA.K0.INIT 0110011001100110\narc: F0 F0_SLICE\n"
+    assert differences(routed, routed.replace("arc: F0 F0_SLICE\n", "")) == []
+    assert differences(routed, routed.replace("V00B", "V01B")) == ["R2C3:PLC2 arc: A0 V00B0000",
+                                                                   "R2C3:PLC2 arc: A0 V01B0000"]
+    assert len(differences(routed, routed.replace("INIT 01", "INIT 10"))) == 2
+    assert len(differences(routed, "")) == 2
 
 
 def test_other_circuits_get_other_bitstreams(tmp_path: Path) -> None:

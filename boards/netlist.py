@@ -1,0 +1,117 @@
+"""Mapped netlists and packed bitstreams of whole boards' tops as circuits for the emulator."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from amaranth.lib import wiring
+from splitjoin.errors import ToolError
+from splitjoin.sim.emulated import EmulatedTop, Pins
+
+from . import flow
+from .catalog import Board
+from .flow.bitstream import TOP, mapped_netlist
+from .flow.ecp5 import CELLS
+from .flow.tools import YOSYS, cached
+from .join import pins
+from .pads import uart_pins
+
+__all__ = ["bitstream_top", "icebox", "netlist_top"]
+
+#: Family → Yosys's commands that read the simulation models of its cells. The files of this package have models that
+#: Yosys lacks, or that only a simulator of events can run.
+_MODELS = {
+    "ecp5": "read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v\nread_verilog -overwrite ecp5.v",
+    "ice40": "read_verilog -D ICE40_HX +/ice40/cells_sim.v\nread_verilog -overwrite ice40.v",
+    "gowin": "read_verilog +/gowin/cells_sim.v",
+}
+_ICE40 = Path(flow.__file__).with_name("ice40_cells.v")
+#: An ECP5's reset after configuration, in whose place registers have initial values, and its pads, without the third
+#: state that Yosys's models have and simulators of cycles do not.
+_PADS = """
+module SGSR(input GSR, CLK); endmodule
+module TRELLIS_IO(inout B, input I, T, output O);
+  parameter DIR = "INPUT";
+  generate if (DIR == "INPUT") assign O = B; else assign B = I; endgenerate
+endmodule
+"""
+#: Turns the text form of an iCE40's bitstream into Verilog; of Debian's package fpga-icestorm, with iceunpack.
+_VLOG, _UNPACK = "icebox_vlog", "iceunpack"
+
+
+def netlist_top(board: Board, linked: wiring.Component, bit: float) -> EmulatedTop:
+    """The netlist that Yosys maps of ``linked`` on ``board``, pads included, each cell replaced by its model.
+
+    ``bit``: clock cycles of a bit on the UART of ``linked``. Raises `ToolError` if synthesis fails.
+    """
+    netlist = mapped_netlist(board, linked)
+    def make() -> tuple[str, Pins]:
+        text = _modelled(board, f"read_json {netlist}\nhierarchy -top {TOP}")
+        return text, uart_pins(board, board.platform(), text)
+
+    return EmulatedTop(("netlist", str(netlist), _MODELS[board.family], CELLS.read_text(), _PADS,
+                         _ICE40.read_text()), make, bit)
+
+
+def icebox() -> bool:
+    """True if the programs are there that `bitstream_top` needs."""
+    return all(shutil.which(program) for program in (_VLOG, _UNPACK))
+
+
+def bitstream_top(board: Board, bitstream: Path, bit: float) -> EmulatedTop:
+    """The packed ``bitstream`` of an iCE40 ``board``, turned back into Verilog by Project IceStorm: what the bits do.
+
+    Raises `ToolError` if its programs are missing or fail.
+    """
+    if not icebox():
+        raise ToolError(f"{_VLOG} and {_UNPACK} read bitstreams back, but are not installed; apt-get install "
+                        f"fpga-icestorm")
+    content = bitstream.read_bytes()
+
+    def make() -> tuple[str, Pins]:
+        def back(folder: Path) -> None:
+            (folder / "top.bin").write_bytes(content)
+            (folder / "top.pcf").write_text("".join(f"set_io {name} {pin}\n" for name, pin in pins(board).items()))
+            for command, target in (([_UNPACK, "top.bin"], "top.asc"),
+                                    ([_VLOG, "-s", "-n", TOP, "-p", "top.pcf", "top.asc"], "back.v")):
+                done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+                if done.returncode:
+                    raise ToolError(f"{command[0]} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+                (folder / target).write_text(done.stdout)
+
+        verilog = cached("icebox", (content.hex(),), back) / "back.v"
+        # icebox_vlog declares ports again as wires, which Verilator refuses.
+        text = re.sub(r"^(?:wire|reg) .*;$", lambda line: re.sub(r" (?:clk|rx|tx)\b,?", "", line[0]).replace(",;", ";"),
+                      verilog.read_text(), flags=re.MULTILINE)
+        return f"{text}\n{_ICE40.read_text()}", Pins(TOP, "clk", "rx", "tx", None)
+
+    return EmulatedTop(("bitstream", content.hex(), _ICE40.read_text()), make, bit)
+
+
+def _modelled(board: Board, read: str) -> str:
+    """Plain Verilog of what the commands ``read`` read, with models in the place of cells."""
+    script = f"""
+        {read}
+        write_verilog -noattr netlist.v
+        design -reset
+        read_verilog netlist.v
+        {_MODELS[board.family]}
+        hierarchy -check -top {TOP}
+        proc
+        flatten
+        opt -full
+        opt_clean -purge
+        write_verilog -noattr modelled.v
+    """
+
+    def make(folder: Path) -> None:
+        (folder / "ecp5.v").write_text(CELLS.read_text() + _PADS)
+        (folder / "ice40.v").write_text(_ICE40.read_text())
+        (folder / "script.ys").write_text(script)
+        YOSYS.run(["-q", "script.ys"], folder)
+
+    key = (script, CELLS.read_text(), _PADS, _ICE40.read_text(), YOSYS.version)
+    return (cached("modelled", key, make) / "modelled.v").read_text()
