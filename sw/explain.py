@@ -21,6 +21,7 @@ from .lang.aggregate import Aggregate
 from .lang.ir import text
 from .lang.query import Query
 from .lang.schema import Side
+from .lang.types import duration_text
 from .oij.explain import explain_engine
 from .plan.passes.pipeline import make_plan
 from .plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, tests_nothing
@@ -133,12 +134,14 @@ def _cpu(plan: Plan) -> str:
 def _window(query: Query, side: Side) -> str:
     extent = query.window(side)
     rows = [] if extent.rows is None else [f"the last {extent.rows} tuples"]
-    return " and ".join(rows + ([] if extent.length is None else [f"not older than {extent.length} {_tick(query)}"]))
+    return " and ".join(rows + ([] if extent.length is None else [f"not older than {_age(query, extent.length)}"]))
 
 
-def _tick(query: Query) -> str:
+def _age(query: Query, length: int) -> str:
     assert query.time is not None
-    return query.time.tick or ("days" if str(query.time.type) == "date" else "units of the time column")
+    if query.time.tick is not None:
+        return duration_text(length, query.time.tick)
+    return f"{length} {'days' if str(query.time.type) == 'date' else 'units of the time column'}"
 
 
 def _time(query: Query) -> str:

@@ -37,6 +37,7 @@ with quiet_interrupts():
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
     from .verilog import verilog_options, write_circuit
+    from .warmup import run_warmup, warmup_options
 
 __all__ = ["command_parser", "main"]
 
@@ -161,6 +162,9 @@ def command_parser() -> argparse.ArgumentParser:
 
     _command(commands, "devices", "list the devices on which joins run", run_devices)
     _command(commands, "doctor", "say what is installed, what is missing, and how to get it", run_doctor)
+    warming = _command(commands, "warmup", "compile loops of the CPU engine before they are needed, for images of "
+                                           "containers and for executors", run_warmup)
+    warmup_options(warming)
     completing = _command(commands, "completion", "print what makes a shell complete this command line",
                           print_completion)
     completion_options(completing)

@@ -26,7 +26,7 @@ import pyarrow.ipc
 
 from ..arrival import Arrivals
 from ..cache import cache_folder, making, try_lock
-from ..errors import SplitJoinError
+from ..errors import UnsupportedError
 from ..lang.ir import columns
 from ..lang.query import Query
 from ..lang.schema import SIDES
@@ -35,7 +35,7 @@ from ..progress import tell
 from ..version import __version__
 from .session import BatchSession
 
-__all__ = ["Compilation", "OpenCompiled", "compile_sample"]
+__all__ = ["Compilation", "OpenCompiled", "compile_query", "compile_sample"]
 
 #: Opens a compiled session of a query with an engine: "auto", "index" or "nested".
 OpenCompiled = Callable[[Query, str], BatchSession]
@@ -130,13 +130,20 @@ def compile_sample(sample: Path, marker: Path, open_compiled: OpenCompiled) -> i
     with try_lock([marker.with_suffix(".compiling.lock")]) as mine, try_lock(slots if mine else []) as free:
         if not free:
             return _BUSY
-        # As the window fills, and the values change, another engine may be chosen.
-        for one in (engine, *(e for e in ("index", "nested") if engine == "auto")):
-            with suppress(SplitJoinError), open_compiled(query, one) as session:
-                session.push(coming)
-                session.flush()
-            marker.touch()
+        compile_query(query, engine, coming, open_compiled)
     return 0
+
+
+def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: OpenCompiled) -> None:
+    """Compile, in this process, what a join of the ``coming`` arrivals needs, and note that it has been done."""
+    marker = _marker(query, engine)
+    # As the window fills, and the values change, another engine may be chosen.
+    for one in (engine, *(e for e in ("index", "nested") if engine == "auto")):
+        with suppress(UnsupportedError), open_compiled(query, one) as session:
+            session.push(coming)
+            session.flush()
+        with making(marker.with_suffix(".lock")):
+            marker.touch()
 
 
 @cache
@@ -150,10 +157,22 @@ def _toolchain() -> str:
 
 def _marker(query: Query, engine: str) -> Path:
     """The file that says that the loops of ``query`` for ``engine`` are in the cache."""
-    key = [encode_condition(query.predicate), query.order.kind == "inner",
+    key = [_without_names(encode_condition(query.predicate)), query.order.kind == "inner",
            [w.length is None for w in (query.window_r, query.window_s)], engine, _toolchain()]
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]
     return cache_folder() / "kernels" / f"query_{name}.compiled"
+
+
+def _without_names(nodes: list[Any]) -> list[Any]:
+    """A condition as `encode_condition` gives it, its columns by number: compiled loops know no names."""
+    numbers: dict[tuple[str, str], int] = {}
+    found = []
+    for name, type_, at, *properties in nodes:
+        if name == "Col":
+            side, column, *rest = properties
+            properties = [side, numbers.setdefault((side, column), len(numbers)), *rest]
+        found.append([name, type_, at, *properties])
+    return found
 
 
 def _write_sample(path: Path, query: Query, engine: str, coming: Arrivals) -> None:

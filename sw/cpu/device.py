@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
+from ..arrival import Arrivals
 from ..device.api import Device, Session, check_inner
 from ..errors import DeviceError, UnsupportedError
 from ..lang.query import Query
 from ..plan.passes.pipeline import make_plan
 from ..plan.plan import leading_tests
-from .compilation import Compilation, compile_sample
+from .compilation import Compilation, compile_query, compile_sample
 from .session import BatchSession
 from .tiered import TieredSession
 
@@ -89,6 +90,10 @@ class CpuDevice(Device):
         # A worker has two regions, one for each stream's probes, which are threads of their own.
         return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-self.workers // 2)), self.workers)
 
+    def compile(self, query: Query, coming: Arrivals) -> None:
+        """Compile the loops of ``query`` in this process, as a join of the ``coming`` arrivals needs them."""
+        compile_query(query, self.engine, coming, _open)
+
     @property
     def workers(self) -> int:
         """The number of threads that may run."""
@@ -97,8 +102,11 @@ class CpuDevice(Device):
 
 def compile_in_background(sample: str, marker: str) -> None:
     """Do the work of the process that compiles, and end it."""
-    sys.exit(compile_sample(Path(sample), Path(marker), lambda query, engine: CpuDevice(
-        engine=engine, threads=2).open_compiled(query)))  # type: ignore[arg-type]  # one of the names
+    sys.exit(compile_sample(Path(sample), Path(marker), _open))
+
+
+def _open(query: Query, engine: str) -> BatchSession:
+    return CpuDevice(engine=engine, threads=2).open_compiled(query)  # type: ignore[arg-type]  # one of the names
 
 
 def _processors() -> int:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 __all__ = [
     "BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
     "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "String", "TimeUnit", "Timestamp", "Type",
-    "finer", "from_arrow", "is_exact", "is_text", "plain", "units_per",
+    "duration_text", "finer", "from_arrow", "is_exact", "is_text", "plain", "units_per",
 ]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -28,6 +28,10 @@ UNIT_NS: dict[str, int] = {
     "NANOSECOND": 1, "MICROSECOND": 10**3, "MILLISECOND": 10**6, "SECOND": 10**9, "MINUTE": 60 * 10**9,
     "HOUR": 3600 * 10**9, "DAY": 86400 * 10**9, "WEEK": 7 * 86400 * 10**9,
 }
+
+
+#: Nanoseconds in the units that messages use, the largest first.
+_SHORT_UNITS = {"d": 86400 * 10**9, "h": 3600 * 10**9, "min": 60 * 10**9, **TIME_UNITS}
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,15 @@ def is_text(type_: Type) -> bool:
 def units_per(coarse: TimeUnit, fine: TimeUnit) -> int:
     """The number of ``fine`` units in one ``coarse`` unit."""
     return TIME_UNITS[coarse] // TIME_UNITS[fine]
+
+
+def duration_text(count: int, unit: TimeUnit) -> str:
+    """``count`` units as people write them: 20 s, 1 h 30 min, 7 d."""
+    left, parts = abs(count) * TIME_UNITS[unit], []
+    for name, per in _SHORT_UNITS.items():
+        whole, left = divmod(left, per)
+        parts += [f"{whole} {name}"] if whole else []
+    return ("-" if count < 0 else "") + (" ".join(parts) or "0 s")
 
 
 def finer(a: TimeUnit, b: TimeUnit) -> TimeUnit:
