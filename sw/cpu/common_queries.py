@@ -12,7 +12,8 @@ from ..lang.schema import SIDES, Schema
 
 __all__ = ["common_queries"]
 
-#: Conditions of the kinds that are most used, over columns of each width: i int32, l int64, g float32, f float64, t text.
+#: Conditions of the kinds that are most used, over columns of each width: i int32, l int64, g float32, f float64, and
+#: t text.
 _COMMON = ("abs(r.i - s.i) <= 5", "abs(r.l - s.l) <= 5", "r.i = s.i", "r.l = s.l", "r.l < s.l", "abs(r.f - s.f) <= 0.5",
           "abs(r.g - s.g) <= 0.5", "abs(r.i - s.i) <= 5 AND abs(r.g - s.g) <= 0.5", "r.t = s.t AND abs(r.l - s.l) <= 5")
 #: Tuples of each stream.

@@ -14,13 +14,17 @@ from fractions import Fraction
 from functools import reduce
 
 from ..lang.eval.vector import constant
-from ..lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, IsNull, Lit, Neg, Not, Or, sides
+from ..lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, FloatCall, IsNull, Lit, Neg, Not, Or, sides
 from ..lang.properties import value_range
 from ..lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .atoms import Atom, ValueRange
 from .exact_source import BITWISE, ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both
 
 __all__ = ["Code", "PairWriter", "compile_pair"]
+
+
+#: Functions of floats that are one instruction each.
+_FLOAT_CALLS = {"sqrt": "np.sqrt", "floor": "np.floor", "ceil": "np.ceil"}
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,9 @@ class PairWriter:
                 a = self.number(e.a)
                 least = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
                 return replace(self._typed(e, f"abs({a.code})", a), low=least, high=a.size)
+            case FloatCall() if e.function in _FLOAT_CALLS:
+                a = self.number(e.a)
+                return self._typed(e, f"{_FLOAT_CALLS[e.function]}({a.code})", a)
             case Cast():
                 return self._cast(e)
             case Arith() if isinstance(e.type, Float):

@@ -9,17 +9,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Literal
 
 from ..errors import PredicateError
-from .build import and_, compare, condition, is_null, not_, one_type, or_, whole
+from .build import and_, arith, compare, condition, is_null, neg, not_, one_type, or_, remainder, whole
+from .conversions import to_float
 from .eval.vector import constant
-from .ir import Arith, Call, Case, Expr, Extreme, Lit, StartsWith
+from .ir import Arith, Call, Case, Expr, Extreme, FloatCall, Like, Lit, StartsWith
 from .operations import OPERATIONS
-from .types import BOOL, EXACT, Binary, Exact, Int, String, Timestamp, Type
+from .properties import denominator
+from .types import BOOL, EXACT, FLOAT64, Binary, Exact, Float, Int, String, Timestamp, Type, is_exact
 
-__all__ = ["case", "coalesce", "complement", "distinct", "extreme", "in_", "nullif", "operation", "shift",
-           "starts_with"]
+__all__ = ["case", "coalesce", "complement", "distinct", "extreme", "in_", "like", "nullif", "operation", "rounded",
+           "shift", "square_root", "starts_with"]
 
 
 def case(when: Sequence[Expr], then: Sequence[Expr], otherwise: Expr, at: str) -> Expr:
@@ -76,6 +79,49 @@ def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
                              f"only, not {a.type} with {prefix if isinstance(prefix, Lit) else prefix.type}")
     assert isinstance(prefix, Lit) and isinstance(prefix.value, (str, bytes))
     return StartsWith(BOOL, a, prefix.value)
+
+
+def like(a: Expr, pattern: Expr, at: str) -> Expr:
+    """``a LIKE pattern`` for a constant text: % stands for any characters, _ for one, and no character escapes."""
+    if not (isinstance(pattern, Lit) and isinstance(pattern.value, str)):
+        raise PredicateError(f"{at!r}: the pattern of LIKE must be a constant text, not {pattern.type}")
+    if "\\" in pattern.value:
+        raise PredicateError(f"{at!r}: the pattern of LIKE must not hold a backslash, which escapes in Spark, and is a "
+                             f"character like others in DuckDB; compare with = or starts_with()")
+    head = pattern.value.rstrip("%")
+    if not ("%" in head or "_" in head):
+        start = Lit(pattern.type, head)
+        return compare("=", a, start, at) if head == pattern.value else starts_with(a, start, at)
+    if isinstance(a, Lit) and a.value is None:
+        return Lit(BOOL, None)
+    if not isinstance(a.type, String):
+        raise PredicateError(f"{at!r}: LIKE needs a text, not {a.type}")
+    return Like(BOOL, a, pattern.value)
+
+
+def rounded(name: Literal["floor", "ceil", "round"], a: Expr, at: str) -> Expr:
+    """``floor(a)``, ``ceil(a)`` or ``round(a)``, which takes halves away from zero: exact numbers stay exact."""
+    if isinstance(a.type, Float):
+        return FloatCall(a.type, a, name)
+    if not is_exact(a.type):
+        raise PredicateError(f"{at!r}: {name}() needs a number, not {a.type}")
+    if denominator(a) == 1:
+        return a
+    if name == "floor":
+        return arith("-", a, remainder("%", a, Lit(EXACT, 1), at), at)
+    if name == "ceil":
+        return neg(rounded("floor", neg(a, at), at), at)
+    half, zero = Lit(EXACT, Fraction(1, 2)), Lit(EXACT, 0)
+    up = rounded("floor", arith("+", a, half, at), at)
+    down = rounded("ceil", arith("-", a, half, at), at)
+    return case([compare("<", a, zero, at)], [down], up, at)
+
+
+def square_root(a: Expr, at: str) -> Expr:
+    """``sqrt(a)`` in float64; NaN for negative numbers, as IEEE 754 says."""
+    if not (is_exact(a.type) or isinstance(a.type, Float)):
+        raise PredicateError(f"{at!r}: sqrt() needs a number, not {a.type}")
+    return FloatCall(FLOAT64, to_float(a, FLOAT64, at), "sqrt")
 
 
 def operation(name: str, args: Sequence[Expr], at: str) -> Expr:

@@ -16,13 +16,16 @@ from .schema import Side
 from .types import Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 
 __all__ = ["MAX_DEPTH", "MIRRORED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp", "CmpOp", "Col",
-           "Expr", "Extreme", "IsNull", "Isqrt", "Lit", "Neg", "NextFloat", "Not", "Or", "StartsWith", "Unary",
-           "Within", "check_depth", "columns", "distinct", "rebuilt", "sides", "text", "too_deep", "walk"]
+           "Expr", "Extreme", "FloatCall", "FloatFunction", "IsNull", "Isqrt", "Like", "Lit", "Neg", "NextFloat",
+           "Not", "Or", "StartsWith", "Unary", "Within", "check_depth", "columns", "distinct", "rebuilt", "sides",
+           "text", "too_deep", "walk"]
 
 #: ``/`` is for floats. For whole numbers, ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
 #: rounds down and ``%`` has the divisor's sign (Python); with a divisor of 0 all four are NULL. ``<<`` multiplies by a
 #: power of two; ``>>`` divides by one and rounds down.
 ArithOp = Literal["+", "-", "*", "/", "div", "mod", "//", "%", "<<", ">>"]
+#: Functions of a float; ``round`` takes halves away from zero.
+FloatFunction = Literal["sqrt", "floor", "ceil", "round"]
 CmpOp = Literal["=", "<>", "<", "<=", ">", ">="]
 
 #: ``a op b`` is ``b MIRRORED[op] a``.
@@ -193,6 +196,20 @@ class StartsWith(Unary):
 
 
 @dataclass(frozen=True)
+class Like(Unary):
+    """True where the text ``a`` fits ``pattern``, in which % stands for any characters and _ for one."""
+
+    pattern: str
+
+
+@dataclass(frozen=True)
+class FloatCall(Unary):
+    """``function`` of the float ``a``, in its type. All of them are exact, or rounded as IEEE 754 says."""
+
+    function: FloatFunction
+
+
+@dataclass(frozen=True)
 class Call(Expr):
     """Operation ``op`` of `splitjoin.lang.operations` on integers ``args``, whose common type is ``of``."""
 
@@ -275,6 +292,10 @@ def text(e: Expr) -> str:
             return f"{e.kind}({', '.join(map(text, e.args))})"
         case StartsWith():
             return f"starts_with({text(e.a)}, {_literal(Lit(e.a.type, e.prefix))})"
+        case Like():
+            return f"({text(e.a)} LIKE {_literal(Lit(e.a.type, e.pattern))})"
+        case FloatCall():
+            return f"{e.function}({text(e.a)})"
         case Call(args=(a, b)) if not e.op.isidentifier():
             return f"({text(a)} {e.op} {text(b)})"
         case Call():

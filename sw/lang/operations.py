@@ -8,9 +8,11 @@ columns of one stream once for each tuple; it verifies an operation on columns o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy.typing as npt
 
 from .types import EXACT, Int, Type
 
-__all__ = ["OPERATIONS", "Operation", "Range", "functions", "operators"]
+__all__ = ["FLOAT_FUNCTIONS", "OPERATIONS", "Operation", "Range", "functions", "like_pattern", "operators"]
 
 Array = npt.NDArray[Any]
 #: Least and greatest value, both included.
@@ -102,6 +104,31 @@ _DECLARED = (
 
 #: Name → operation.
 OPERATIONS = {operation.name: operation for operation in _DECLARED}
+
+
+def _square_root(x: Array) -> Array:
+    with np.errstate(invalid="ignore"):  # NaN of negative numbers
+        root: Array = np.sqrt(x)
+        return root
+
+
+def _nearest(x: Array) -> Array:
+    """The nearest whole numbers, halves away from zero; the difference to the part before the point is exact."""
+    with np.errstate(invalid="ignore"):  # inf − inf
+        whole = np.trunc(x)
+        return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
+
+
+#: Function of `splitjoin.lang.ir.FloatCall` → its values for an array of floats, in their type.
+FLOAT_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "sqrt": _square_root, "floor": np.floor, "ceil": np.ceil, "round": _nearest}
+
+
+@cache
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    """The regular expression of a pattern of LIKE without an escape character."""
+    parts = {"%": ".*", "_": "."}
+    return re.compile("".join(parts.get(c, re.escape(c)) for c in pattern), re.DOTALL)
 
 
 def operators() -> tuple[Operation, ...]:

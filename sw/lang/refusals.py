@@ -16,8 +16,9 @@ __all__ = ["Refusing", "operand_text", "refuse", "text_of"]
 _OPERATORS = " ".join(o.name for o in operators() if o.name not in "&|")
 _METHODS = ", ".join(f".{o.name}({'other' * (o.operands - 1)})" for o in functions())
 _SUPPORTED = (f"columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as "
-              f"{_OPERATORS} << >>), .between(lo, hi), .isin(values), .starts_with(prefix), {_METHODS}, .cast(type), "
-              f".is_null(), .is_not_null(), and splitjoin.least, greatest, where and coalesce")
+              f"{_OPERATORS} << >>), .between(lo, hi), .isin(values), .starts_with(prefix), .like(pattern), .sqrt(), "
+              f"{_METHODS}, .cast(type), .is_null(), .is_not_null(), math.floor(), math.ceil(), and splitjoin.least, "
+              f"greatest, where and coalesce")
 
 
 class Refusing:

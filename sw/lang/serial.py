@@ -31,7 +31,10 @@ from .ir import (
     Col,
     Expr,
     Extreme,
+    FloatCall,
+    FloatFunction,
     IsNull,
+    Like,
     Lit,
     Neg,
     Not,
@@ -151,6 +154,10 @@ def _properties(e: Expr) -> list[Any]:
             return [e.kind]
         case StartsWith():
             return [_encode_value(e.prefix)]
+        case Like():
+            return [_encode_value(e.pattern)]
+        case FloatCall():
+            return [e.function]
         case Call():
             return [e.op, _encode_type(e.of)]
         case Neg() | Abs() | Cast() | Not() | IsNull() | And() | Or() | Case():
@@ -193,6 +200,12 @@ def _node(name: str, type_: Type, of: tuple[Expr, ...], properties: list[Any], s
             fits = (isinstance(a.type, String) and isinstance(found, str)) or (
                 isinstance(a.type, Binary) and isinstance(found, bytes))
             return StartsWith(type_, a, cast(Any, found)) if fits else None
+        case "Like", (a,), [pattern] if type_ == BOOL and isinstance(a.type, String):
+            found = _decode_value(pattern)
+            return Like(type_, a, found) if isinstance(found, str) else None
+        case "FloatCall", (a,), [function] if function in get_args(FloatFunction) and isinstance(type_, Float) and (
+                a.type == type_):
+            return FloatCall(type_, a, cast(FloatFunction, function))
         case "Call", _, [str() as op, common] if (
                 op in OPERATIONS and len(of) == OPERATIONS[op].operands and all(is_exact(e.type) for e in of)):
             whole = _decode_type(common)

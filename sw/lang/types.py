@@ -31,7 +31,8 @@ UNIT_NS: dict[str, int] = {
 
 
 #: Nanoseconds in the units that messages use, the largest first.
-_SHORT_UNITS = {"d": 86400 * 10**9, "h": 3600 * 10**9, "min": 60 * 10**9, **TIME_UNITS}
+_SHORT_UNITS: dict[str, int] = {
+    "d": 86400 * 10**9, "h": 3600 * 10**9, "min": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 @dataclass(frozen=True)

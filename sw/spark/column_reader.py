@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import PredicateError, SplitJoinError
 from ..lang import build, functions
 from ..lang.build import find_column
 from ..lang.casts import cast, named_type
-from ..lang.ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
+from ..lang.ir import MAX_DEPTH, ArithOp, CmpOp, Expr, too_deep
 from ..lang.operations import OPERATIONS, functions as integer_functions
 from ..lang.schema import Schema
 from ..lang.sql.parser import parse_sql
@@ -91,25 +91,20 @@ def unsupported(at: str, what: str) -> PredicateError:
                           f"F.expr and F.{', F.'.join(_SHOWN)}")
 
 
-def _like(parts: list[Expr], at: str) -> Expr:
-    pattern = parts[1].value if isinstance(parts[1], Lit) else None
-    prefix = pattern.removesuffix("%") if isinstance(pattern, str) else "_"
-    if any(c in prefix for c in "%_\\"):
-        raise unsupported(at, "LIKE with anything but a constant that ends in its only %")
-    head = build.literal(prefix, at)
-    if prefix == pattern:
-        return build.compare("=", parts[0], head, at)
-    return functions.starts_with(parts[0], head, at)
-
-
 def _compare(op: CmpOp) -> Callable[[list[Expr], str], Expr]:
     return lambda p, at: build.compare(op, p[0], p[1], at)
+
+
+def _rounded(name: Literal["floor", "ceil", "round"]) -> Callable[[list[Expr], str], Expr]:
+    return lambda p, at: functions.rounded(name, p[0], at)
 
 
 def _arith(op: ArithOp) -> Callable[[list[Expr], str], Expr]:
     return lambda p, at: build.arith(op, p[0], p[1], at)
 
 
+_ROUNDED: dict[str, Literal["floor", "ceil", "round"]] = {"floor": "floor", "ceil": "ceil", "ceiling": "ceil",
+                                                          "round": "round"}
 _MANY = 1 << 30
 #: Name → the least and the greatest number of its arguments, and what it is.
 _FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
@@ -127,7 +122,10 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
     "isnotnull": (1, 1, lambda p, at: build.not_(build.is_null(p[0], at), at)),
     "between": (3, 3, lambda p, at: build.between(p[0], p[1], p[2], at)),
     "in": (2, _MANY, lambda p, at: functions.in_(p[0], p[1:], at)),
-    "startswith": (2, 2, lambda p, at: functions.starts_with(p[0], p[1], at)), "like": (2, 2, _like),
+    "startswith": (2, 2, lambda p, at: functions.starts_with(p[0], p[1], at)),
+    "like": (2, 2, lambda p, at: functions.like(p[0], p[1], at)),
+    "sqrt": (1, 1, lambda p, at: functions.square_root(p[0], at)),
+    **{name: (1, 1, _rounded(function)) for name, function in _ROUNDED.items()},
     "coalesce": (1, _MANY, functions.coalesce), "ifnull": (2, 2, functions.coalesce), "nvl": (2, 2, functions.coalesce),
     "nullif": (2, 2, lambda p, at: functions.nullif(p[0], p[1], at)),
     "least": (2, _MANY, lambda p, at: functions.extreme("least", p, at)),

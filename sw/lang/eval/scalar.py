@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import ir
 from ..ir import columns
-from ..operations import OPERATIONS
+from ..operations import FLOAT_FUNCTIONS, OPERATIONS, like_pattern
 from ..schema import Side
 from ..types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
 
@@ -79,6 +79,12 @@ def compile_condition(e: ir.Expr) -> Evaluator:
             return _extreme([compile_condition(a) for a in e.args], better)
         case ir.StartsWith():
             return _strict1(lambda v: v.startswith(e.prefix), e.a)
+        case ir.Like():
+            fits = like_pattern(e.pattern).fullmatch
+            return _strict1(lambda v: fits(v) is not None, e.a)
+        case ir.FloatCall():
+            function = FLOAT_FUNCTIONS[e.function]
+            return _strict1(lambda v: type(v)(function(np.asarray(v))), e.a)
         case ir.Call():
             operation, of = OPERATIONS[e.op], e.of
             if operation.operands == 1:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .. import ir
 from ..ir import columns, distinct
-from ..operations import OPERATIONS
+from ..operations import FLOAT_FUNCTIONS, OPERATIONS, like_pattern
 from ..types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
 
@@ -81,6 +81,11 @@ def _value(e: ir.Expr, args: list[Vector], table: Mapping[ir.Col, Vector], n: in
         case ir.StartsWith():
             starts = np.array([v.startswith(e.prefix) for v in args[0].values], np.bool_)
             return Vector(starts, args[0].valid)
+        case ir.Like():
+            fits = like_pattern(e.pattern).fullmatch
+            return Vector(np.array([fits(v) is not None for v in args[0].values], np.bool_), args[0].valid)
+        case ir.FloatCall():
+            return Vector(FLOAT_FUNCTIONS[e.function](args[0].values), args[0].valid)
         case ir.Call():
             return _call(e, args)
         case ir.NextFloat():

@@ -95,6 +95,26 @@ class Value(Refusing):
         at = f"{operand_text(self)}.starts_with({text_of(prefix)})"
         return Value(functions.starts_with(self.expr, lift(prefix, at), at), at, atom=True)
 
+    def like(self, pattern: str) -> Value:
+        """True where the text fits ``pattern``: % stands for any characters, _ for one."""
+        at = f"{operand_text(self)}.like({text_of(pattern)})"
+        return Value(functions.like(self.expr, lift(pattern, at), at), at, atom=True)
+
+    def sqrt(self) -> Value:
+        """The square root, in float64."""
+        at = f"{operand_text(self)}.sqrt()"
+        return Value(functions.square_root(self.expr, at), at, atom=True)
+
+    def __floor__(self) -> Value:
+        return self._rounded("floor")
+
+    def __ceil__(self) -> Value:
+        return self._rounded("ceil")
+
+    def _rounded(self, name: Literal["floor", "ceil"]) -> Value:
+        at = f"{name}({self.text})"
+        return Value(functions.rounded(name, self.expr, at), at, atom=True)
+
     def cast(self, to: str) -> Value:
         """The value in the type of that SQL name, such as ``"bigint"`` or ``"decimal(9, 2)"``."""
         at = f"{operand_text(self)}.cast({text_of(to)})"

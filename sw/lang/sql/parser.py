@@ -26,8 +26,8 @@ __all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql", "par
 #: What errors say a condition may hold.
 SUPPORTED = (f"columns, literals, + - * / %, DIV (//), {' '.join(o.name for o in operators())} ~ << >>, abs(), "
              f"{', '.join(f'{o.name}()' for o in integer_functions())}, least(), greatest(), coalesce(), nullif(), "
-             f"CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE 'prefix%', AND, OR, NOT, IS [NOT] NULL, "
-             f"IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
+             f"sqrt(), floor(), ceil(), round(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE, AND, "
+             f"OR, NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
 
 _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -38,7 +38,13 @@ _OPERATORS: dict[type[exp.Expr], str] = {getattr(exp, node): o.name for o in ope
 _SHIFT: dict[type[exp.Expr], Literal["<<", ">>"]] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 #: Names for what people try first; everything else is named by its node or function.
 _NAMES: dict[type[exp.Expr], str] = {
-    exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant that ends in its only %",
+    exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant",
+    **dict.fromkeys((exp.Ln, exp.Log, exp.Exp, exp.Pow), "a function that libraries round differently in the last "
+                    "digit (compute the column before the join)"),
+    **dict.fromkeys((exp.DateDiff, exp.DatetimeDiff, exp.TimestampDiff), "a difference in units, of which DuckDB "
+                    "counts the boundaries and Spark the whole ones (compare the times' difference with an INTERVAL)"),
+    **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), "a truncated time (compare with the first and last time of "
+                    "the unit, or truncate the column before the join)"),
     exp.ILike: "ILIKE", exp.SimilarTo: "SIMILAR TO", exp.RegexpLike: "a regular expression",
     exp.Escape: "LIKE with ESCAPE",
     exp.Cast: "a cast to this type (cast the column before the join)", exp.TryCast: "TRY_CAST",
@@ -225,13 +231,18 @@ class Reader:
 
     def like(self, e: exp.Expr) -> Expr:
         at, pattern = self.quote(e), e.expression
-        text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else "_"
-        prefix = text.removesuffix("%")
-        if any(c in prefix for c in "%_\\"):
+        if not (isinstance(pattern, exp.Literal) and pattern.is_string):
             raise self.unsupported(e)
-        a, head = self.expr(e.this), build.literal(prefix, at)
-        made = build.compare("=", a, head, at) if prefix == text else functions.starts_with(a, head, at)
+        made = functions.like(self.expr(e.this), build.literal(pattern.name, at), at)
         return build.not_(made, at) if e.args.get("negate") else made
+
+    def rounded(self, e: exp.Expr) -> Expr:
+        name: Literal["floor", "ceil", "round"] = "floor" if isinstance(e, exp.Floor) else (
+            "ceil" if isinstance(e, exp.Ceil) else "round")
+        return functions.rounded(name, self.expr(e.this), self.quote(e))
+
+    def square_root(self, e: exp.Expr) -> Expr:
+        return functions.square_root(self.expr(e.this), self.quote(e))
 
     def bytes_(self, e: exp.Expr) -> Expr:
         try:
@@ -293,6 +304,7 @@ _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
     exp.Greatest: Reader.extreme, exp.Coalesce: Reader.coalesce, exp.Nullif: Reader.nullif,
     exp.NullSafeEQ: Reader.distinct, exp.NullSafeNEQ: Reader.distinct, exp.StartsWith: Reader.starts_with,
     exp.Like: Reader.like, exp.HexString: Reader.bytes_, exp.Anonymous: Reader.function,
+    exp.Floor: Reader.rounded, exp.Ceil: Reader.rounded, exp.Round: Reader.rounded, exp.Sqrt: Reader.square_root,
 }
 
 

@@ -33,6 +33,7 @@ from ...lang.ir import (
     Expr,
     Extreme,
     IsNull,
+    Like,
     Lit,
     Neg,
     Not,
@@ -252,7 +253,7 @@ def _lift(e: Expr, left: list[int]) -> Expr:
             return rebuilt(e, [_lift(e.a, left)])
         case Cmp() if isinstance(e.a.type, Bool):
             return rebuilt(e, [_lift(c, left) for c in e.children])
-        case Cmp() | StartsWith():
+        case Cmp() | StartsWith() | Like():
             return _atom(e, left)
     return e
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -77,7 +78,8 @@ def test_scenarios_return(scenario: Scenario, order: str) -> None:
     lambda r, s: (r.at - datetime(2026, 1, 1, tzinfo=UTC) < timedelta(days=2)) | (r.day == date(2026, 1, 1)),
     lambda r, s: r.x + 10**900 < s.b * Fraction(1, 3) - 10**30,
     lambda r, s: r.x.is_null() | ~(s.b > 1),
-], ids=range(9))
+    lambda r, s: r.name.like("Ü_n%x") & ((r.x - s.a).sqrt() < math.floor(r.f)) | (math.ceil(s.g) == 1),
+], ids=range(10))
 def test_other_nodes_return(on: Any) -> None:
     query = Query.make(R, S, on=on, window={"r": "ROWS 5 RANGE 9", "s": "RANGE 7"}, time="ts", order="inner(4)")
     assert_same(again(query), query)
@@ -118,7 +120,7 @@ def test_a_shared_node_is_sent_once() -> None:
 def test_every_node_is_sent_or_of_passes_only() -> None:
     nodes = {name for name, cls in vars(ir).items() if isinstance(cls, type) and issubclass(cls, ir.Expr)}
     sent = {"Abs", "And", "Arith", "Call", "Case", "Cast", "Cmp", "Col", "Extreme", "IsNull", "Lit", "Neg", "Not", "Or",
-            "StartsWith"}
+            "StartsWith", "Like", "FloatCall"}
     assert nodes - {"Expr", "Unary", "Isqrt", "NextFloat", "Within"} == sent
 
 

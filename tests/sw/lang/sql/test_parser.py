@@ -133,11 +133,11 @@ def test_float32_takes_literals_in_its_own_type_in_arithmetic_and_as_float64_in_
 
 
 @pytest.mark.parametrize(("sql", "part", "what"), [
-    ("sqrt(r.x) > 1 AND r.x = 1", "sqrt(r.x)", "function SQRT"),
+    ("sin(r.x) > 1 AND r.x = 1", "sin(r.x)", "function SIN"),
     ("r.x = 1 OR  Foo( 1,  s.a) = 3", "Foo( 1, s.a)", "function FOO"),
     ("current_date = r.day", "CURRENT_DATE", "function CURRENT_DATE"),
     ("r.name || 'a' = 'b'", "r.name || 'a'", "concatenation"),
-    ("r.name LIKE 'a%b'", "r.name LIKE 'a%b'", "LIKE with anything but"),
+    ("r.name LIKE s.word", "r.name LIKE s.word", "LIKE with anything but"),
     ("r.name LIKE s.word", "r.name LIKE s.word", "LIKE with anything but"),
     ("r.name LIKE 'a!%' ESCAPE '!'", "r.name LIKE 'a!%' ESCAPE '!'", "LIKE with ESCAPE"),
     ("r.name ILIKE 'a%'", "r.name ILIKE 'a%'", "ILIKE"),
@@ -224,7 +224,7 @@ def test_errors(sql: str, message: str) -> None:
 
 @pytest.mark.parametrize(("sql", "marked"), [
     ("abs(r.x - s.a) <= 10 AND r.name < 3 OR r.ok", "r.name < 3"),
-    ("r.x = 1 AND\n   sqrt(r.x) < s.a", "sqrt(r.x)"),
+    ("r.x = 1 AND\n   sin(r.x) < s.a", "sin(r.x)"),
     ("r.x = 1 AND r.nope = 2", "r.nope"),
     ("CASE WHEN r.x THEN 1 ELSE 2 END = 1", "CASE WHEN r.x THEN 1 ELSE 2 END"),
     ("r.name IN ('a', 2)", "r.name IN ('a', 2)"),
