@@ -138,7 +138,6 @@ def test_float32_takes_literals_in_its_own_type_in_arithmetic_and_as_float64_in_
     ("current_date = r.day", "CURRENT_DATE", "function CURRENT_DATE"),
     ("r.name || 'a' = 'b'", "r.name || 'a'", "concatenation"),
     ("r.name LIKE s.word", "r.name LIKE s.word", "LIKE with anything but"),
-    ("r.name LIKE s.word", "r.name LIKE s.word", "LIKE with anything but"),
     ("r.name LIKE 'a!%' ESCAPE '!'", "r.name LIKE 'a!%' ESCAPE '!'", "LIKE with ESCAPE"),
     ("r.name ILIKE 'a%'", "r.name ILIKE 'a%'", "ILIKE"),
     ("r.x IN (SELECT 1)", "r.x IN (SELECT 1)", "IN with anything but a list"),
