@@ -70,9 +70,10 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
 	$(BIN)/python -m bench.soak
 
-chaos: $(STAMP) ## A streaming join in Spark, killed twenty times at random moments: exactly the right rows (minutes).
+chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, fifty times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --daemon
+	$(BIN)/python -m tests.chaos --how left --kills 10
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
 	nice -n 15 $(BIN)/python -m bench.synthesis

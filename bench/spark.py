@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -166,6 +166,22 @@ def batch(spark: SparkSession, folder: Path, way: Way, window: int) -> tuple[flo
     return 2 * way.rows / (time.perf_counter() - began), pairs
 
 
+def through_python(spark: SparkSession, folder: Path, rows: int) -> float:
+    """Rows of both inputs a second from the files through a Python stage that does nothing, to their count: what a
+    batch join that runs in Python cannot exceed by much.
+    """
+    frames = [spark.read.schema(schema(side)).parquet(str(stream(folder, side, rows, FILE))) for side in "rs"]
+    began = time.perf_counter()
+    count = frames[0].union(frames[1]).mapInArrow(unchanged, frames[0].schema).count()
+    assert count == 2 * rows
+    return count / (time.perf_counter() - began)
+
+
+def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches."""
+    yield from batches
+
+
 def measure(out: Recorder, metric: str, spark: SparkSession, folder: Path, ways: Sequence[Way], window: int,
             rounds: int, run: Callable[[SparkSession, Path, Way, int], tuple[float, int]], how: str) -> None:
     """The figures of all ``ways``, and their ratio; ways with equal input must give equally many pairs."""
@@ -301,6 +317,11 @@ def main() -> None:
                         measure(out, "batch", spark, folder, batches, window, rounds, batch,
                                 f"rows of both inputs a second, from Parquet to the count of pairs, median of {rounds} "
                                 f"rounds")
+                    through = [through_python(spark, folder, batches[0].rows) for _ in range(rounds + 1)][1:]
+                    out.add("batch_through_python", statistics.median(through) / 1000, "k rows/s",
+                            {"cores": CORES, "rows": batches[0].rows},
+                            f"rows of both inputs a second through a mapInArrow that does nothing, from Parquet to "
+                            f"their count, median of {rounds} rounds")
                 case "theta":
                     theta(out, spark, folder, 20_000 if quick else 50_000)
                 case _:

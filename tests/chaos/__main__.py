@@ -1,6 +1,6 @@
 """Kill a streaming join again and again, and compare what it gave with the right rows.
 
-Run: python -m tests.chaos [--kills N] [--seed N] [--daemon]
+Run: python -m tests.chaos [--kills N] [--seed N] [--daemon] [--how KIND]
 """
 
 import argparse
@@ -16,10 +16,12 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20, help="how often something is killed (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and of what is killed (default: 0)")
     parser.add_argument("--daemon", action="store_true", help="join on devices of a daemon, and kill that too")
+    parser.add_argument("--how", default="inner", help="the kind of join (default: inner)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        done = run(Path(folder), kills=args.kills, seed=args.seed, daemon=args.daemon, say=print)
-    print(f"{done.pairs} pairs, all of them right, in {done.batches} micro-batches and {done.starts} starts of the "
+        done = run(Path(folder), kills=args.kills, seed=args.seed, daemon=args.daemon, how=args.how,
+                   say=print)
+    print(f"{done.pairs} rows, all of them right, in {done.batches} micro-batches and {done.starts} starts of the "
           f"job, after {done.jvms} kills of the JVM, {done.workers} of Python workers and {done.daemons} of the daemon")
 
 

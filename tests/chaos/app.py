@@ -1,6 +1,7 @@
 """The streaming job that is killed: files of two streams → join → a folder of Parquet for each micro-batch.
 
-Run: python -m tests.chaos.app FOLDER DEVICE OPTIONS (JSON). It ends when FOLDER/stop is there and all input is joined.
+Run: python -m tests.chaos.app FOLDER DEVICE OPTIONS (JSON) HOW. It ends when FOLDER/stop is there and all input is
+joined.
 """
 
 import json
@@ -15,8 +16,8 @@ from splitjoin.spark import local_session, stream_join
 JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
 
 
-def main(folder: Path, device: str, options: dict[str, object]) -> None:
-    """Run the job in ``folder``."""
+def main(folder: Path, device: str, options: dict[str, object], how: str) -> None:
+    """Run the job in ``folder``, with a join of the kind ``how``."""
     spark = local_session("chaos", log=folder / "spark.log", config={
         "spark.master": "local[2,8]",  # a task may fail seven times, since its worker is killed
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
@@ -24,7 +25,7 @@ def main(folder: Path, device: str, options: dict[str, object]) -> None:
     left, right = (spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
                    .parquet(str(folder / side)) for side, name in (("r", "x"), ("s", "a")))
     joined = stream_join(left, right, **JOIN, late=0, groups=2, state=str(folder / "state"), device=device,
-                         device_options=options)
+                         device_options=options, how=how)
 
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))
@@ -41,4 +42,4 @@ def main(folder: Path, device: str, options: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), sys.argv[4])

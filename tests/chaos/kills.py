@@ -41,10 +41,12 @@ class Chaos:
 
 
 class Job:
-    """The streaming job in ``folder``, and with ``daemon`` the daemon that owns its devices."""
+    """The streaming job in ``folder``, which joins by the kind ``how``, and with ``daemon`` the daemon that owns its
+    devices.
+    """
 
-    def __init__(self, folder: Path, daemon: bool):
-        self.folder, self.starts = folder, 0
+    def __init__(self, folder: Path, daemon: bool, how: str):
+        self.folder, self.how, self.starts = folder, how, 0
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
         for side in "rs":
@@ -58,7 +60,7 @@ class Job:
         """Start the job."""
         self.starts += 1
         device = ["cpu", "{}"] if self._daemon is None else ["daemon", json.dumps({"socket": str(self._socket)})]
-        self.process = self._run("tests.chaos.app", str(self.folder), *device)
+        self.process = self._run("tests.chaos.app", str(self.folder), *device, self.how)
 
     def start_daemon(self) -> None:
         """Start the daemon, and wait until it answers."""
@@ -104,16 +106,16 @@ class Job:
                                     start_new_session=True)
 
 
-def run(folder: Path, *, kills: int, seed: int, daemon: bool = False,
+def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str = "inner",
         say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
-    ``daemon``: the join runs on devices of a daemon, which is killed too. Raises `AssertionError` if a row is missing,
-    wrong or there twice.
+    ``daemon``: the join runs on devices of a daemon, which is killed too. ``how``: its kind. Raises `AssertionError` if
+    a row is missing, wrong or there twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
-    job = Job(folder, daemon)
+    job = Job(folder, daemon, how)
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)
@@ -135,6 +137,7 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False,
                 say(f"{n + 1}: the JVM was killed")
         files = _feed(folder, files, 3, seed)
         _go_on(job)
+        _end(folder, files)
         (folder / "stop").touch()
         if job.process.wait(_PATIENCE) != 0:  # killed before, and noticed only now
             job.start()
@@ -143,7 +146,7 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False,
     finally:
         job.close()
     r, s = (pa.concat_tables([_table(side, n, seed) for n in range(files)]) for side in "rs")
-    want = Counter(zip(*(splitjoin.join(r, s, **JOIN, select=["n_r", "n_s"]).column(c).to_pylist()
+    want = Counter(zip(*(splitjoin.join(r, s, **JOIN, how=how, select=["n_r", "n_s"]).column(c).to_pylist()
                          for c in ("n_r", "n_s")), strict=True))
     batches = sorted((folder / "out").iterdir())
     found = [pq.ParquetDataset(str(b), partitioning=None).read(["n_r", "n_s"]) for b in batches]
@@ -171,6 +174,15 @@ def _feed(folder: Path, files: int, more: int, seed: int) -> int:
             os.utime(part, (10**9 + n, 10**9 + n))
             part.rename(folder / side / f"{n:06d}.parquet")
     return files + more
+
+
+def _end(folder: Path, files: int) -> None:
+    """Add a last file of each stream, whose row meets nothing and brings the watermark past all others."""
+    for side, name, value in (("r", "x", -1000), ("s", "a", 1000)):
+        part = folder / f"{side}.end"
+        pq.write_table(pa.table({"ts": [10**9], name: pa.array([value], pa.int32()), "n": [-1]}), part)
+        os.utime(part, (10**9 + files, 10**9 + files))
+        part.rename(folder / side / f"{files:06d}.parquet")
 
 
 def _go_on(job: Job) -> None:
