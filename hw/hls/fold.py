@@ -107,11 +107,11 @@ class FoldUnit(wiring.Component):
         with m.If(finish):
             m.d.sync += added.eq(~last & (added | present))
             for n, (slot, register, after) in enumerate(zip(fold.slots, state, outputs, strict=True)):
-                following = Signal(_shape(slot.width), name=f"following{n}")
-                m.d.comb += following.eq(Mux(present, after, register))
-                m.d.sync += register.eq(Mux(last, slot.init, following))
+                # Enable and reset of the flip-flops choose the next state: only what ends takes a LUT a bit.
                 with m.If(last):
-                    m.d.sync += ended[n].eq(following)
+                    m.d.sync += [register.eq(slot.init), ended[n].eq(Mux(present, after, register))]
+                with m.Elif(present):
+                    m.d.sync += register.eq(after)
             with m.If(last):
                 m.d.sync += was_added.eq(added | present)
 
@@ -293,13 +293,13 @@ def _operation(node: Node, args: Sequence[Value]) -> Value:
         case "=":
             return a == b
         case "<":
-            return a < b
+            return _less(a, b)
         case "abs":
-            return Mux(a < 0, -a, a)
+            return Mux(a[-1], -a, a)
         case "min":
-            return Mux(a < b, a, b)
+            return Mux(_less(a, b), a, b)
         case "max":
-            return Mux(a < b, b, a)
+            return Mux(_less(a, b), b, a)
         case "choose":
             return Mux(args[0], args[1], args[2])
         case "bits":
@@ -307,3 +307,10 @@ def _operation(node: Node, args: Sequence[Value]) -> Value:
         case "shift":
             return a << node.places if node.places > 0 else a >> -node.places
     raise TypeError(f"no operation {node.kind!r}")
+
+
+def _less(a: Value, b: Value) -> Value:
+    """True if ``a`` is less than ``b``: the sign of a difference, which Yosys maps to a carry chain, and ``a < b`` to
+    several times as many LUTs.
+    """
+    return (a - b).as_signed()[-1]

@@ -14,8 +14,18 @@ __all__ = ["fold_cost"]
 def fold_cost(family: Family, plan: FoldPlan) -> Resources:
     """The cost of a `splitjoin.hw.hls.fold.FoldUnit`."""
     total = _pipeline(family, plan.add, looped=True)
-    # The state, and that of the base tuple that ends; the next state is the old one for NULL, or the initial one.
-    total += Resources(lut=plan.state_bits, ff=2 * plan.state_bits)
+    # The next state is the initial one behind the last partner; that of the base tuple that ends, the old one for NULL.
+    read = {n.name for n in plan.result.graph.nodes if n.kind == "input"} if plan.result is not None else {
+        s.name for s in plan.fold.slots}
+    ended = sum(s.width.bits for s in plan.fold.slots if s.name in read)
+    total += Resources(lut=plan.state_bits + ended, ff=plan.state_bits + ended)
+    # A choice between a slot's old value and another one is the enable of its register.
+    graph = plan.add.graph
+    for slot, output in zip(plan.fold.slots, graph.outputs, strict=True):
+        node = graph.nodes[output]
+        if node.kind == "choose" and any(graph.nodes[a].side == "r" and graph.nodes[a].name == slot.name
+                                         for a in node.args[1:]):
+            total += Resources(lut=-node.width)
     for n, slot in plan.checked(plan.add):
         node = plan.add.graph.nodes[plan.add.graph.outputs[n]]
         upper = max(1, node.width - slot.width.bits + 1)
@@ -40,16 +50,18 @@ def _operation(family: Family, node: Node, args: list[Node]) -> Resources:
     constants = sum(a.kind == "constant" for a in args)
     most = max([node.width, *(a.width for a in args)])
     match node.kind:
-        case "+" | "-" | "<":
+        case "+" | "-":
             return Resources(lut=adder(family, most))
+        case "<":
+            return Resources(lut=adder(family, most + 1))
         case "min" | "max":
-            return Resources(lut=adder(family, most) + (node.width + constants) // (1 + constants))
+            return Resources(lut=adder(family, most + 1) + (node.width + constants) // (1 + constants))
         case "abs":
             return Resources(lut=adder(family, most) + (most * 3 // 2 if family == "ecp5" else most * 2 // 3))
         case "=":
             return Resources(lut=gate(family, most) + 1 if constants else equal(family, most))
         case "&" | "|" | "^":
-            return Resources(lut=0 if constants and node.kind != "^" else node.width)
+            return Resources(lut=0 if constants else node.width // 2)  # a LUT takes several in a row
         case "choose":
             return Resources(lut=node.width)
         case "and" | "or":
