@@ -21,7 +21,7 @@ HOW = ("nextpnr-ecp5, timing weight 25, default router, seed 1, LFE5U-85F speed 
 #: The aggregates, and the clocks in MHz that are asked for.
 ASKED: tuple[tuple[str, float | None], ...] = (
     ("Variance", 100), ("Histogram", None), ("Histogram", 100), ("SecondBest", 100), ("Smoothed", 100), ("Extent", 150),
-    ("Rises", 100),
+    ("Rises", 100), ("Vwap", 100), ("Saturated", 200),
 )
 
 

@@ -14,7 +14,8 @@ BENCH = Path(__file__).parent
 PAGE = BENCH.parent / "docs" / "benchmarks.md"
 FIGURES = BENCH.parent / "docs" / "figures.md"
 TITLES = {"first_hour": "The first hour", "circuits": "The circuit", "stages": "Latency of a probe, by stage",
-          "costs": "Predicted cells and mapped ones", "cpu": "The CPU engine",
+          "costs": "Predicted cells and mapped ones", "folds": "User-defined aggregates as circuits",
+          "cpu": "The CPU engine",
           "latency": "The CPU engine, from push to result", "soak": "The CPU engine, for an hour",
           "spark": "Joins in Spark", "spark_skew": "A skewed batch join in Spark",
           "spark_paths": "Ways for rows of a Spark stream through Python"}
