@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak chaos synth synth-full clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak chaos synth synth-full boards clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an 
 synth-full: $(STAMP) ## Place and route whole circuits on an ECP5-85F (an hour).
 	nice -n 19 $(BIN)/python -m bench.synthesis --full
 	$(BIN)/python -m bench.tables
+
+boards: $(STAMP) ## Bitstreams for all boards that can hold a join, smaller ones first (hours); docs/boards.md gets the table.
+	nice -n 15 $(BIN)/python -m bench.boards
 
 clean: ## Remove .venv and everything generated here. The cache of built models stays.
 	rm -rf $(VENV) build out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info spark-warehouse

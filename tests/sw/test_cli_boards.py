@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 from splitjoin.cli import main
+from splitjoin.errors import CapacityError
+from splitjoin.link.sidecar import Sidecar
 
 QUERY = ("--schema-r", "x:int8", "--schema-s", "x:int8", "--on", "r.x = s.x", "--cores", "1", "--lanes", "1",
          "--probes", "1", "--capacity", "64")
@@ -26,3 +30,28 @@ def test_wrong_boards_and_rates_are_refused(given: tuple[str, ...], said: str, t
     assert main(["build", *QUERY, *given, "-o", str(tmp_path / "out")]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_too_large_says_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                  capsys: pytest.CaptureFixture[str]) -> None:
+    """The tuner's proposal for ECP5; for other families there is none."""
+    def refuse(*_: object, **__: object) -> None:
+        raise CapacityError("the circuit must fit")
+
+    monkeypatch.setattr("splitjoin.boards.join.build_join", refuse)
+    for board, said in (("ulx3s_25f", r"must fit; `splitjoin tune` proposes --cores 1 --capacity \d+ .*LUT4"),
+                        ("icebreaker", "`splitjoin tune` proposes circuits for ECP5 boards only")):
+        assert main(["build", *QUERY, "--board", board, "-o", str(tmp_path / "out")]) == 1
+        assert re.search(said, capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_project_for_vivado_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", *QUERY, "--board", "arty_a7_35", "-o", str(tmp_path)]) == 0
+    assert "has a project for Vivado" in capsys.readouterr().out
+    assert "set_property LOC E3" in (tmp_path / "top.xdc").read_text()
+    assert "create_project -force -name top -part xc7a35ticsg324-1L" in (tmp_path / "top.tcl").read_text()
+    design = json.loads((tmp_path / "design.json").read_text())
+    assert design["pins"] == {"rx": "A9", "tx": "D10", "clk": "E3"} and design["baud"] == 3_000_000
+    assert design["query"]["on"] == "r.x = s.x" and design["query"]["schema_r"] == "x:int8"
+    assert Sidecar.read(tmp_path / "design.json").board == "arty_a7_35"
