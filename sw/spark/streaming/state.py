@@ -52,6 +52,7 @@ class Version:
         state: The state; in a version that was read, without the tuples of the rest of its chain.
         chain: The versions that hold its stored tuples, with the number of tuples and bytes in each.
         token: A text that differs for every version that was ever written, but for those that were carried on.
+        undecided_bytes: The bytes of what is known of the tuples whose rows wait.
     """
 
     batch: int
@@ -61,6 +62,7 @@ class Version:
     state: GroupState
     chain: Sequence[tuple[int, int, int]]
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    undecided_bytes: int = 0
 
     @classmethod
     def after(cls, before: Version | None, batch: int, group: int, join: GroupJoin, names: Mapping[str, str],
@@ -78,23 +80,23 @@ class Version:
         blobs = [_encoded(rows, join.waits) for rows in (*(held[side] for side in SIDES),
                                                          *(state.waiting[side] for side in SIDES))]
         link = batch, live if whole else added, sum(map(len, blobs))
-        version = cls(batch, group, join.groups, names, state, [link] if whole else [*chain, link])
-        return version, version._bytes(blobs, join.waits)
+        undecided = _encoded_undecided(state)
+        version = cls(batch, group, join.groups, names, state, [link] if whole else [*chain, link],
+                      undecided_bytes=sum(map(len, undecided)))
+        return version, version._bytes([*blobs, *undecided], join.waits)
 
     def carried(self, batch: int, join: GroupJoin) -> bytes:
         """The bytes of the same state after micro-batch ``batch``, the next one, which had no tuples."""
         none = [Rows.empty(join.schemas[side]) for side in SIDES]
         blobs = [_encoded(rows, join.waits) for rows in (*none, *(self.state.waiting[side] for side in SIDES))]
-        return replace(self, batch=batch)._bytes(blobs, join.waits)
+        return replace(self, batch=batch)._bytes([*blobs, *_encoded_undecided(self.state)], join.waits)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all tuples in its chain."""
-        return sum(n for _, _, n in self.chain)
+        """The bytes of all tuples in its chain, and of what is known of those whose rows wait."""
+        return sum(n for _, _, n in self.chain) + self.undecided_bytes
 
     def _bytes(self, blobs: Sequence[bytes], numbered: bool) -> bytes:
-        undecided = [_encoded_numbers(self.state.undecided)] if self.state.undecided else []
-        blobs = [*blobs, *undecided]
         header = json.dumps({
             "batch": self.batch, "group": self.group, "groups": self.groups, "identity": dict(self.identity),
             "chain": list(self.chain), "token": self.token, "numbered": numbered,
@@ -175,15 +177,18 @@ def check_identity(version: Version, now: Mapping[str, str], where: str) -> None
                             f"was, or start it with a new checkpoint (device, threads and groups may change)")
 
 
-def _encoded_numbers(arrays: Mapping[str, Numbers]) -> bytes:
-    """Arrays of int64, which may differ in length."""
+def _encoded_undecided(state: GroupState) -> list[bytes]:
+    """What ``state`` knows of the tuples whose rows wait, as one blob: arrays of int64, which may differ in length."""
+    arrays = state.undecided
+    if not arrays:
+        return []
     lists = [pa.ListArray.from_arrays(pa.array([0, len(a)], pa.int32()), pa.array(a, pa.int64()))
              for a in arrays.values()]
     table = pa.table(lists, names=list(arrays))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
+    return [bytes(sink.getvalue())]
 
 
 def _decoded_numbers(data: bytes | memoryview) -> dict[str, Numbers]:
