@@ -176,9 +176,8 @@ class Execution:
         self._env = self._merged(node, condition, env_a, env_b)
         if not returns:
             return None
-        if a[0] != b[0]:
-            self._refuse(node, "a function must return in every case, or in none")
-        return a[0], self._chosen(condition, a[1], b[1]) if a[0] else None
+        # A branch that ends without return returns None, as in Python.
+        return a[0] or b[0], self._chosen(condition, a[1], b[1])
 
     def _merged(self, node: ast.If, condition: Value, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
         made: dict[str, Any] = {}

@@ -7,7 +7,9 @@ import random
 from typing import Any
 
 import pytest
-from amaranth.lib import data
+from amaranth.hdl import Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In
 from hypothesis import HealthCheck, given, settings, strategies as st
 from splitjoin import UnsupportedError
 from splitjoin.circuit.fold_schedule import FoldPlan, plan_fold
@@ -202,6 +204,43 @@ def test_one_record_a_base_tuple_leaves_the_tree(leaves: int, stalls: Stalls, se
                for leaf in range(leaves)}
     *_, sink = run(FoldTree(plan, leaves), sources, len(groups), stalls, 500)
     check(plan, sink.items, [expected(plan, group) for group in groups], layout)
+
+
+class Regions(wiring.Component):
+    """Units that fold the partners of their own region, and the tree that merges their states."""
+
+    def __init__(self, plan: FoldPlan, regions: int):
+        self._plan, self._regions = plan, regions
+        tree = FoldTree(plan, regions)
+        super().__init__({"i": In(stream.Signature(partner_layout(plan))).array(regions),
+                          "o": tree.signature.members["o"]})
+        self._tree = tree
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.tree = self._tree
+        for n in range(self._regions):
+            m.submodules[f"region{n}"] = unit = FoldUnit(self._plan, partial=True)
+            wiring.connect(m, wiring.flipped(self.i[n]), unit.i)
+            wiring.connect(m, unit.o, self._tree.i[n])
+        wiring.connect(m, self._tree.o, wiring.flipped(self.o))
+        return m
+
+
+@pytest.mark.parametrize("partners", [0, 1, 30])
+def test_regions_fold_their_own_partners_and_one_record_leaves(partners: int) -> None:
+    """The cycles are those of the partners of one region, and what leaves does not depend on their number."""
+    regions, bases, rng = 4, 5, random.Random(partners)
+    plan = plan_fold(Extent.fold, 100.0)
+    groups: list[Group] = [[[rng.randint(-(2**15), 2**15 - 1)] for _ in range(regions * partners)]
+                           for _ in range(bases)]
+    sources = {f"i__{n}": records(plan, [group[n::regions] for group in groups]) for n in range(regions)}
+    *_, sink = run(Regions(plan, regions), sources, bases, Stalls(False, False), 1000)
+    check(plan, sink.items, [expected(plan, group) for group in groups], result_layout(plan))
+    assert sink.cycles[-1] - sink.cycles[0] == (bases - 1) * max(partners, 1) * plan.interval
+    stalled = Stalls(True, True, seed=partners)
+    *_, sink = run(Regions(plan, regions), sources, bases, stalled, 4000)
+    check(plan, sink.items, [expected(plan, group) for group in groups], result_layout(plan))
 
 
 def test_what_circuits_cannot_do_is_refused() -> None:

@@ -99,6 +99,15 @@ def test_a_class_that_cannot_be_an_aggregate_is_refused(text: str, message: str)
         made(text)
 
 
+def test_a_method_may_return_early_and_widths_may_be_annotated_for_type_checkers() -> None:
+    text = add("if x < 0:", "    return", "self.n += x") + "        # n\n"
+    found = made(text.replace("x: signed(8)", "x: Annotated[int, signed(8)]").replace("class", (
+        "from typing import Annotated\nclass"), 1)).fold
+    run = found.add.evaluator()
+    state = {"n": 3, "f": 0, "t[0]": 0, "t[1]": 0, "t[2]": 0}
+    assert [run(state, {"x": x})[0] for x in (-1, 0, 5)] == [3, 3, 8]
+
+
 @pytest.mark.parametrize("width", ["signed(1)", "unsigned(0)", "signed(65)", "fixed(8, 64)", "unsigned(2.5)"])
 def test_widths_that_do_not_exist_are_refused(width: str) -> None:
     with pytest.raises(PredicateError, match="must have"):
