@@ -26,7 +26,7 @@ import pyarrow.ipc
 
 from ..arrival import Arrivals
 from ..cache import cache_folder, making, try_lock
-from ..errors import UnsupportedError
+from ..errors import ToolError, UnsupportedError
 from ..lang.ir import columns
 from ..lang.query import Query
 from ..lang.schema import SIDES
@@ -83,11 +83,6 @@ class Compilation:
             return True
         return False
 
-    @property
-    def description(self) -> str:
-        """What goes on, in words."""
-        return "as no process could compile its loops" if self._failed else "until its loops are compiled"
-
     def is_done(self, coming: Arrivals) -> bool:
         """True once a session of the query finds its loops compiled, or has to compile them itself.
 
@@ -95,10 +90,15 @@ class Compilation:
         """
         if self.is_known:
             return True
-        if self._child is None:
+        if self._child is None and not self._failed:
             if len(coming) and time.monotonic() >= self._again:
-                self._start(coming)
-            return False
+                try:
+                    self._start(coming)
+                except (OSError, ToolError):  # no process, or a cache that cannot be written to
+                    self._failed = True
+            return self._failed
+        if self._child is None:
+            return True
         code = self._child.code
         if code == _BUSY:
             self._child, self._again = None, time.monotonic() + _PATIENCE

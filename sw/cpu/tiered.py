@@ -85,7 +85,7 @@ class TieredSession(Session):
         """The engine that runs at present, in words."""
         if self._second is not None:
             return self._second.plan()
-        return f"{self._first.plan()}, {self._compilation.description}"
+        return f"{self._first.plan()}, until the loops of the query are compiled"
 
     def close(self) -> None:
         """Stop the worker threads, after they have finished."""

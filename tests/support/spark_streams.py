@@ -49,7 +49,7 @@ def _key(value: Any) -> tuple[int, Any]:
 
 def answer(r: pa.Table, s: pa.Table, **query: Any) -> pa.Table:
     """The answer of `splitjoin.join` on the golden model, in total order."""
-    return splitjoin.join(r, s, **query, order="total", device="golden")
+    return splitjoin.join(r, s, **query, order="total", device="golden").to_arrow()
 
 
 def rows(table: pa.Table) -> Counter[str]:

@@ -27,6 +27,7 @@ def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long  # compiles for both engines, in a process of its own
 def test_a_query_of_ones_own(cold: Path) -> None:
     command = ["warmup", "R.csv", "S.csv", "--on", "abs(r.x - s.a) <= 5", "--window", "RANGE 4", "--time", "ts"]
     done = subprocess.run([sys.executable, "-m", "splitjoin", *command], capture_output=True, text=True, check=True)
@@ -43,9 +44,9 @@ def test_a_query_of_ones_own(cold: Path) -> None:
 
 def test_what_many_queries_share(cold: Path, monkeypatch: pytest.MonkeyPatch,
                                  capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(common_queries, "_COMMON", ("r.i = s.i", "r.l < s.l"))
+    monkeypatch.setattr(common_queries, "_COMMON", ("r.i = s.i",))
     assert main(["warmup"]) == DONE
-    assert capsys.readouterr().out.splitlines()[:2] == ["compiled  r.i = s.i", "compiled  r.l < s.l"]
+    assert capsys.readouterr().out.splitlines()[0] == "compiled  r.i = s.i"
     for _, query, _, _ in common_queries.common_queries():
         assert Compilation(query, "auto").is_known
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from hypothesis import given, settings, strategies as st
-from splitjoin import DeviceError, InputError
+from splitjoin import DeviceError, InputError, ToolError
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.cpu import CpuDevice, compilation, numpy_session, tiered
 from splitjoin.cpu.compilation import Compilation, compile_sample
@@ -37,8 +37,6 @@ PARTS = 6
 
 class After:
     """A compilation that is done after so many batches."""
-
-    description = "until its loops are compiled"
 
     def __init__(self, batches: int):
         self.left = batches
@@ -142,7 +140,7 @@ def test_another_process_compiles(cold: Path) -> None:
     how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100"}
     expected = splitjoin.join(r, s, **how, device="golden")
     first = splitjoin.join(r, s, **how)
-    assert (first.plan, first) == ("NumPy, by sorted keys, until its loops are compiled", expected)
+    assert (first.plan, first) == ("NumPy, by sorted keys, until the loops of the query are compiled", expected)
     deadline = time.monotonic() + 300
     while not list((cold / "cache" / "kernels").glob("*.compiled")) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -187,6 +185,17 @@ def test_a_process_that_fails_leaves_it_to_the_session(cold: Path, monkeypatch: 
         time.sleep(0.05)
     assert made.is_done(coming)
     assert not made.is_known
+
+
+def test_a_cache_that_cannot_be_written_to(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise ToolError("no room")
+
+    monkeypatch.setattr(compilation, "_write_sample", refused)
+    r, s = tables(10)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 9")
+    made = Compilation(query, "auto")
+    assert [made.is_done(arrivals(query, r, s)) for _ in range(2)] == [True, True]
 
 
 def test_wrong_times_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
