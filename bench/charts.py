@@ -118,6 +118,26 @@ def draw_engines(files: Files) -> None:
         axes.legend(fontsize=9)
 
 
+def draw_intervals(files: Files) -> None:
+    """Tuples a second of the engines on each workload, against the partners of a base tuple."""
+    if "oij" not in files:
+        return
+    names = {"ours": "splitjoin", "scale-oij": "Scale-OIJ", "key-oij": "Key-OIJ", "duckdb": "DuckDB"}
+    lines: dict[str, dict[float, float]] = {}
+    for sweep in ("engines", "window", "keys", "long windows", "hot keys"):
+        for row in pick(files, "oij", "oij_rate", sweep=sweep):
+            config = row["config"]
+            if config["engine"] in names and "partners" in config:
+                lines.setdefault(names[config["engine"]], {})[max(config["partners"], 0.05)] = row["value"] * 1e6
+    with chart("interval-joins") as axes:
+        for label, points in lines.items():
+            axes.plot(sorted(points), [points[k] for k in sorted(points)], "o-", label=label)
+        axes.set(xscale="log", yscale="log", xlabel="partners of a base tuple",
+                 ylabel="tuples of both streams a second, one thread",
+                 title="count and sum of the partners with an equal key within an interval")
+        axes.legend(fontsize=9)
+
+
 def draw_spark(files: Files) -> None:
     """Rows a second of streaming joins in Spark, by way and window."""
     rows = pick(files, "spark", "stream")
@@ -157,5 +177,5 @@ def draw_hour(files: Files) -> None:
 
 def draw_all(files: Files) -> None:
     """All charts but those against cores."""
-    for draw in (draw_hour, draw_engines, draw_session, draw_spark, draw_stages):
+    for draw in (draw_hour, draw_engines, draw_intervals, draw_session, draw_spark, draw_stages):
         draw(files)

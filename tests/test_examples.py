@@ -46,6 +46,11 @@ def test_nearest_readings(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert capsys.readouterr().out.startswith("50 alarms, 22 of them without")
 
 
+def test_feature_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_process("feature_store.py", ("--rows", "1500"), monkeypatch)
+    assert capsys.readouterr().out.startswith("1,500 rows of features; offline and online ones are equal\n")
+
+
 def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     in_process("own_condition.py", ("--rows", "8", "--device", "pysim", "--output", str(tmp_path)), monkeypatch)
     assert "in the same order from the circuit" in capsys.readouterr().out

@@ -1,0 +1,67 @@
+"""Sections of docs/benchmarks.md on aggregates over interval joins and on kinds of join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.charts import Files, pick
+
+__all__ = ["interval_joins", "kinds"]
+
+_NAMES = {"ours": "splitjoin", "scale-oij": "Scale-OIJ", "key-oij": "Key-OIJ", "duckdb": "DuckDB", "pathway": "Pathway"}
+
+
+def _rates(files: Files, sweep: str) -> list[tuple[str, dict[str, object], float]]:
+    """Engine, configuration and million tuples a second of a sweep's rows."""
+    rows = pick(files, "oij", "oij_rate", sweep=sweep)
+    return [(row["config"]["engine"], row["config"], row["value"]) for row in rows]
+
+
+def interval_joins(files: Files) -> Iterator[str]:
+    """Key-OIJ, Scale-OIJ, ours and others."""
+    yield "## Aggregates over an interval join\n\n![Tuples a second against partners](pictures/interval-joins.svg)\n"
+    yield ("Each base tuple gets the count and the sum of the tuples with its key in the time before it; tuples come "
+           "out of order. A to D are the workloads of Scale-OIJ's paper ([engines](aggregates.md#engines)). Million "
+           "tuples of both streams a second, on one thread:\n")
+    table: dict[str, dict[str, float]] = {}
+    for engine, config, value in _rates(files, "engines"):
+        table.setdefault(str(config["workload"]), {})[engine] = value
+    engines = [engine for engine in _NAMES if any(engine in found for found in table.values())]
+    yield "| workload | " + " | ".join(_NAMES[e] for e in engines) + " |\n|---" + "|---" * len(engines) + "|"
+    for workload, found in sorted(table.items()):
+        yield f"| {workload} | " + " | ".join(f"{found[e]:.3g}" if e in found else "" for e in engines) + " |"
+    flat = {row["config"]["over"]: row["value"] for row in pick(files, "oij", "oij_flatness")}
+    ratios = {str(row["config"]): (row["config"], row["value"]) for row in
+              pick(files, "oij", "oij_ratio", of="Scale-OIJ to Key-OIJ")}
+    best, worst = (choose(ratios.values(), key=lambda found: found[1]) for choose in (max, min))
+    where = [f"{found['keys']:,} keys and windows of {found['window_us']:,} µs" for found, _ in (best, worst)]
+    yield f"""
+**Conclusion.** Take the default, `engine="auto"`: its rate does not depend on how many partners there are. From the
+shortest to the longest lateness it changes by a factor of {flat['lateness']:.2f}, and from the shortest to the longest
+window by {flat['window']:.2f}. Scale-OIJ is {best[1]:.0f} times as fast as Key-OIJ with {where[0]},
+where each scan is long, and {worst[1]:.2f} times as fast with {where[1]},
+where there is next to nothing to scan and its index costs more than it saves.
+"""
+
+
+def kinds(files: Files) -> Iterator[str]:
+    """Every kind of join beside DuckDB and Polars."""
+    yield "## Kinds of join\n"
+    rows = pick(files, "kinds", "kind_cpu_seconds")
+    memory = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in pick(files, "kinds", "kind_memory")}
+    seconds = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in rows}
+    yield (f"Equal keys within an interval, {rows[0]['config']['rows']:,} rows a side, ten rows a key, one thread, "
+           f"Arrow tables to Arrow tables. CPU seconds, and MiB at the peak:\n")
+    yield "| kind | rows found | splitjoin | DuckDB | Polars |\n|---|---|---|---|---|"
+    for kind in dict.fromkeys(r["config"]["kind"] for r in rows):
+        found = next(r["config"]["result"] for r in rows if r["config"]["kind"] == kind)
+        cells = [f"{seconds[kind, e]:.2f} s, {memory[kind, e]:,.0f} MiB" if (kind, e) in seconds else "has none"
+                 for e in ("splitjoin", "duckdb", "polars")]
+        yield f"| {kind} | {found:,} | " + " | ".join(cells) + " |"
+    slower = [value / min(seconds[kind, e] for e in ("duckdb", "polars") if (kind, e) in seconds)
+              for (kind, engine), value in seconds.items() if engine == "splitjoin"]
+    yield f"""
+**Conclusion.** For joins of whole tables by equal keys, take DuckDB or Polars: splitjoin takes {min(slower):.1f} to
+{max(slower):.1f} times as long as the faster of them, as it finds the pairs in arrival order and decides every row
+behind them. Take splitjoin for streams, for conditions without equality, and where the order of rows matters.
+"""

@@ -1,0 +1,47 @@
+"""The aggregates of bench/oij.py in Pathway, in its own environment: python bench/oij_pathway.py WINDOW"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["pathway_seconds"]
+
+
+def pathway_seconds(tables: tuple[Any, Any], window: int) -> tuple[float, int]:
+    """CPU seconds for a row of aggregates for each base tuple, and the number of tuples of both ``tables``."""
+    import pyarrow.parquet as pq
+
+    from bench.first_hour import pathway
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, table in zip(("r", "s"), tables, strict=True):
+            pq.write_table(table, Path(folder) / f"{name}.parquet")
+        done = subprocess.run([str(pathway()), str(Path(__file__).resolve()), str(window)], cwd=folder, check=True,
+                              capture_output=True, text=True)
+    return float(json.loads(done.stdout.splitlines()[-1])["seconds"]), sum(map(len, tables))
+
+
+def main(window: int) -> None:
+    """Join r.parquet and s.parquet of the working folder, and print the CPU seconds of the run without imports."""
+    import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+    import pathway as pw
+
+    r, s = (pw.debug.table_from_pandas(pd.read_parquet(f"{name}.parquet")) for name in ("r", "s"))
+    start = time.process_time()
+    joined = r.with_columns(base=r.id).interval_join_left(
+        s, pw.left.ts, pw.right.ts, pw.temporal.interval(-window, 0), pw.left.k == pw.right.k
+    ).select(pw.left.base, v=pw.right.v)
+    found = joined.groupby(joined.base).reduce(joined.base, n=pw.reducers.count(), total=pw.reducers.sum(
+        pw.coalesce(joined.v, 0.0)))
+    rows = len(pw.debug.table_to_pandas(found))
+    print(json.dumps({"seconds": time.process_time() - start, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
