@@ -55,7 +55,8 @@ class TB:
         for n, channel in enumerate((write.aw_channel, write.w_channel, write.b_channel, read.ar_channel,
                                      read.r_channel)):
             channel.set_pause_generator(stalls.source(n + 2))
-        Clock(dut.aclk, 10, unit="ns").start()
+        dut.aresetn.value = 0
+        Clock(dut.aclk, 10, unit="ns").start(start_high=False)  # at time 0 nothing has a value yet
         cocotb.start_soon(self._watch())
 
     async def reset(self, cycles: int = 1) -> None:

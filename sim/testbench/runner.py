@@ -11,11 +11,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import cocotb
 import cocotb_tools.config
 from cocotb_tools.check_results import get_results
-from cocotb_tools.runner import Verilator as CocotbVerilator
+from cocotb_tools.runner import Icarus as CocotbIcarus, Verilator as CocotbVerilator
 from splitjoin.cache import cache_folder, making
 
 from ..runtime import FLAGS, RUNTIME, compiler_version, header, objects, run_tool
@@ -47,22 +48,24 @@ class _Runner(CocotbVerilator):
 
 
 def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int = 1,
-              built: tuple[str, str] | None = None, environment: Mapping[str, str] | None = None) -> int:
+              built: tuple[str, str] | None = None, environment: Mapping[str, str] | None = None,
+              simulator: Literal["verilator", "icarus"] = "verilator") -> int:
     """Run all tests of Python module ``module`` (that of the design if None) on design ``name``, in ``folder``.
 
     ``built``: the design's Verilog and top module; None for one of `designs`. ``environment``: more variables.
+    ``simulator``: Verilator, or Icarus Verilog, with every warning an error.
     Returns how many ran. Raises `AssertionError` with the end of the log if one failed or none ran, and `ToolError`
     if the circuit cannot be built.
     """
     traced = bool(os.environ.get("SPLITJOIN_TRACE"))
     text, top = built or design(name)
-    program = _program(text, top, traced=traced)
     folder.mkdir(parents=True, exist_ok=True)
+    runner = _icarus(text, top, folder) if simulator == "icarus" else _Runner(_program(text, top, traced=traced))
     log, results = folder / "log.txt", folder / "results.xml"
     variables = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error",
                  **(environment or {})}
     try:
-        _Runner(program).test(
+        runner.test(
             module or f"splitjoin.sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
             seed=seed, extra_env=variables, waves=traced, build_dir=folder, test_dir=folder,
             results_xml=str(results.resolve()), log_file=log)
@@ -72,6 +75,20 @@ def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int =
     assert ran, f"bench {name} ran no test; the log ends with:\n{_tail(log)}"
     assert not failed, f"{failed} of {ran} tests of bench {name} failed; the log ends with:\n{_tail(log)}"
     return int(ran)
+
+
+def _icarus(text: str, top: str, folder: Path) -> CocotbIcarus:
+    """The runner of a circuit that Icarus Verilog has compiled without a warning."""
+    source = folder / f"{top}.v"
+    source.write_text(text)
+    runner = CocotbIcarus()
+    log = folder / "build.txt"
+    # -g2005: the last standard of Verilog; SystemVerilog has other rules for time 0.
+    runner.build(sources=[source], hdl_toplevel=top, build_dir=folder, build_args=["-g2005", "-Wall"],
+                 timescale=("1ns", "1ps"), log_file=log)
+    said = [line for line in log.read_text().splitlines() if not line.startswith("INFO") and "timescale" not in line]
+    assert not said, "Icarus Verilog warns:\n" + "\n".join(said)
+    return runner
 
 
 def _tail(log: Path) -> str:

@@ -10,12 +10,18 @@ from ..circuit.lowering import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
 from ..errors import InputError, ToolError
 from ..explain import explain
+from ..export.ip import fusesoc_core, ip_xact, system_rdl
+from ..export.testbench import testbench_files
+from ..export.vectors import random_arrivals, vectors
 from ..files import replacing
 from .circuits import circuit_query
 
 __all__ = ["verilog_options", "write_circuit"]
 
 _TOPS = ("streams", "axi")
+_TESTBENCHES = ("cocotb", "verilog")
+#: The random tuples of a testbench are a function of this.
+_SEED = 1
 
 
 def verilog_options(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +30,11 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--top", choices=_TOPS, default="streams",
                        help="ports of the top module: valid/ready streams and a register bus, or AXI4-Stream and "
                             "AXI4-Lite (%(default)s)")
+    group.add_argument("--testbench", choices=_TESTBENCHES,
+                       help="also write a testbench that checks itself against the golden model on random tuples, and "
+                            "a Makefile that runs it with Verilator or Icarus Verilog")
+    group.add_argument("--testbench-tuples", type=int, metavar="N", default=200,
+                       help="tuples of each stream in the testbench (%(default)s)")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
                        help="folder for splitjoin.v, splitjoin.json, splitjoin.vlt (lint waivers for Verilator), and "
                             "with --top axi splitjoin_axi.v; made if it does not exist")
@@ -32,6 +43,8 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
 def write_circuit(args: argparse.Namespace) -> None:
     """Write a query's circuit as Verilog, and the configuration that it was generated from beside it."""
     query, options = circuit_query(args)
+    if args.testbench_tuples < 1:
+        raise InputError(f"--testbench-tuples must be 1 or more, not {args.testbench_tuples}")
     try:
         from splitjoin.hw.verilog import AXI_TOP, TOP, WAIVERS, header, sidecar, to_axi_verilog, to_verilog
     except ModuleNotFoundError as error:
@@ -41,6 +54,9 @@ def write_circuit(args: argparse.Namespace) -> None:
     plan = plan_for(query, parameters)
     config = configure(query, plan, parameters)
     words = settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
+    given = None  # the testbench's vectors, before the circuit, which takes longer
+    if args.testbench is not None:
+        given = vectors(query, plan, config, random_arrivals(query, args.testbench_tuples, _SEED))
     top = AXI_TOP if args.top == "axi" else TOP
     described = {**sidecar(config, top), "settings": words,
                  "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
@@ -49,6 +65,12 @@ def write_circuit(args: argparse.Namespace) -> None:
                               f"condition {args.on}"])
     contents = {name: text.replace(header(config), queried, 1) for name, text in texts.items()}
     contents[f"{TOP}.vlt"] = WAIVERS.read_text(encoding="utf-8")
+    if given is not None:
+        contents |= testbench_files(args.testbench, config, given, list(texts), top)
+    if args.top == "axi":
+        contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{TOP}.vlt", "testbench.v" if args.testbench ==
+                                                 "verilog" else None),
+                     "component.xml": ip_xact(top, described["ports"], list(texts)), f"{top}.rdl": system_rdl(top)}
     contents[f"{TOP}.json"] = json.dumps(described, indent=2) + "\n"
     _write(Path(args.output), contents)
 

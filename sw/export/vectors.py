@@ -65,6 +65,7 @@ def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Ar
     if plan.residual is not None:
         raise InputError("a circuit can be tested alone where it decides the whole condition, but the host verifies "
                          "the pairs of this one; `splitjoin explain` says why. Test it with --device sim")
+    _check_fits(query, config, incoming)
     encoder = Encoder(plan, config, longest_range(query))
     records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush())]
     with GoldenDevice(cores=config.cores).open(query) as session:
@@ -77,6 +78,21 @@ def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Ar
     end = pack(item_record(), {"kind": ItemKind.END}, 1)
     return Vectors(config.abi_hash, query.order.kind, writes, records, [*_integers(_on_the_wire(items)),
                                                                        *_integers(end)])
+
+
+def _check_fits(query: Query, config: Configuration, incoming: Arrivals) -> None:
+    """Raise `InputError` if a window of ``incoming`` would not fit into the circuit, which would stop for good."""
+    for side, window in enumerate((query.window_r, query.window_s)):
+        ts = None if incoming.ts is None else incoming.ts[incoming.stream == side]
+        most = int(np.count_nonzero(incoming.stream == side))
+        if ts is not None and window.length is not None and len(ts):
+            most = int((np.arange(len(ts)) - np.searchsorted(ts, ts - window.length) + 1).max())
+        if window.rows is not None:
+            most = min(most, window.rows)
+        if most > config.window_capacity:
+            raise InputError(f"the window of stream {'rs'[side]} must fit into the circuit, "
+                             f"{config.window_capacity} tuples, but it has {most}; give a larger --capacity, more "
+                             f"--cores, or fewer --testbench-tuples")
 
 
 def random_arrivals(query: Query, count: int, seed: int) -> Arrivals:

@@ -1,0 +1,69 @@
+"""The written Verilog on more than one simulator: the same bench, and the testbenches that are written beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from splitjoin.arrival import arrivals
+from splitjoin.circuit.lowering import configure, plan_for
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.cli import main
+from splitjoin.export.vectors import vectors
+from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
+from splitjoin.sim.testbench.runner import run_bench
+
+from ..support.scenarios import SCENARIOS
+from .test_axi import WARNINGS
+
+# PyPI has no Icarus Verilog; Debian's package is called iverilog.
+needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None,
+                                  reason="Icarus Verilog is not installed (Debian: apt-get install iverilog)")
+
+
+@pytest.mark.long
+@needs_icarus
+def test_the_bench_of_the_axi_ports_passes_on_icarus_from_time_0(tmp_path: Path) -> None:
+    parameters = CircuitParameters(cores=2, capacity=64, lanes=2, probes=2)
+    scenario, = (case for case in SCENARIOS if case.name == "band-range")
+    query = scenario.query("total")
+    plan = plan_for(query, parameters)
+    config = configure(query, plan, parameters)
+    job = vectors(query, plan, config, arrivals(query, scenario.r, scenario.s))
+    (tmp_path / "vectors.json").write_text(f"[{job.json()}]")
+    ran = run_bench("axi", tmp_path / "bench", built=(to_verilog(config) + to_axi_verilog(config), AXI_TOP),
+                    simulator="icarus", environment={"SPLITJOIN_VECTORS": str(tmp_path / "vectors.json"),
+                                                     "PYTHONWARNINGS": WARNINGS})
+    assert ran == 4 + 6 + 2 + 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("simulator", ["verilator", pytest.param("icarus", marks=needs_icarus)])
+@pytest.mark.parametrize("kind", ["cocotb", "verilog"])
+@pytest.mark.parametrize(("top", "order"), [("streams", "total"), ("streams", "none"), ("axi", "total")])
+def test_written_testbenches_run_by_their_makefile(tmp_path: Path, kind: str, top: str, order: str,
+                                                   simulator: str) -> None:
+    assert main(["verilog", "--on", "abs(r.x - s.a) <= 3", "--schema-r", "ts: int64, x: int32", "--schema-s",
+                 "ts: int64, a: int32", "--time", "ts", "--window", "RANGE 40", "--cores", "2", "--capacity", "64",
+                 "--order", order, "--top", top, "--testbench", kind, "--testbench-tuples", "60", "-o",
+                 str(tmp_path)]) == 0
+
+    def make() -> tuple[int, str]:
+        done = subprocess.run(["make", "-s", f"SIM={simulator}", f"PYTHON={sys.executable}"], cwd=tmp_path, text=True,
+                              capture_output=True, check=False,
+                              env={name: value for name, value in os.environ.items() if name != "MAKEFLAGS"})
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = make()
+    assert code == 0 and "PASS" in text, text
+    # The check checks: an answer with one other item is refused.
+    wrong = tmp_path / ("vectors.json" if kind == "cocotb" else "items.hex")
+    lines = wrong.read_text()
+    at = lines.rindex("0000000")
+    wrong.write_text(lines[:at] + "1000000" + lines[at + 7:])
+    code, text = make()
+    assert code != 0 and "FAIL" in text, text

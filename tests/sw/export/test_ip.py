@@ -1,0 +1,89 @@
+"""FuseSoC, IP-XACT and SystemRDL descriptions, read by their own tools and compared with the circuit's definitions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from ipyxact.ipyxact import Component
+from splitjoin.circuit.axi import CONTROL_WORD
+from splitjoin.circuit.registers import REGISTERS
+from splitjoin.cli import main
+from splitjoin.sim.tools import find_verilator
+from systemrdl import RDLCompiler
+
+ARGUMENTS = ("verilog", "--on", "abs(r.x - s.a) <= 3", "--schema-r", "ts: int64, x: int32", "--schema-s",
+             "ts: int64, a: int32", "--time", "ts", "--window", "RANGE 40", "--cores", "1", "--capacity", "64", "--top",
+             "axi", "--testbench", "verilog", "--testbench-tuples", "60")
+#: Word address → access, of all words.
+WORDS = {reg.address + n: reg.access for reg in REGISTERS for n in range(reg.bits // 32)} | {CONTROL_WORD: "w"}
+#: The name of each register at its first word.
+NAMES = {reg.address: reg.name for reg in REGISTERS} | {CONTROL_WORD: "control"}
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ip")
+    assert main([*ARGUMENTS, "-o", str(folder)]) == 0
+    return folder
+
+
+def test_system_rdl_has_the_addresses_of_the_circuit(core: Path) -> None:
+    compiler = RDLCompiler()
+    compiler.compile_file(str(core / "splitjoin_axi.rdl"))
+    registers = list(compiler.elaborate().top.registers())
+    assert {reg.absolute_address // 4: "".join(
+        way for way, held in (("r", reg.has_sw_readable), ("w", reg.has_sw_writable)) if held)
+        for reg in registers} == WORDS
+    for at, name in NAMES.items():
+        found, = (reg for reg in registers if reg.absolute_address == 4 * at)
+        assert found.inst_name.removesuffix("_lo") == name
+
+
+def test_ip_xact_has_ports_buses_and_addresses_of_the_circuit(core: Path) -> None:
+    component = Component()
+    component.load(str(core / "component.xml"))
+    registers = component.memoryMaps.memoryMap[0].addressBlock[0].register
+    access = {"read-only": "r", "read-write": "rw", "write-only": "w"}
+    assert {reg.addressOffset // 4: access[reg.access] for reg in registers} == WORDS
+    declared = (core / "splitjoin_axi.v").read_text()
+    ports = {port.name for port in component.model.ports.port}
+    assert all(f" {name}" in declared for name in ports)
+    assert {bus.name for bus in component.busInterfaces.busInterface} == {"s_axis", "m_axis", "s_axil"}
+    pins = ElementTree.parse(core / "component.xml").iterfind(".//{*}portMap/{*}physicalPort/{*}name")
+    mapped = {pin.text for pin in pins}
+    assert mapped == ports - {"aclk", "aresetn"}
+    files = [file.name for file in component.fileSets.fileSet[0].file]
+    assert files == ["splitjoin.v", "splitjoin_axi.v"]
+
+
+def test_fusesoc_finds_the_core_and_lints_it(core: Path, tmp_path: Path) -> None:
+    verilator = find_verilator()
+
+    def fusesoc(*arguments: str) -> str:
+        done = subprocess.run([sys.executable, "-c", "import sys; from fusesoc.main import main; sys.exit(main())",
+                               *arguments], cwd=tmp_path, capture_output=True, text=True, check=False,
+                              env=verilator.environment() | {"PYTHONWARNINGS": "ignore"})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    (tmp_path / "fusesoc.conf").write_text(f"[library.splitjoin]\nlocation = {core}\nsync-type = local\n")
+    assert "splitjoin:ip:splitjoin_axi:" in fusesoc("core", "list")
+    fusesoc("run", "--target=lint", "splitjoin:ip:splitjoin_axi")
+
+
+def test_a_testbench_says_what_it_cannot_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pairs that the host verifies are no answer; and a window that overflows stops the circuit."""
+    residual = [*ARGUMENTS]
+    residual[2] = "abs(r.x - s.a) <= 3 AND (r.x & s.a) > 2"
+    assert main([*residual, "-o", str(tmp_path / "v")]) == 1
+    assert "the host verifies" in capsys.readouterr().err
+    small = [*ARGUMENTS]
+    small[small.index("64")] = "16"
+    assert main([*small, "-o", str(tmp_path / "v")]) == 1
+    assert "--capacity" in capsys.readouterr().err
+    assert main([*ARGUMENTS[:-1], "0", "-o", str(tmp_path / "v")]) == 1
+    assert not (tmp_path / "v").exists()
