@@ -13,6 +13,7 @@ from ..explain import explain
 from ..export.ip import fusesoc_core, ip_xact, system_rdl
 from ..export.testbench import testbench_files
 from ..export.vectors import random_arrivals, vectors
+from ..export.wire import wire_helpers
 from ..files import replacing
 from .circuits import circuit_query
 
@@ -31,8 +32,9 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
                        help="ports of the top module: valid/ready streams and a register bus, or AXI4-Stream and "
                             "AXI4-Lite (%(default)s)")
     group.add_argument("--testbench", choices=_TESTBENCHES,
-                       help="also write a testbench that checks itself against the golden model on random tuples, and "
-                            "a Makefile that runs it with Verilator or Icarus Verilog")
+                       help="also write a testbench that checks itself against the golden model on random tuples, a "
+                            "Makefile that runs it with Verilator or Icarus Verilog, and splitjoin_wire.py, which "
+                            "packs and unpacks records")
     group.add_argument("--testbench-tuples", type=int, metavar="N", default=200,
                        help="tuples of each stream in the testbench (%(default)s)")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
@@ -67,6 +69,7 @@ def write_circuit(args: argparse.Namespace) -> None:
     contents[f"{TOP}.vlt"] = WAIVERS.read_text(encoding="utf-8")
     if given is not None:
         contents |= testbench_files(args.testbench, config, given, list(texts), top)
+        contents[f"{TOP}_wire.py"] = wire_helpers(config)
     if args.top == "axi":
         contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{TOP}.vlt", "testbench.v" if args.testbench ==
                                                  "verilog" else None),

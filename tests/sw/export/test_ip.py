@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,7 @@ from ipyxact.ipyxact import Component
 from splitjoin.circuit.axi import CONTROL_WORD
 from splitjoin.circuit.registers import REGISTERS
 from splitjoin.cli import main
+from splitjoin.export.wire import wire_page
 from splitjoin.sim.tools import find_verilator
 from systemrdl import RDLCompiler
 
@@ -73,6 +75,34 @@ def test_fusesoc_finds_the_core_and_lints_it(core: Path, tmp_path: Path) -> None
     (tmp_path / "fusesoc.conf").write_text(f"[library.splitjoin]\nlocation = {core}\nsync-type = local\n")
     assert "splitjoin:ip:splitjoin_axi:" in fusesoc("core", "list")
     fusesoc("run", "--target=lint", "splitjoin:ip:splitjoin_axi")
+
+
+def test_the_helpers_pack_and_unpack_what_the_driver_sends(core: Path) -> None:
+    """The module beside the circuit agrees with the vectors, field by field, and refuses what does not fit."""
+    wire: dict[str, Any] = {}
+    exec((core / "splitjoin_wire.py").read_text(), wire)
+    records = [int(line, 16) for line in (core / "records.hex").read_text().split()]
+    assert len(records) == 121
+    for number in records[:-1]:
+        found = wire["unpack"](wire["FIELDS"]["input"], number)
+        side = "rs"[found["stream"]]
+        body = wire["unpack"](wire["FIELDS"][f"body_{side}"], found["body"])
+        data = wire["tuple_record"](side, body, found["ts"])
+        assert int.from_bytes(data, "little") == number
+        assert len(data) == wire["RECORD_BYTES"]
+    assert int.from_bytes(wire["flush_record"](), "little") == records[-1]
+    item = (core / "items.hex").read_text().split()[-1]
+    assert wire["unpack_item"](int(item, 16).to_bytes(16, "little"))["kind"] == wire["KINDS"]["END"]
+    assert wire["REGISTERS"] == {reg.name: reg.address for reg in REGISTERS}
+    with pytest.raises(ValueError, match="key0 must be from 0"):
+        wire["tuple_record"]("r", {"key0": -1})
+    with pytest.raises(ValueError, match="fields must be among"):
+        wire["tuple_record"]("r", {"key9": 1})
+
+
+def test_the_page_of_the_wire_format_is_current() -> None:
+    page = Path(__file__).parents[3] / "docs" / "wire.md"
+    assert page.read_text(encoding="utf-8") == wire_page(), "python -m splitjoin.export.wire writes it"
 
 
 def test_a_testbench_says_what_it_cannot_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
