@@ -21,8 +21,8 @@ class StackEmitter(Emitter):
     `splitjoin.circuit.geometry.PASSES` passes may have begun whose batches were not taken yet.
     """
 
-    def _walk(self, m: Module, items: Queue, batch, start, busy) -> None:
-        config = self._config
+    def _walk(self, m: Module, items: Queue, taken: data.View, due: Signal, finish: Signal) -> None:
+        config = self.config
         under_way = geometry.finds_under_way(self._latency)  # outcomes that may arrive after ``room`` has fallen
         depth = stack_depth(config, self._latency)
         pointer = range(2 * depth)
@@ -39,35 +39,36 @@ class StackEmitter(Emitter):
         ]
         m.d.sync += [level.eq(tail - head), self.room.eq(level < depth - under_way), tail.eq(tail + write)]
 
-        # Passes that have ended: the end of their entries, and a flag that they have any.
-        m.submodules.ends = ends = Queue(data.StructLayout({"end": tail.shape(), "pass_hit": 1}), geometry.PASSES)
+        # Passes that have ended: the end of their entries, and a flag that they have any. Of two more than the prober
+        # has, the emitter has taken the batches.
+        m.submodules.ends = ends = Queue(data.StructLayout({"end": tail.shape(), "pass_hit": 1}), 2 * geometry.PASSES)
         end = ends.i.payload
         m.d.sync += [ends.i.valid.eq(self.found_valid & self.found.last), end.end.eq(tail + write),
                      end.pass_hit.eq(pass_hit | write)]
         with m.If(self.found_valid):
             m.d.sync += pass_hit.eq(~self.found.last & (pass_hit | write))
 
-        active = Signal()  # a probe's results leave
+        active = Signal()  # a probe's results enter the queue
         done = Signal()  # all of them have been read
         cursor = Signal(pointer)  # the entry to be read next
         next_head = Signal(pointer)  # the first entry of the next probe
-        may_advance = Signal()  # the item FIFO has space
-        finish = Signal()
-        fetch = Signal()
+        may_advance = Signal()  # the queue has space
+        begin, fetch = Signal(name="begin"), Signal(name="fetch")
         m.d.comb += [
+            begin.eq(due & ~active & ends.o.valid), ends.o.ready.eq(due & ~active),
             finish.eq(active & may_advance & done), fetch.eq(active & may_advance & ~done),
-            found_list.r_addr.eq(cursor[:-1]), ends.o.ready.eq(start),
+            found_list.r_addr.eq(cursor[:-1]),
         ]
         m.d.sync += may_advance.eq(items.level < geometry.EMITTER_ITEMS - 4)
         with m.If(fetch):
             m.d.sync += [cursor.eq(cursor - 1), done.eq(cursor == head)]
         with m.If(finish):
             m.d.sync += [active.eq(0), head.eq(next_head)]
-        with m.If(start):
-            m.d.sync += [batch.eq(self.batch.payload), active.eq(1), done.eq(~ends.o.payload.pass_hit),
+        with m.If(begin):
+            m.d.sync += [active.eq(1), done.eq(~ends.o.payload.pass_hit),
                          next_head.eq(ends.o.payload.end), cursor.eq(ends.o.payload.end - 1)]
 
-        token = Cat(fetch, finish, batch.flush)
+        token = Cat(fetch, finish, taken.flush)
         fetching = Signal.like(token)
         fetched = Signal.like(token)
         m.d.sync += [fetching.eq(token), fetched.eq(fetching)]
@@ -76,8 +77,3 @@ class StackEmitter(Emitter):
             *self._read(items.i.payload, found_list.r_data), items.i.payload.lanes.eq(1),
             items.i.valid.eq(fetched[0] | fetched[1]),
         ]
-        # A batch is taken when no item of the previous one is left, as results are made from the fields of ``batch``.
-        idle = Signal()
-        m.d.sync += idle.eq(~active & ~fetching[:2].any() & ~fetched[:2].any() & ~items.o.valid & ~busy)
-        m.d.comb += [self.batch.ready.eq(idle & ~active & ends.o.valid),
-                     start.eq(self.batch.valid & self.batch.ready)]

@@ -11,11 +11,11 @@ from functools import cache
 
 from .wire import ROW_BITS, Configuration
 
-__all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PROBE_GROUP",
-           "REGISTER_FANOUT", "REPORT_GROUP", "SEQUENCE_DEPTH", "STORES", "TABLE_WRITE_CYCLES", "amount_bits",
+__all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PROBE_GROUP", "QUOTA",
+           "REGISTER_FANOUT", "REPORT_GROUP", "SEQUENCE_DEPTH", "SORTED", "STORES", "TABLE_WRITE_CYCLES", "amount_bits",
            "comparisons", "credit_fifo_depth", "distance_bits", "group_bits", "in_flight", "levels", "links",
            "list_depth", "order_bits", "outcome_latency", "position_bits", "probe_groups", "register_tree_depth",
-           "register_tree_size", "ring_rows", "split", "stack_depth", "tree_nodes", "window_count_bits"]
+           "register_tree_size", "ring_rows", "sort_quota", "split", "stack_depth", "tree_nodes", "window_count_bits"]
 
 # Trees and links.
 
@@ -184,6 +184,10 @@ PASSES = 4
 EMITTER_ITEMS = 16
 #: Least number of entries of a list of results.
 LISTED = 64
+#: Least number of sorted items of two batches: one block RAM of 36 bits a row.
+SORTED = 512
+#: Least number of items of a probe that are sorted.
+QUOTA = 64
 
 
 def outcome_latency(config: Configuration) -> int:
@@ -209,6 +213,17 @@ def list_depth(config: Configuration, latency: int) -> int:
     """
     return _listed(max(2 * (config.capacity // config.lanes),
                        (config.capacity + STORES) // config.lanes + reads_under_way(latency) + 1))
+
+
+def sort_quota(config: Configuration) -> int:
+    """Items of each probe of a batch that a region that scans sorts while the pass is under way, a power of two.
+
+    Further items of the same probe are read from the list when its turn comes. An eighth of a pass's reads, so that
+    even then a result takes less than three cycles.
+    """
+    halves = 2 << (config.probes - 1).bit_length()
+    least = max(QUOTA, config.capacity // config.lanes // 8, SORTED // halves)
+    return 1 << (least - 1).bit_length()
 
 
 def stack_depth(config: Configuration, latency: int) -> int:

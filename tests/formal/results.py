@@ -10,9 +10,13 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Mux, Signal, Value, signed
+from amaranth.lib import data
 from splitjoin.circuit.geometry import PASSES
 from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.hw.core.emitter import Emitter
+from splitjoin.hw.core.listing import ListEmitter, Listing
+from splitjoin.hw.core.places import Places
+from splitjoin.hw.core.sorter import SortingEmitter
 from splitjoin.hw.core.stack import StackEmitter
 from splitjoin.hw.network.queue import Queue
 from splitjoin.hw.network.skid_buffer import SkidBuffer
@@ -35,11 +39,12 @@ _HITS = 30
 
 
 @contextmanager
-def _narrow() -> Iterator[None]:
+def _narrow(items: int = _ITEMS) -> Iterator[None]:
     with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
           patch("splitjoin.hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
           patch("splitjoin.circuit.geometry.LISTED", _LISTED),
-          patch("splitjoin.circuit.geometry.EMITTER_ITEMS", _ITEMS)):
+          patch("splitjoin.circuit.geometry.SORTED", 2), patch("splitjoin.circuit.geometry.QUOTA", 2),
+          patch("splitjoin.circuit.geometry.EMITTER_ITEMS", items)):
         yield
 
 
@@ -56,9 +61,9 @@ def _outcomes(h: Harness) -> list[Any]:
     return room
 
 
-def _sound_items(h: Harness) -> Value:
+def _sound_items(h: Harness, depth: int = _ITEMS) -> Value:
     """The invariant of the queue of items, and of the buffer behind it."""
-    return sound_queue(h, "items", _ITEMS) & buffered(h, "out")[2]
+    return sound_queue(h, "items", depth) & buffered(h, "out")[2]
 
 
 def _list(h: Harness, begin: Signal) -> tuple[Value, Value, Signal, int]:
@@ -79,38 +84,115 @@ def _within(first: Value, *rest: Value) -> Value:
 
 
 @_narrow()
-def emitter() -> Harness:
-    """The harness of an emitter for two probes and two lanes; the solver chooses outcomes, their cycles and batches."""
-    dut = Emitter(_config(lanes=2, probes=2), latency=_LATENCY)
+def listing() -> Harness:
+    """The harness of the emitter for batches of one probe, and two lanes; the solver chooses outcomes and batches."""
+    dut = ListEmitter(_config(lanes=2), latency=_LATENCY)
     h = Harness(dut)
     room = _outcomes(h)
     prove_stable_offers(h, "o", dut.o)
     h.prove("pointers, flags and levels of its queue and its buffer agree", _sound_items(h))
-
-    # The list: what is in it, what is being written, and what may yet come.
-    begin, valid = h.inner("head"), h.inner("valid")
-    leaving_valid, past_valid, known = (h.inner(name) for name in (
-        "output_pass_valid", "ended_pass_valid", "end_known"))
-    leaving, past = (h.inner(name) for name in ("output_pass", "ended_pass"))
+    begin, cursor, may, ended, items = (h.inner(name) for name in (
+        "head", "cursor", "may_fetch", "ended", "items.level"))
     bits = len(begin)
-    leaving_end, past_end = leaving[:bits], past[:bits]
+    fetching, fetched = ((token[0], token[1:]) for token in (h.inner(name) for name in ("fetching", "fetched")))
     top, inside, level, depth = _list(h, begin)
-    h.prove("only written entries leave the list", _within(begin, begin, Mux(leaving_valid, leaving_end, begin),
-                                                        Mux(past_valid, past_end, top), top)
-            & (~known | leaving_valid))
+    h.prove("entries leave the list in order, once they are written",
+            (cursor == (begin + fetching[0] + fetched[0])[:bits]) & _within(begin, cursor, top)
+            & (~fetched[0] | (fetched[1] == (begin + 1)[:bits]))
+            & (~fetching[0] | (fetching[1] == (begin + 1 + fetched[0])[:bits])))
+    _prove_room(h, room, inside, level, depth)
+    under_way = fetching[0] + fetched[0] + (fetching[0] | fetched[0]) + ended
+    h.prove("the queue has room for everything in flight",
+            (items + under_way + may <= _ITEMS - 2) & (~may | (items <= _ITEMS - 6))
+            & ~(ended & (fetching[0] | fetched[0])))
+    return h
+
+
+def _prove_room(h: Harness, room: list[Any], inside: Value, level: Value, depth: int) -> None:
+    """Prove that outcomes that may yet come fit into the list."""
     most = depth - (_LATENCY + 6)  # there is room below it
     h.prove("the list has room for everything in flight",
-            (inside + valid + sum(room) <= most + _LATENCY + 4) & (~room[0] | (inside <= most + 1))
+            (inside + h.inner("valid") + sum(room) <= most + _LATENCY + 4) & (~room[0] | (inside <= most + 1))
             & (~room[0] | (level <= most)))
 
-    # The queue: of each step before it, whether an item is there.
-    looking, read, end, may, items = (h.inner(name) for name in (
-        "fetching", "read", "end", "may_advance", "items.level"))
-    looked = h.inner("fetched", bits=len(looking))
-    under_way = looking[:2].any() + looked[:2].any() + (read | end)
+
+@_narrow(items=16)
+def sorting() -> Harness:
+    """The harness of the emitter for two probes and two lanes, with two rows for each probe of a batch."""
+    dut = SortingEmitter(_config(lanes=2, probes=2), latency=_LATENCY)
+    h = Harness(dut)
+    room = _outcomes(h)
+    prove_stable_offers(h, "o", dut.o)
+    h.prove("pointers, flags and levels of its queue and its buffer agree", _sound_items(h, 16))
+    begin, cursor = h.inner("head"), h.inner("cursor")
+    bits = len(begin)
+    top, inside, level, depth = _list(h, begin)
+
+    # The reads under way from the list, and what becomes of them; those of a batch, and those of one probe's walk.
+    under_way = data.StructLayout({"valid": 1, "walk": 1, "at": bits, "next": bits})
+    looking, looked = (data.View(under_way, h.inner(name)) for name in ("looking", "looked"))
+    steps = [data.View(layout, h.inner(name)) for name, layout in _steps(bits).items()]
+    inner = steps[0]
+    walking, may_walk, known, more, continued = (h.inner(name) for name in (
+        "walking", "may_walk", "known", "more", "continued"))
+    there = [step.valid if n < 1 else step.valid | step.last for n, step in enumerate(steps)]
+    walks = [looking.valid & looking.walk, looked.valid & looked.walk,
+             *(some & step.walk for some, step in zip(there, steps, strict=True))]
+    ends = [some & ~step.walk & step.last for some, step in zip(there, steps, strict=True)]
+    taken = [looking.valid & ~looking.walk, looked.valid & ~looked.walk]
+
+    # The halves of the places: what they hold, and whose turn it is.
+    is_sorted, busy, clearing = h.inner("is_sorted"), h.inner("busy"), h.inner("clearing")
+    filling, leaving, taking, may = (h.inner(name) for name in ("filling", "leaving", "taking", "may_advance"))
+    full = [h.inner("end0"), h.inner("end1")]
+    first, second = Mux(leaving, full[1], full[0]), Mux(leaving, full[0], full[1])
+    h.prove("the halves of the places take turns",
+            ((is_sorted & ~busy) == 0) & (taking == (leaving ^ busy.xor())) & (filling == (leaving ^ is_sorted.xor()))
+            & (~busy.xor() | busy.bit_select(leaving, 1)) & (~is_sorted.xor() | is_sorted.bit_select(leaving, 1))
+            & (~may | (is_sorted.bit_select(leaving, 1) & ~clearing))
+            & (~Cat(*taken).any() | ~busy.bit_select(taking, 1)))
+    h.prove("each batch whose last read was taken becomes sorted",
+            (busy[0] + busy[1] == is_sorted[0] + is_sorted[1] + sum(ends))
+            & (~clearing | ((is_sorted == 3) & ~Cat(*taken, *walks, *there).any())))
+    h.prove("only written entries leave the list", clearing & (cursor == begin) & (begin == 0) | ~clearing & _within(
+        begin, begin, Mux(busy.bit_select(leaving, 1), first, begin),
+        Mux(busy.all(), second, Mux(busy.any(), first, begin)), (cursor - taken[0] - taken[1])[:bits], cursor, top)
+        & (~taken[0] | (looking.next == cursor)) & (~taken[1] | (looked.next == (cursor - taken[0])[:bits])))
+    _prove_room(h, room, inside, level, depth)
+
+    # Items under way to the queue: from the places, or of a walk, never both.
+    fetching = h.inner("fetching", bits=5)
+    fetched = h.inner("fetched", bits=5)
+    from_places = [fetching[:2].any(), fetched[:2].any()]
+    marks = [fetching[2], fetched[2]]
+    items, valid = h.inner("items.level"), h.inner("item_valid")
+    lasts = [walk & step.last for walk, step in zip(walks[2:], steps, strict=True)]
+    count, at = h.inner("in_place"), h.inner("row")
+    rows = [h.look(f"places.counts{half}", place) for half in (0, 1) for place in (0, 1)]
+    h.prove("no place holds more than it has room for", Cat(row != 3 for row in rows).all())
+    h.prove("a place is read to its end", ~known | ((count != 3) & (at <= count) & (~more | (continued == count[1]))))
+    h.prove("a walk begins when the rest of the place is in the queue, and ends before the next probe",
+            (~Cat(*walks, *marks, walking).any() | (continued & known & ~more))
+            & (~Cat(*walks, walking).any() | ~Cat(*from_places).any()) & (~marks[1] | ~from_places[0])
+            & ~(marks[0] & marks[1]) & (~marks[0] | fetching[0]) & (~marks[1] | fetched[0])
+            & Cat(~last | ~Cat(*walks[:n + 2], walking).any() for n, last in enumerate(lasts)).all())
+    wanted = h.inner("wanted")
+    h.prove("a read of a walk is for one probe",
+            ((wanted & (wanted - 1))[:len(wanted)] == 0)
+            & (~walks[2] | (inner.lone & ((inner.probes & (inner.probes - 1))[:4] == 0))))
+    moving = sum(from_places) + sum(walks) + valid
     h.prove("the queue has room for everything in flight",
-            (items + under_way + may <= _ITEMS - 2) & (~may | (items <= _ITEMS - 6)))
+            (items + moving <= 15) & (~may | (items <= 10)) & (~may_walk | (items <= 6)))
     return h
+
+
+def _steps(bits: int) -> dict[str, data.StructLayout]:
+    """The registers that a read passes on its way to the places, for two probes and two lanes."""
+    common = {"valid": 1, "walk": 1, "last": 1, "at": bits, "lone": 1}
+    hit = {"valid": 1, "walk": 1, "last": 1, "probe": 1, "at": bits}
+    return {"inner": data.StructLayout({**common, "group": 1, "probes": 4}),
+            "hit1": data.StructLayout(hit), "hit2": data.StructLayout(hit),
+            "placing": data.StructLayout({**hit, "group": 3, "lanes": 2})}
 
 
 @_narrow()
@@ -124,17 +206,19 @@ def stack() -> Harness:
 
     # Passes that have ended, and what the list has of each.
     waiting, written = (h.inner(f"ends.{name}") for name in ("level", "i__valid"))
-    h.prove("pointers, flags and level of the queue of passes agree", sound_queue(h, "ends", PASSES))
+    h.prove("pointers, flags and level of the queue of passes agree", sound_queue(h, "ends", 2 * PASSES))
     passes = Signal(signed(5), name="passes")  # that ended, and whose batches were not taken
     h.m.d.sync += passes.eq(passes + (dut.found_valid & dut.found.last) - (dut.batch.valid & dut.batch.ready))
     h.assume("ended passes whose batches were not taken fit the queue", ~dut.found_valid | (passes < PASSES))
-    h.prove("each ended pass waits for its batch", passes == waiting + written)
+    h.prove("each ended pass waits for its batch",
+            (waiting + written == passes + h.inner("waits") + (h.inner("entering") & ~h.inner("active")))
+            & (~h.inner("active") | h.inner("entering")))
     begin = h.inner("head")
     bits = len(begin)
     top, inside, level, depth = _list(h, begin)
     ends = [Mux(written, h.inner("ends.i__payload")[:bits], top)]
-    for n in reversed(range(PASSES)):
-        place = (h.inner("ends.head") + n)[:PASSES.bit_length() - 1]
+    for n in reversed(range(2 * PASSES)):
+        place = (h.inner("ends.head") + n)[:PASSES.bit_length()]
         ends.insert(0, Mux(waiting > n, h.look("ends.rows", place)[:bits], ends[0]))
     h.prove("only written entries leave the list", _within(begin, begin, h.inner("next_head", bits=bits), *ends, top))
     most = depth - (_LATENCY + 4)  # there is room below it
@@ -155,7 +239,7 @@ def stack() -> Harness:
 @_narrow()
 def results() -> Harness:
     """The harness of an emitter from power-up, with two probes a batch. The hits of one of them are followed."""
-    dut = Emitter(_config(probes=2, cores=2), latency=_LATENCY)
+    dut = SortingEmitter(_config(probes=2, cores=2), latency=_LATENCY)
     h = Harness(dut)
     _outcomes(h)
     batch = dut.batch.payload
@@ -207,15 +291,35 @@ _SHARED_FAULTS = (
     Fault("pointers, flags and levels of its queue and its buffer agree",
           Queue, "push & (tail_next == head)", "push & (tail == head)"),
 )
-_EMITTER_FAULTS = (
-    *_SHARED_FAULTS,
+_LISTED_FAULTS = (
     Fault("the list's registered level is right, a cycle late",
-          Emitter, "level.eq(tail - head)", "level.eq(tail)", "_walk"),
-    Fault("only written entries leave the list", Emitter, "ended_pass.end.eq(tail),", "ended_pass.end.eq(tail + 1),",
+          Listing, "level.eq(self.tail - self.head)", "level.eq(self.tail)", "__init__"),
+    Fault("the list has room for everything in flight", Listing, "level < self.depth - under_way", "level < self.depth",
+          "__init__"),
+)
+_LIST_FAULTS = (
+    *_SHARED_FAULTS, *_LISTED_FAULTS,
+    Fault("entries leave the list in order, once they are written",
+          ListEmitter, "fetching.valid.eq(fetch & ~last)", "fetching.valid.eq(fetch)", "_walk"),
+    Fault("the queue has room for everything in flight",
+          ListEmitter, "(items.level < geometry.EMITTER_ITEMS - 6)", "1", "_walk"),
+)
+_SORTING_FAULTS = (
+    *_SHARED_FAULTS, *_LISTED_FAULTS,
+    Fault("the halves of the places take turns", SortingEmitter, "filling.eq(~filling)", "filling.eq(filling)",
           "_walk"),
-    Fault("the list has room for everything in flight", Emitter, "level < depth - under_way", "level < depth", "_walk"),
-    Fault("the queue has room for everything in flight", Emitter, "(items.level < geometry.EMITTER_ITEMS - 6)", "1",
-          "_walk"),
+    Fault("each batch whose last read was taken becomes sorted",
+          SortingEmitter, "outer.last & outer.lone", "outer.last & 0", "_take_reads"),
+    Fault("only written entries leave the list", SortingEmitter, "end.eq(looked.next)", "end.eq(looked.next + 1)",
+          "_take_reads"),
+    Fault("no place holds more than it has room for", Places, "full.eq(count[-1])", "full.eq(0)"),
+    Fault("a place is read to its end", SortingEmitter, "continued.eq(places.count[-1])", "continued.eq(0)", "_walk"),
+    Fault("a walk begins when the rest of the place is in the queue, and ends before the next probe",
+          SortingEmitter, "~more & ~continued)", "~more)", "_walk"),
+    Fault("a read of a walk is for one probe", SortingEmitter, "wanted.eq(1 << probe[:2])", "wanted.eq(-1)",
+          "_take_reads"),
+    Fault("the queue has room for everything in flight",
+          SortingEmitter, "(items.level <= geometry.EMITTER_ITEMS - _FROM_PLACE)", "1", "_walk"),
 )
 _STACK_FAULTS = (
     *_SHARED_FAULTS,
@@ -233,14 +337,17 @@ _STACK_FAULTS = (
           "_walk"),
 )
 _RESULT_FAULTS = (
-    Fault("nothing leaves that did not enter", Emitter, "w_data.hits.eq(hits)", "w_data.hits.eq(~hits)", "_walk"),
-    Fault("items leave unchanged and in order", Emitter, "Mux(last_read, 0, group + 1)", "0", "_walk"),
-    Fault("the picked item is inside", Emitter, "cursor.eq(cursor + 1)", "cursor.eq(cursor)", "_walk"),
-    Fault("results leave probe by probe", Emitter, "Mux(last, before, probe)", "before", "_express"),
+    Fault("nothing leaves that did not enter", Listing, "self.hit_probes.eq(Cat(", "self.hit_probes.eq(~Cat(",
+          "__init__"),
+    Fault("items leave unchanged and in order", Listing, "(self.group + 1)", "(self.group + 0)", "__init__"),
+    Fault("the picked item is inside", Places, "next_.eq(count + 1)", "next_.eq(count)"),
+    Fault("results leave probe by probe", Emitter, "probe.eq(probe + 1)", "probe.eq(probe - 1)", "_express"),
 )
 
 PROOFS = (
-    Proof("emitter", emitter, 2, faults=_EMITTER_FAULTS, search=24, first=20),
+    Proof("emitter of one probe", listing, 3, faults=_LIST_FAULTS, search=24, first=20),
+    Proof("emitter of several probes", sorting, 3, faults=_SORTING_FAULTS, search=30, first=28),
     Proof("stack emitter", stack, 3, faults=_STACK_FAULTS, search=34, first=20, quick=False),
-    Proof("results of two probes a batch", results, 17, inductive=False, faults=_RESULT_FAULTS, search=22, first=17),
+    Proof("results of two probes a batch", results, 24, inductive=False, faults=_RESULT_FAULTS, search=28, first=26,
+          quick=False),
 )

@@ -11,7 +11,7 @@ from ..support.sampling import at_length
 from .__main__ import main
 from .harness import Harness
 from .proofs import Fault, Proof, alive, check, find, planted
-from .results import emitter
+from .results import listing
 from .table import ALL, table
 
 QUICK = [proof for proof in ALL if proof.quick]
@@ -76,7 +76,7 @@ def test_harness_wrong_names():
 
 def test_harness_names_that_several_signals_have():
     """The emitter's list and its queue of items each have a level."""
-    h = emitter()
+    h = listing()
     with pytest.raises(LookupError, match=r"^2 of 2 signals named 'level' in the component fit; say how many bits"):
         h.inner("level")
     with pytest.raises(LookupError, match=r"^0 of 2 signals named 'level' in the component fit"):

@@ -8,7 +8,9 @@ from amaranth.hdl import Module
 from splitjoin.circuit.wire import Configuration
 
 from ..emitter import Emitter
+from ..listing import ListEmitter
 from ..scanner import Scanner
+from ..sorter import SortingEmitter
 from ..storage import Storage
 from .kind import CoreComponents
 
@@ -16,7 +18,7 @@ __all__ = ["ScanComponents"]
 
 
 class ScanComponents(CoreComponents):
-    """A `Scanner` and an `Emitter`."""
+    """A `Scanner`, and a `SortingEmitter`, or a `ListEmitter` for batches of one probe."""
 
     name = "scanner"
 
@@ -24,7 +26,7 @@ class ScanComponents(CoreComponents):
         return Scanner(config, side)
 
     def emitter(self, config: Configuration, latency: int) -> Emitter:
-        return Emitter(config, latency=latency)
+        return (ListEmitter if config.probes == 1 else SortingEmitter)(config, latency=latency)
 
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
                   processing: Any) -> None:

@@ -3,12 +3,14 @@
 
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.wire import Configuration, ItemKind
-from splitjoin.hw.core.emitter import Emitter
 from splitjoin.hw.core.layouts import batch_layout, found_layout
+from splitjoin.hw.core.listing import ListEmitter
+from splitjoin.hw.core.sorter import SortingEmitter
 from splitjoin.sim.testbench.models import Item, Window, item_of, packed_window
 from splitjoin.sim.testbench.pauses import flowing, scripted
 
@@ -25,6 +27,19 @@ LATENCY = 4
 def configuration(cores=1, lanes=1, probes=1):
     return Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, cores=cores, capacity=CAPACITY, lanes=lanes,
                          probes=probes)
+
+
+class SmallPlaces(SortingEmitter):
+    """An emitter that sorts three items of each probe, so that it must read the list again for the others."""
+
+    def elaborate(self, platform):
+        with patch("splitjoin.circuit.geometry.SORTED", 2), patch("splitjoin.circuit.geometry.QUOTA", 4):
+            return super().elaborate(platform)
+
+
+def emitter_of(config, *, small=False):
+    """The class of the emitter of a region that scans."""
+    return ListEmitter if config.probes == 1 else SmallPlaces if small else SortingEmitter
 
 
 @dataclass(frozen=True)
@@ -147,9 +162,10 @@ def batches(draw, config, *, inner):
     return out
 
 
-@given(st.data(), st.integers(1, 4), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), pauses(), pauses())
+@given(st.data(), st.integers(1, 4), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), st.booleans(),
+       pauses(), pauses())
 @settings(max_examples=examples(50))
-def test_what_passes_found_leaves_probe_by_probe_with_its_stars(data, cores, lanes, probes, idle, backpressure):
+def test_what_passes_found_leaves_probe_by_probe_with_its_stars(data, cores, lanes, probes, small, idle, backpressure):
     config = configuration(cores, lanes, probes)
     index = data.draw(st.integers(0, cores - 1))
     precision, slice_ = data.draw(st.integers(0, 4)), data.draw(st.sampled_from([0, 0, 1, 3, 16]))
@@ -159,14 +175,14 @@ def test_what_passes_found_leaves_probe_by_probe_with_its_stars(data, cores, lan
     async def body(tb):
         await run(tb, config, index, window, found, idle, backpressure)
 
-    simulation(Emitter, config, latency=LATENCY).run(body)
+    simulation(emitter_of(config, small=small), config, latency=LATENCY).run(body)
 
 
 EVERY = frozenset(range(CAPACITY))
 
 
-@pytest.mark.parametrize(("lanes", "probes"), [(1, 1), (1, 4), (2, 2), (4, 8)])
-def test_reads_stop_when_the_list_is_full_and_nothing_is_lost(lanes, probes):
+@pytest.mark.parametrize(("lanes", "probes", "small"), [(1, 1, False), (1, 4, True), (2, 2, True), (4, 8, False)])
+def test_reads_stop_when_the_list_is_full_and_nothing_is_lost(lanes, probes, small):
     """Results are not taken for so long that the list and the FIFO behind it are full of them."""
     config = configuration(1, lanes, probes)
     found = [Batch(0, 0, CAPACITY, (EVERY,) * probes, False)] * 12
@@ -189,7 +205,7 @@ def test_reads_stop_when_the_list_is_full_and_nothing_is_lost(lanes, probes):
         assert max(level for level, _ in levels) >= 2 * CAPACITY // lanes
         assert all(room for level, room in levels[8:] if level <= CAPACITY // lanes)
 
-    simulation(Emitter, config, latency=LATENCY).run(body)
+    simulation(emitter_of(config, small=small), config, latency=LATENCY).run(body)
 
 
 def test_a_result_takes_a_cycle_and_the_end_of_a_probe_two():
@@ -200,7 +216,7 @@ def test_a_result_takes_a_cycle_and_the_end_of_a_probe_two():
         steps = [b - a for a, b in pairwise(sink.cycles)]
         assert steps == [*[1] * (CAPACITY - 1), 2, 1, *[1] * (CAPACITY - 1), 2]
 
-    simulation(Emitter, config, latency=LATENCY).run(body)
+    simulation(emitter_of(config), config, latency=LATENCY).run(body)
 
 
 @pytest.mark.parametrize("precision", [0, 1, 3])
@@ -216,7 +232,7 @@ def test_a_flush_ends_what_has_no_star_yet(precision):
     async def body(tb):
         await run(tb, config, 0, Window(precision=precision), found, flowing(), flowing())
 
-    simulation(Emitter, config, latency=LATENCY).run(body)
+    simulation(emitter_of(config), config, latency=LATENCY).run(body)
 
 
 def test_inner_stars_stand_before_the_first_tuple_of_a_slice():
@@ -230,4 +246,4 @@ def test_inner_stars_stand_before_the_first_tuple_of_a_slice():
     async def body(tb):
         await run(tb, config, 1, Window(slice=4), found, flowing(), scripted(chain.from_iterable([[True, False]] * 30)))
 
-    simulation(Emitter, config, latency=LATENCY).run(body)
+    simulation(emitter_of(config), config, latency=LATENCY).run(body)

@@ -39,7 +39,7 @@ def test_reads_what_was_written(depth, seed):
 
 BENCH = """
 module bench;
-  reg clk = 0, rst = 0, w_en = 0;
+  reg clk = 0, rst = 0, w_en = 0, r_en = 0;
   reg [13:0] w_addr = 0, r_addr = 0;
   reg [75:0] w_data = 0;
   {wires}
@@ -47,6 +47,7 @@ module bench;
   initial begin
     for (n = 0; n < 4000; n = n + 1) begin
       w_en = $urandom;
+      r_en = $urandom;
       w_addr = $urandom % 17;
       r_addr = $urandom % 17;
       w_data = {{$urandom, $urandom, $urandom}};
@@ -63,6 +64,8 @@ module bench;
 endmodule
 """
 SIZES = {17: 40, 512: 70, 1024: 20, 2048: 10, 4096: 5, 8192: 3, 16384: 2}
+#: Sizes whose reads stop in random cycles.
+STALLABLE = (17, 1024, 4096)
 
 
 def on_verilator(folder, sizes: dict[int, int], models: dict[str, str]) -> dict[str, int]:
@@ -74,8 +77,9 @@ def on_verilator(folder, sizes: dict[int, int], models: dict[str, str]) -> dict[
         texts.append(cells.replace("DP16KD", f"DP16KD_{name}"))
     for depth, width in sizes.items():
         bits = (depth - 1).bit_length()
-        made = {form: verilog.convert(Ram(width, depth), name=f"ram{depth}", platform=Target(form), emit_src=False)
-                for form in ("generic", "ecp5")}
+        stallable = depth in STALLABLE
+        made = {form: verilog.convert(Ram(width, depth, stallable=stallable), name=f"ram{depth}",
+                                      platform=Target(form), emit_src=False) for form in ("generic", "ecp5")}
         forms = {"generic": made["generic"]} | {model: made["ecp5"].replace("DP16KD", f"DP16KD_{model}")
                                                 for model in models}
         for form, text in forms.items():
@@ -83,7 +87,7 @@ def on_verilator(folder, sizes: dict[int, int], models: dict[str, str]) -> dict[
             texts.append(text.replace(f"ram{depth}", name))
             wires += (f"wire [{width - 1}:0] {name}_out;\n  {name} {name}_ (.clk(clk), .rst(rst), .w_en(w_en), "
                       f".w_addr(w_addr[{bits - 1}:0]), .w_data(w_data[{width - 1}:0]), .r_addr(r_addr[{bits - 1}:0]), "
-                      f".r_data({name}_out));\n  ")
+                      f"{'.r_en(r_en), ' * stallable}.r_data({name}_out));\n  ")
         for model in models:
             count = f"differs_{model}{depth}"
             wires += f"integer {count} = 0;\n  "
