@@ -8,6 +8,7 @@ from typing import Any
 
 from ..circuit.parameters import CircuitParameters, declared
 from ..errors import DeviceError
+from .arrival import ARRIVALS
 from .boards import BOARDS
 
 __all__ = ["tune_arguments", "tune_options"]
@@ -29,6 +30,8 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--selectivity", metavar="P", type=float,
                        help="share of pairs that meet the tests an index goes by, 0 to 1 (what --matches says, or one "
                             "pair in 250,000)")
+    group.add_argument("--arrival", choices=ARRIVALS, default="alternating",
+                       help="how tuples of both streams arrive: alternating (the default), random, or bursts of 32")
     group.add_argument("--window-tuples", metavar="N",
                        help="tuples of a stream within its RANGE window, or NR,NS where R's and S's differ (what "
                             "arrives in it at --rate)")
@@ -46,7 +49,8 @@ def tune_arguments(args: argparse.Namespace) -> dict[str, Any]:
     fixed = {found.name: getattr(args, found.name) for found, parameter in declared(CircuitParameters)
              if parameter.tunable}
     return {**{name: value for name, value in fixed.items() if value is not None}, "board": args.board,
-            "matches": args.matches, "selectivity": args.selectivity, "window_tuples": _tuples(args.window_tuples),
+            "matches": args.matches, "selectivity": args.selectivity, "arrival": args.arrival,
+            "window_tuples": _tuples(args.window_tuples),
             "rate": _number("rate", args.rate, _RATES, "500k or 2M"),
             "latency": _number("latency", args.latency, _TIMES, "5us or 0.2ms")}
 

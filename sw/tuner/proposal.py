@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..circuit.parameters import BuildParameters, declared
 from ..cost.text import resources_text
+from .arrival import ARRIVING
 from .boards import Fpga
 from .core_kinds import CORE_SPEEDS
 from .search import DesignPoint, Requirements
@@ -132,7 +133,8 @@ class Proposal:
         if not config.kind.has_index:
             most = (f", {design.cost.comparisons} comparisons a cycle "
                     f"({quantity(design.cost.comparisons * design.clock.mhz * 1e6, 'comparisons/s')} at most)")
-        yield "speed", quantity(self.tuples_per_s, "tuples/s") + most
+        yield "speed", (f"{quantity(self.tuples_per_s, 'tuples/s')} sustained with {load.matches:.3g} results a tuple, "
+                        f"{ARRIVING[load.arrival]}{most}")
         yield "latency", f"{quantity(self.latency_s, 's')} idle, {quantity(self.busy_latency_s, 's')} behind a pass"
         yield "cost", resources_text(design.cost.total, self.fpga.family)
         yield "shares", shares_text(design)

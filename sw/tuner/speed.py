@@ -20,14 +20,16 @@ def input_cycles(config: Configuration, load: Workload) -> float:
     """Cycles per tuple that do not depend on the number of comparators: input to the cores, expiry, and output of its
     results.
 
-    One result or star leaves the circuit per cycle.
+    One result or star leaves the circuit per cycle. With one core, each of its two regions must emit half of them, a
+    result in a cycle, or two with inner stars, and the end of a probe in two.
     """
     expiry = _EXPIRY / (2 * config.cores) if config.time_bits else 0.0
-    return max(CORE_SPEEDS[config.core].input_cycles(expiry), load.matches + 1)
+    region = (load.matches / config.cores * (2 if load.single else 1) + 2) / 2
+    return max(CORE_SPEEDS[config.core].input_cycles(expiry), load.matches + load.stars, region)
 
 
 def cycles_a_tuple(config: Configuration, load: Workload) -> float:
-    """Cycles per tuple under full load, with alternating input of both streams.
+    """Cycles per tuple under full load, with as many tuples of one stream as of the other, arriving as ``load`` says.
 
     Half of the tuples probe one region and half the other, in parallel.
     """

@@ -15,6 +15,7 @@ from ..lang.query import Query
 from ..lang.schema import Side
 from ..lang.types import UNIT_NS
 from ..plan.plan import Plan
+from .arrival import ARRIVALS
 from .boards import board as find_board
 from .proposal import Proposal
 from .search import Requirements, search, window_that_fits
@@ -30,7 +31,7 @@ SELECTIVITY = 1 / 250_000
 def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, latency: float | None = None,
          core: str = "auto", cores: int | None = None, lanes: int | None = None, probes: int | None = None,
          tables: bool | None = None, matches: float | None = None, selectivity: float | None = None,
-         window_tuples: int | tuple[int, int] | None = None) -> Proposal:
+         arrival: str = "alternating", window_tuples: int | tuple[int, int] | None = None) -> Proposal:
     """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the required ``rate``.
 
     ``rate``: least tuples a second, both streams together, in equal shares. ``latency``: most seconds from a probe to
@@ -38,8 +39,9 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     (True if tests of constant width are looked up): values fixed by the user, or None for the tuner's choice.
     ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests of an index. If
     only one of the two is given, every pair that meets these tests is taken as a result; if neither is, the selectivity
-    is `SELECTIVITY`. ``window_tuples``: number of tuples in a RANGE window, of R and S where they differ; by default
-    those that arrive in it at ``rate``.
+    is `SELECTIVITY`. ``arrival``: the order in which tuples of both streams arrive: ``alternating``, ``random`` or
+    ``bursts`` (of 32). Rates are those that a design sustains with these matches and this arrival. ``window_tuples``:
+    number of tuples in a RANGE window, of R and S where they differ; by default those that arrive in it at ``rate``.
 
     If no design meets the requirements, the result is the nearest design that fits, with the limiting resource. Raises
     `CapacityError` if no design fits, and `UnsupportedError` for a ``core`` whose kind has no test in the condition.
@@ -52,13 +54,15 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     for name, value, top in (("matches", matches, math.inf), ("selectivity", selectivity, 1)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= top and value < math.inf):
             raise DeviceError(f"{name} must be a number from 0{'' if top == math.inf else f' to {top}'}, not {value!r}")
+    if arrival not in ARRIVALS:
+        raise DeviceError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
     if tables is not None and not isinstance(tables, bool):
         raise DeviceError(f"tables must be True, False, or None to have it chosen, not {tables!r}")
     fixed: dict[str, Any] = {"cores": cores, "lanes": lanes, "probes": probes}
     CircuitParameters(core=core, **{name: value for name, value in fixed.items() if value is not None})
     plan = plan_with_bounds(query.predicate)
     windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
-    load = _load(query, plan, windows, matches, selectivity)
+    load = _load(query, plan, windows, matches, selectivity, arrival)
     bases, refused = _bases(query, core, tables is True)
     # Raises for queries that no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
@@ -95,15 +99,17 @@ def _bases(query: Query, core: str, tables: bool) -> tuple[dict[str, Configurati
     return bases, refused
 
 
-def _load(query: Query, plan: Plan, windows: tuple[int, int], matches: float | None,
-          selectivity: float | None) -> Workload:
+def _load(query: Query, plan: Plan, windows: tuple[int, int], matches: float | None, selectivity: float | None,
+          arrival: str) -> Workload:
     tuples = max(windows)
     if selectivity is None:
         selectivity = SELECTIVITY if matches is None else min(1.0, matches / tuples)
     if matches is None:
         matches = selectivity * tuples
     points = frozenset(j for j, test in enumerate(plan.tests) if test.is_point)
-    return Workload(*windows, matches, query.order.kind == "inner", selectivity, points)
+    kind, n = query.order.kind, query.order.n
+    stars = {"none": 0.0, "outer": 1 / n, "inner": 1 + tuples / n, "total": 1.0}[kind]
+    return Workload(*windows, matches, kind == "inner", selectivity, points, stars, arrival)
 
 
 def _window(query: Query, side: Side, rate: float | None, window_tuples: int | tuple[int, int] | None) -> int:

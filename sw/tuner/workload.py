@@ -15,6 +15,8 @@ class Workload:
     Attributes:
         r, s: Tuples in each stream's window.
         matches: Results of a probe, on average.
+        stars: Stars of a probe that leave the circuit, on average.
+        arrival: The order in which tuples of both streams arrive, one of `splitjoin.tuner.arrival.ARRIVALS`.
         single: True if batches are of one probe, as in order ``inner``.
         selectivity: The share of pairs that meet the tests of an index, 0 to 1.
         points: The tests that are equalities.
@@ -26,6 +28,8 @@ class Workload:
     single: bool = False
     selectivity: float = 0.0
     points: Collection[int] = field(default=frozenset())
+    stars: float = 1.0
+    arrival: str = "alternating"
 
     @property
     def tuples(self) -> int:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from ...circuit.wire import Configuration
+from ..arrival import stretch
 from ..workload import Workload
 from .kind import CORE_INPUT, CoreSpeed, Shape
 
@@ -46,7 +47,8 @@ class IndexSpeed(CoreSpeed):
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
         # The FIFO between the regions of a core is short, so the regions run in lockstep, and the one with more
         # candidates decides.
-        return _probe_cycles(maximum_distribution(self.candidates(config, load))) / 2
+        cycles = _probe_cycles(maximum_distribution(self.candidates(config, load)))
+        return cycles / 2 * stretch(cycles, 1, load.arrival)
 
     def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
         # The candidates of the core with the most, and the lookups of buckets after the first.

@@ -32,7 +32,7 @@ class CoreSpeed(ABC):
 
     @abstractmethod
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
-        """Cycles per tuple that comparing needs, with alternating input of both streams."""
+        """Cycles per tuple that comparing needs, with as many tuples of one stream as of the other."""
 
     @abstractmethod
     def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:

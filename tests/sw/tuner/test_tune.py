@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
 from splitjoin.sim.pysim import PysimDevice
 from splitjoin.tuner import BOARDS, FPGAS, Proposal, tune
+from splitjoin.tuner.arrival import stretch
 from splitjoin.tuner.clock import ROUTED, clock
 from splitjoin.tuner.core_kinds import CORE_SPEEDS
 from splitjoin.tuner.core_kinds.index import maximum_distribution
@@ -347,6 +349,23 @@ def test_cycles_are_those_of_simulation(cores: int, lanes: int, probes: int, win
         cycles = session.counters()["cycles"] - before - (before - reading)
         config = session.config  # type: ignore[attr-defined]  # a CircuitSession
     assert cycles / (2 * count) == pytest.approx(cycles_a_tuple(config, Workload(window, window)), rel=0.2)
+
+
+def test_arrival_and_matches_slow_a_circuit_down() -> None:
+    """The factors are those of simulation: 1.06 to 1.12, 1.14 to 1.16, 1.15; 1.01, 1.75, 1.81."""
+    for (cycles, probes), random, bursts in (((256, 16), 1.09, 1.01), ((256, 4), 1.14, 1.75), ((512, 1), 1.14, 1.81)):
+        assert stretch(cycles, probes, "alternating") == 1
+        assert stretch(cycles, probes, "random") == pytest.approx(random, abs=0.02)
+        assert stretch(cycles, probes, "bursts") == pytest.approx(bursts, abs=0.02)
+    options: dict[str, Any] = {"core": "scan", "cores": 2, "lanes": 4, "probes": 16}
+    rates = [tune(query(), matches=matches, **options).tuples_per_s for matches in (0, 20, 64)]
+    assert rates[0] / rates[1] == pytest.approx(21 / 16, rel=0.02)  # a pass, or the items at the output
+    assert rates[1] / rates[2] == pytest.approx(65 / 21)
+    slow = tune(query(), matches=0, arrival="random", **options)
+    assert slow.tuples_per_s < rates[0]
+    assert "sustained with 0 results a tuple, both streams at random" in str(slow)
+    with pytest.raises(splitjoin.DeviceError, match="arrival must be one of alternating, random, bursts, not 'odd'"):
+        tune(query(), arrival="odd")
 
 
 @pytest.mark.parametrize("tables", [False, at_length(True)])
