@@ -235,7 +235,9 @@ def _check_root(spark: SparkSession, root: str, argument: str) -> None:
 def _title(join: GroupJoin) -> str:
     """A name for the plan's node and the description in Spark's pages."""
     windows = " and ".join(f"{side}: {extent(join.query, side)}" for side in SIDES)
-    return (f"splitjoin[{join.query.predicate}; {windows}; groups={join.groups}; "
+    kind = "" if join.query.kind.is_inner else f"{join.query.kind}; "
+    folded = "".join(f"{aggregate.text}; " for aggregate in join.query.aggregates)
+    return (f"splitjoin[{join.query.predicate}; {kind}{folded}{windows}; groups={join.groups}; "
             f"device={device_name(join.device)}]")
 
 

@@ -150,4 +150,6 @@ def test_statements_over_streams(spark: SparkSession, tmp_path: Path, tables: Ta
     files.run(stream_sql(text, **frames, late=0, state=files.state, order="total", **query))
     assert rows(files.found()) == rows(splitjoin.sql(text, r=tables[0], s=tables[1], device="golden", **query).table)
     said = explain(*frames.values(), on="r.x = s.x", how="left", late=0, state=files.state, **query)
+    joined = stream_join(*frames.values(), on="r.x = s.x", how="left", late=0, state=files.state, **query)
+    assert "splitjoin[(r.x = s.x); left; r: " in joined._jdf.queryExecution().analyzed().toString()
     assert "rows come out when the watermark has decided them" in said
