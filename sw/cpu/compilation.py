@@ -26,7 +26,7 @@ import pyarrow.ipc
 
 from ..arrival import Arrivals
 from ..cache import cache_folder, making, try_lock
-from ..errors import ToolError, UnsupportedError
+from ..errors import SplitJoinError, UnsupportedError
 from ..lang.ir import columns
 from ..lang.query import Query
 from ..lang.schema import SIDES
@@ -94,7 +94,7 @@ class Compilation:
             if len(coming) and time.monotonic() >= self._again:
                 try:
                     self._start(coming)
-                except (OSError, ToolError):  # no process, or a cache that cannot be written to
+                except (OSError, SplitJoinError, pa.ArrowException):  # no process, a cache that cannot be written to, …
                     self._failed = True
             return self._failed
         if self._child is None:
