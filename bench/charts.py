@@ -175,7 +175,33 @@ def draw_hour(files: Files) -> None:
     save(figure, "first-hour")
 
 
+def draw_sustained(files: Files) -> None:
+    """Cycles of a tuple against its results: circuits measured (points) and predicted (lines), by order of arrival."""
+    rows = [row for row in pick(files, "circuits", "cycles_per_tuple")
+            if row["config"]["window"] == row["config"]["cores"] * row["config"]["sub_window"]]
+    if not rows:
+        return
+    names = {"alternating": "both streams alternating", "random": "both at random", "bursts": "bursts of 32"}
+    figure, grid = plt.subplots(1, len(names), figsize=(11, 4.2), layout="constrained", sharey=True)
+    for axes, (arrival, title) in zip(grid.flat, names.items(), strict=True):
+        designs: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            config = row["config"]
+            if config["input"] == arrival:
+                designs.setdefault(f"{config['cores']} × {config['lanes']} × {config['probes']}, window "
+                                   f"{config['window']:,}", []).append(row)
+        for name, mine in designs.items():
+            at = [row["config"]["matches"] for row in mine]
+            line, = axes.plot(at, [row["config"]["predicted"] for row in mine], "-")
+            axes.plot(at, [row["value"] for row in mine], "o", color=line.get_color(), label=name)
+        axes.set(title=title, xlabel="results of a tuple", yscale="log")
+    grid.flat[0].set_ylabel("cycles a tuple; lines: predicted")
+    grid.flat[0].legend(fontsize=8, title="cores × lanes × probes")
+    save(figure, "sustained")
+
+
 def draw_all(files: Files) -> None:
     """All charts but those against cores."""
-    for draw in (draw_hour, draw_engines, draw_intervals, draw_session, draw_spark, draw_stages):
+    for draw in (draw_hour, draw_engines, draw_intervals, draw_session, draw_spark, draw_stages,
+                 draw_sustained):
         draw(files)

@@ -28,6 +28,7 @@ from splitjoin.sim.device import SimDevice
 from bench.against import draw, tables
 from bench.band import ON, streams
 from bench.record import Recorder, options_of
+from bench.sustained import Simulated, measure, sustained
 
 #: Numbers of cores against which latency is measured.
 CORES = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= int(os.environ.get("SPLITJOIN_BENCH_CORES", "64"))]
@@ -199,9 +200,10 @@ def builds(out: Recorder) -> None:
     build(out, 16, 2, 4)
 
 
-PARTS = {"scan": scans, "latency": latencies, "verilog": texts, "build": builds}
+PARTS = {"sustained": sustained, "scan": scans, "latency": latencies, "verilog": texts, "build": builds}
 #: A little of everything.
 QUICK: dict[str, Callable[[Recorder], None]] = {
+    "sustained": lambda out: measure(out, Simulated(4, 2, 4, 512), 8, "random", 512),
     "scan": lambda out: scan_efficiency(out, 4, 128, "total", 2, 4), "latency": lambda out: latency(out, 4, 64),
     "verilog": lambda out: verilog(out, 8), "build": lambda out: build(out, 8)}
 

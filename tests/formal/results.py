@@ -346,7 +346,7 @@ _RESULT_FAULTS = (
 
 PROOFS = (
     Proof("emitter of one probe", listing, 3, faults=_LIST_FAULTS, search=24, first=20),
-    Proof("emitter of several probes", sorting, 3, faults=_SORTING_FAULTS, search=30, first=28),
+    Proof("emitter of several probes", sorting, 3, faults=_SORTING_FAULTS, search=30, first=28, quick=False),
     Proof("stack emitter", stack, 3, faults=_STACK_FAULTS, search=34, first=20, quick=False),
     Proof("results of two probes a batch", results, 24, inductive=False, faults=_RESULT_FAULTS, search=28, first=26,
           quick=False),
