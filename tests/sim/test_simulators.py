@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from splitjoin.arrival import arrivals
@@ -25,9 +26,15 @@ needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None,
                                   reason="Icarus Verilog is not installed (Debian: apt-get install iverilog)")
 
 
+def test_a_bench_runs_on_cxxrtl_as_on_verilator(tmp_path: Path) -> None:
+    """A small one, as CXXRTL's C++ of a whole circuit takes a minute to compile."""
+    assert run_bench("combiner", tmp_path, simulator="cxxrtl") >= 24
+
+
 @pytest.mark.long
-@needs_icarus
-def test_the_bench_of_the_axi_ports_passes_on_icarus_from_time_0(tmp_path: Path) -> None:
+@pytest.mark.parametrize("simulator", ["cxxrtl", pytest.param("icarus", marks=needs_icarus)])
+def test_the_bench_of_the_axi_ports_passes_from_time_0(tmp_path: Path,
+                                                       simulator: Literal["cxxrtl", "icarus"]) -> None:
     parameters = CircuitParameters(cores=2, capacity=64, lanes=2, probes=2)
     scenario, = (case for case in SCENARIOS if case.name == "band-range")
     query = scenario.query("total")
@@ -36,7 +43,7 @@ def test_the_bench_of_the_axi_ports_passes_on_icarus_from_time_0(tmp_path: Path)
     job = vectors(query, plan, config, arrivals(query, scenario.r, scenario.s))
     (tmp_path / "vectors.json").write_text(f"[{job.json()}]")
     ran = run_bench("axi", tmp_path / "bench", built=(to_verilog(config) + to_axi_verilog(config), AXI_TOP),
-                    simulator="icarus", environment={"SPLITJOIN_VECTORS": str(tmp_path / "vectors.json"),
+                    simulator=simulator, environment={"SPLITJOIN_VECTORS": str(tmp_path / "vectors.json"),
                                                      "PYTHONWARNINGS": WARNINGS})
     assert ran == 4 + 6 + 2 + 4
 
