@@ -10,7 +10,7 @@ JOBS   ?= 2
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak chaos synth synth-full boards clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak chaos synth synth-full boards wheel-test clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,7 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python -m bench.spark_paths
 	$(BIN)/python -m bench.spark_skew
 	$(BIN)/python -m bench.spark
+	$(BIN)/python -m bench.first_hour
 	$(BIN)/python -m bench.tables
 
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
@@ -74,6 +75,9 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, fifty ti
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --daemon
 	$(BIN)/python -m tests.chaos --how left --kills 10
+
+wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run README and examples (minutes).
+	$(BIN)/python -m tests.wheel
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
 	nice -n 15 $(BIN)/python -m bench.synthesis

@@ -157,7 +157,7 @@ def draw_hour(files: Files) -> None:
     found = files.get("first_hour")
     if found is None:
         return
-    rows = [r for r in found["rows"] if r["metric"] == "join_cpu_seconds" and r["config"]["run"] != "first"]
+    rows = [r for r in found["rows"] if r["metric"] == "join_cpu_seconds" and r["config"]["run"] == "second"]
     sizes = list(dict.fromkeys(r["config"]["rows"] for r in rows))
     figure, grid = plt.subplots(1, len(sizes), figsize=(11, 4.6), layout="constrained", sharey=True, squeeze=False)
     for axes, size in zip(grid.flat, sizes, strict=True):
@@ -169,7 +169,7 @@ def draw_hour(files: Files) -> None:
         bars(axes, [join.split(":")[0].split(" within")[0].split(",")[0] for join in joins], series, "%.2g")
         axes.set(yscale="log", xlabel=f"{size:,} rows a side")
         axes.set_ylim(top=1000)
-    grid.flat[0].set_ylabel("CPU seconds (240: ended there)")
+    grid.flat[0].set_ylabel("CPU seconds")
     grid.flat[0].legend(fontsize=9, ncols=2, loc="upper left")
     figure.suptitle("Three joins, the second run in a process")
     save(figure, "first-hour")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.hour_joins import JOINS, SPLITJOIN
+from bench.hour_joins import JOINS, MEMORY, SPLITJOIN
 from bench.record import Recorder, arguments
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parent.parent
 RIVALS = ROOT / "build" / "rivals"
 PATHWAY = "pathway==0.33.0"
 #: Seconds of CPU time after which the process of a join is ended.
-LIMIT = 240
+LIMIT = 180
 
 _ANALYST = """
 import pyarrow.parquet as pq, splitjoin
@@ -85,14 +86,14 @@ class Run:
     wall: float
     peak: float
     printed: str
-    ended: bool
+    ended: str
 
 
 def run(command: list[str], folder: Path, environment: Mapping[str, str], *, may_end: bool = False,
         orphans: bool = False) -> Run:
     """Run ``command``, with the processes that it leaves behind if these ``orphans`` come to this process.
 
-    Raises `RuntimeError` if it fails, but for the limit of CPU time if it ``may_end`` so.
+    Raises `RuntimeError` if it fails, but for the limits of time and memory if it ``may_end`` so.
     """
     out, errors = folder / "out.txt", folder / "errors.txt"
     start = time.perf_counter()
@@ -109,7 +110,9 @@ def run(command: list[str], folder: Path, environment: Mapping[str, str], *, may
         except ChildProcessError:
             break
         cpu, peak = cpu + usage.ru_utime + usage.ru_stime, max(peak, usage.ru_maxrss / 1024)
-    ended = process.returncode == -signal.SIGXCPU
+    ended = "time" if process.returncode == -signal.SIGXCPU else ""
+    if process.returncode and not ended and re.search("memory|bad_alloc", errors.read_text(), re.IGNORECASE):
+        ended = "memory"
     if process.returncode and not (ended and may_end):
         raise RuntimeError(f"{command} ended with {process.returncode}:\n{errors.read_text()[-2000:]}")
     return Run(cpu, wall, peak, out.read_text(), ended)
@@ -182,8 +185,8 @@ def measure(out: Recorder, folder: Path, engine: str, join: str, rows: int, pair
         out.add("join_memory", done.peak - lines[0]["before"], "MiB", config,
                 "peak resident memory of the process over both runs, less what it had with the tables before the first")
     elif done.ended:
-        out.add("join_cpu_seconds", LIMIT, "s", {**config, "run": "ended"},
-                f"the process was ended after {LIMIT} s of CPU time, without a result")
+        out.add("join_cpu_seconds", LIMIT, "s", {**config, "run": f"ended by its limit of {done.ended}"},
+                f"the first run reached the limit of {LIMIT} s of CPU time or of {MEMORY >> 30} GiB of memory")
 
 
 def main() -> None:

@@ -68,12 +68,13 @@ def to_axi_verilog(config: Configuration) -> str:
 
 
 def header(config: Configuration, query: Sequence[str] = ()) -> str:
-    """Comment lines: version, ``query`` line by line, and the parameters of ``config``.
+    """Comment lines: version and licence, ``query`` line by line, and the parameters of ``config``.
 
     Characters that could end a comment are escaped.
     """
     settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items())
-    lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001.", *query,
+    lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001. "
+             "SPDX-License-Identifier: Apache-2.0", *query,
              *textwrap.wrap(f"Parameters: {settings}.", _WIDTH), f"ABI hash: {config.abi_hash:016x}."]
     return "".join(f"// {_printable(line)}".rstrip() + "\n" for line in lines)
 

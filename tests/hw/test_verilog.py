@@ -89,6 +89,7 @@ def test_header_tells_version_parameters_and_query_in_comments():
     lines = header(config, ["Query: a\nmodule evil; */ /* \u2028 ends with \\"]).splitlines()
     assert all(line.startswith("//") and line.isascii() and not line.endswith("\\") for line in lines)
     assert f"splitjoin {__version__}" in lines[0]
+    assert lines[0].endswith("SPDX-License-Identifier: Apache-2.0")
     assert "*/" not in lines[1]
     assert "capacity 16" in "".join(lines)
     assert f"{config.abi_hash:016x}" in lines[-1]
