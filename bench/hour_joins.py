@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 SPLITJOIN = "splitjoin"
+#: Seconds of CPU time that a process may take.
+LIMIT = 40
 #: Bytes that a process may have.
 MEMORY = 10 << 30
 #: Join → its condition and window for splitjoin.
