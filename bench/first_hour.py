@@ -14,24 +14,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.hour_joins import JOINS, MEMORY, SPLITJOIN
-from bench.record import Recorder, arguments
+from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
+from bench.record import Recorder, options_of
 
 ROOT = Path(__file__).parent.parent
 #: Rivals that need packages which splitjoin's own exclude have an environment here.
 RIVALS = ROOT / "build" / "rivals"
 PATHWAY = "pathway==0.33.0"
-#: Seconds of CPU time after which the process of a join is ended.
-LIMIT = 180
+ENGINES = (SPLITJOIN, "duckdb", "polars", "pathway")
 
 _ANALYST = """
 import pyarrow.parquet as pq, splitjoin
@@ -123,23 +122,23 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def first_results(out: Recorder, users: Mapping[str, tuple[list[str], int]]) -> None:
-    """Seconds from starting the process to its end: with empty caches, and once more."""
-    for user, (words, rows) in users.items():
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            for side, table in tables(rows).items():
-                pq.write_table(table, folder / f"{side}.parquet")
-            caches = {"SPLITJOIN_CACHE": f"{folder}/cache", "NUMBA_CACHE_DIR": f"{folder}/numba",
-                      "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "SPLITJOIN_COMPILE": "background"}
-            (folder / "cache").mkdir(mode=0o700)
-            for caching in ("cold", "warm"):
-                found = run([sys.executable, *words], folder, caches, orphans=True)
-                config = {"user": user, "cache": caching}
-                how = "of a new process, its imports included; cold: empty caches of splitjoin and numba"
-                out.add("first_result_cpu_seconds", found.cpu, "s", config, f"CPU time of all processes, {how}")
-                out.add("first_result_seconds", found.wall, "s", config, f"wall time on a machine in use, {how}")
-                out.add("first_result_memory", found.peak, "MiB", config, "peak of the largest process")
+def first_result(out: Recorder, user: str) -> None:
+    """A user's first command from starting the process to its end: with empty caches, and once more."""
+    words, rows = FIRST[user]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for side, table in tables(rows).items():
+            pq.write_table(table, folder / f"{side}.parquet")
+        caches = {"SPLITJOIN_CACHE": f"{folder}/cache", "NUMBA_CACHE_DIR": f"{folder}/numba",
+                  "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+        (folder / "cache").mkdir(mode=0o700)
+        for caching in ("cold", "warm"):
+            found = run([sys.executable, *words], folder, caches, orphans=True)
+            config = {"user": user, "cache": caching}
+            how = "of a new process, its imports included; cold: empty caches of splitjoin and numba"
+            out.add("first_result_cpu_seconds", found.cpu, "s", config, f"CPU time of all processes, {how}")
+            out.add("first_result_seconds", found.wall, "s", config, f"wall time on a machine in use, {how}")
+            out.add("first_result_memory", found.peak, "MiB", config, "peak of the largest process")
 
 
 def pathway() -> Path:
@@ -151,18 +150,16 @@ def pathway() -> Path:
     return python
 
 
-def joins(out: Recorder, sizes: tuple[int, ...], engines: tuple[str, ...]) -> None:
-    """Seconds and memory of each join on each engine, two runs in one process. Asserts that all find as many pairs."""
-    for rows in sizes:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            for side, table in tables(rows).items():
-                pq.write_table(table, folder / f"{side}.parquet")
-            for join in JOINS:
-                pairs: dict[str, int] = {}
-                for engine in engines:
-                    measure(out, folder, engine, join, rows, pairs)
-                assert len(set(pairs.values())) == 1, (join, rows, pairs)
+def joins(out: Recorder, join: str, rows: int, engines: tuple[str, ...] = ENGINES) -> None:
+    """Time and memory of a join on each engine, two runs in one process. Asserts that all find as many pairs."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for side, table in tables(rows).items():
+            pq.write_table(table, folder / f"{side}.parquet")
+        pairs: dict[str, int] = {}
+        for engine in engines:
+            measure(out, folder, engine, join, rows, pairs)
+        assert len(set(pairs.values())) == 1, (join, rows, pairs)
 
 
 def measure(out: Recorder, folder: Path, engine: str, join: str, rows: int, pairs: dict[str, int]) -> None:
@@ -189,15 +186,27 @@ def measure(out: Recorder, folder: Path, engine: str, join: str, rows: int, pair
                 f"the first run reached the limit of {LIMIT} s of CPU time or of {MEMORY >> 30} GiB of memory")
 
 
+def parts(*, quick: bool) -> Iterator[tuple[str, Callable[[Recorder], None]]]:
+    """What can be measured by itself, by name."""
+    for user in list(FIRST)[:2] if quick else FIRST:
+        yield user, partial(first_result, user=user)
+    for rows in (20_000,) if quick else (100_000, 1_000_000):
+        for join in JOINS:
+            engines = ENGINES[:3] if quick else ENGINES
+            yield f"{join}, {rows:,} rows", partial(joins, join=join, rows=rows, engines=engines)
+
+
 def main() -> None:
-    """All figures."""
-    options: Any = arguments(__doc__ or "")
+    """All figures, or those of the parts whose names hold ``--only``."""
+    options = options_of(__doc__ or "")
+    options.add_argument("--only", metavar="TEXT", default="", help="measure the parts with this in their names")
+    chosen = options.parse_args()
     adopt_orphans()
-    out = Recorder("first_hour", quick=options.quick)
-    first_results(out, dict(list(FIRST.items())[:2]) if options.quick else FIRST)
-    joins(out, (20_000,) if options.quick else (100_000, 1_000_000),
-          (SPLITJOIN, "duckdb", "polars") if options.quick else (SPLITJOIN, "duckdb", "polars", "pathway"))
-    print(out.write())
+    for name, measured in parts(quick=chosen.quick):
+        if chosen.only in name:
+            out = Recorder("first_hour", quick=chosen.quick, part=name)
+            measured(out)
+            print(out.write())
 
 
 if __name__ == "__main__":

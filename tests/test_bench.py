@@ -201,9 +201,8 @@ def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_first_hour_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each engine in a process of its own, and pairs compared."""
     folders(tmp_path, monkeypatch)
-    monkeypatch.setattr(first_hour, "JOINS", {hour_joins.BANDS: hour_joins.JOINS[hour_joins.BANDS]})
     out = record.Recorder("first_hour", quick=True)
-    first_hour.joins(out, (2000,), ("duckdb", "polars"))
+    first_hour.joins(out, hour_joins.BANDS, 2000, ("duckdb", "polars"))
     rows = json.loads(out.write().read_text())["rows"]
     assert [row["metric"] for row in rows] == 2 * [*2 * ["join_cpu_seconds", "join_seconds"], "join_memory"]
     (pairs,) = {row["config"]["pairs"] for row in rows if "pairs" in row["config"]}
