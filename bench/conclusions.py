@@ -61,10 +61,10 @@ def lost(files: Files) -> Iterator[tuple[str, int, str, float, float]]:
     """Joins at which a rival is faster: join, rows, engine, its seconds, splitjoin's."""
     for join in JOINS:
         for size in sizes(files):
-            own = second(files, join, size, SPLITJOIN)
+            own = second(files, join, size, SPLITJOIN) or LIMIT
             for engine in NAMES:
                 theirs = second(files, join, size, engine)
-                if own is not None and theirs is not None and theirs < own:
+                if theirs is not None and theirs < own:
                     yield join, size, engine, theirs, own
 
 
@@ -102,7 +102,7 @@ count then.
     yield "|---" * (3 + len(NAMES)) + "|"
     memory: list[str] = []
     for join in JOINS:
-        for size in [size for size in sizes(files) if second(files, join, size, SPLITJOIN) is not None]:
+        for size in [n for n in sizes(files) if pick(files, "first_hour", "join_cpu_seconds", join=join, rows=n)]:
             cells, peaks = [], []
             for engine in NAMES:
                 took = second(files, join, size, engine)
@@ -111,7 +111,7 @@ count then.
                 cells.append(f"{took:.2g}" if took is not None else limit)
                 peak = pick(files, "first_hour", "join_memory", join=join, rows=size, engine=engine)
                 peaks.append(f"{peak[0]['value']:,.0f}" if peak else "–")
-            pairs = pick(files, "first_hour", "join_cpu_seconds", join=join, rows=size, engine=SPLITJOIN, run="second")
+            pairs = pick(files, "first_hour", "join_cpu_seconds", join=join, rows=size, run="second")
             count = pairs[0]["config"]["pairs"] if pairs else 0
             yield f"| {join} | {size:,} | {count:,} | " + " | ".join(cells) + " |"
             memory.append(f"| {join} | {size:,} | " + " | ".join(peaks) + " |")
@@ -123,22 +123,26 @@ count then.
 
 
 def hour_conclusion(files: Files) -> Iterator[str]:
-    """In words: by how much, and where not."""
-    won = []
+    """In words, join by join at the largest size that was measured: which engine is next, or before."""
+    yield "\n**Conclusion.**\n"
     for join in JOINS:
-        size = max(sizes(files))
+        size = max(row["config"]["rows"] for row in pick(files, "first_hour", "join_cpu_seconds", join=join))
         own = second(files, join, size, SPLITJOIN)
         rivals = {engine: took for engine in NAMES if engine != SPLITJOIN
                   and (took := second(files, join, size, engine)) is not None}
-        if own is not None and rivals:
-            best = min(rivals, key=lambda engine: rivals[engine])
-            ratio = rivals[best] / own
-            won.append(f"{join}: {NAMES[best]} is next, and takes {ratio:.1f} times as long" if ratio >= 1 else
-                       f"{join}: {NAMES[best]} is faster, by a factor of {1 / ratio:.1f}")
-    yield f"\n**Conclusion**, at {max(sizes(files)):,} rows a side.\n"
-    yield from (f"- *{line.partition(': ')[0] if line.count(': ') == 1 else line.rpartition(': ')[0]}*: "
-                f"{line.rpartition(': ')[2]}." for line in won)
-    yield ""
+        best = min(rivals, key=lambda engine: rivals[engine], default="")
+        begin = f"- *{join}*, {size:,} rows a side: "
+        if own is None:
+            yield f"{begin}splitjoin reached its limit."
+        elif not best:
+            yield f"{begin}only splitjoin ended within the limits."
+        elif rivals[best] >= own:
+            yield f"{begin}{NAMES[best]} is next, with {rivals[best] / own:.1f} times the CPU time."
+        else:
+            yield f"{begin}{NAMES[best]} is faster, by a factor of {own / rivals[best]:.1f}."
+    yield """
+splitjoin holds its compiler in memory: some 150 MiB, however small the join is.
+"""
 
 
 def engines(files: Files) -> Iterator[str]:

@@ -168,7 +168,7 @@ def measure(out: Recorder, folder: Path, engine: str, join: str, rows: int, pair
     config = {"join": join, "rows": rows, "engine": engine}
     command, path = [python, str(ROOT / "bench" / "hour_joins.py"), engine, join, str(LIMIT)], {"PYTHONPATH": str(ROOT)}
     if engine == SPLITJOIN:  # kernels are compiled once in a user's life: first_result_seconds has that
-        run(command, folder, path)
+        run(command, folder, path, may_end=True)
     done = run(command, folder, path, may_end=True)
     lines = [json.loads(line) for line in done.printed.splitlines() if line.startswith("{")]
     how = ("in a process of its own, from tables in memory to all pairs with all columns in memory (Pathway: to their "
