@@ -24,7 +24,7 @@ from splitjoin.schema_text import parse_schema
 from splitjoin.tuner import BOARDS, tune
 from splitjoin.tuner.workload import Workload
 
-from .record import RESULTS, Recorder, options_of
+from .record import Recorder, options_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "boards.md"
 _BEGIN, _END = "<!-- table: python -m bench.boards -->\n", "<!-- end of the table -->\n"
@@ -106,7 +106,7 @@ def main() -> None:
         built(board, recorder, args.smallest or args.quick)
         path = recorder.write()
         if not args.quick:
-            rows = json.loads((RESULTS / "boards.json").read_text())["rows"]
+            rows = json.loads(path.read_text())["rows"]
             before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
             PAGE.write_text(before + _BEGIN + table(rows) + _END + rest.split(_END)[1], encoding="utf-8")
         print(path)
