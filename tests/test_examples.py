@@ -83,9 +83,9 @@ def cells(name: str) -> list[str]:
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebooks_run_in_a_kernel(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    done = subprocess.run([sys.executable, "-m", "nbclient.cli", "--output", str(tmp_path / "run.ipynb"),
-                           str(EXAMPLES / "notebooks" / f"{name}.ipynb")], cwd=tmp_path, capture_output=True,
-                          text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", "from nbclient.cli import main; main()", "--output",
+                           str(tmp_path / "run.ipynb"), str(EXAMPLES / "notebooks" / f"{name}.ipynb")], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert '"outputs": [\n' in (tmp_path / "run.ipynb").read_text(encoding="utf-8")
 
