@@ -26,7 +26,7 @@ from .oij.explain import explain_engine
 from .plan.passes.pipeline import make_plan
 from .plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, tests_nothing
 
-__all__ = ["explain"]
+__all__ = ["explain", "window_text"]
 
 
 def explain(query: Query, parameters: CircuitParameters | None = None, *, passes: bool = False,
@@ -49,7 +49,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         folded = [f"kind        {kind}, decided on the host from the pairs of the inner join"]
     lines = [f"condition   {text(query.predicate)}",
              *folded,
-             f"windows     R {_window(query, 'r')}; S {_window(query, 's')}",
+             f"windows     R {window_text(query, 'r')}; S {window_text(query, 's')}",
              f"time        {_time(query)}",
              f"order       {query.order}",
              *_folds(aggregates, chosen, family)]
@@ -131,7 +131,8 @@ def _cpu(plan: Plan) -> str:
     return f"an index{best} {kinds}, or nested loops, whichever is cheaper for the selectivity it measures{verified}"
 
 
-def _window(query: Query, side: Side) -> str:
+def window_text(query: Query, side: Side) -> str:
+    """The window of ``side`` in words, such as "the last 8 tuples and not older than 20 s"."""
     extent = query.window(side)
     rows = [] if extent.rows is None else [f"the last {extent.rows} tuples"]
     return " and ".join(rows + ([] if extent.length is None else [f"not older than {_age(query, extent.length)}"]))

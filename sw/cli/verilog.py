@@ -9,7 +9,7 @@ from pathlib import Path
 from ..circuit.lowering import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
 from ..errors import InputError, ToolError
-from ..explain import explain
+from ..explain import explain, window_text
 from ..export.ip import fusesoc_core, ip_xact, system_rdl
 from ..export.testbench import testbench_files
 from ..export.vectors import random_arrivals, vectors
@@ -63,8 +63,8 @@ def write_circuit(args: argparse.Namespace) -> None:
     described = {**sidecar(config, top), "settings": words,
                  "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
     texts = {f"{TOP}.v": to_verilog(config)} | ({f"{AXI_TOP}.v": to_axi_verilog(config)} if args.top == "axi" else {})
-    queried = header(config, [f"Query: windows {query.window_r} of R and {query.window_s} of S, order {query.order}, "
-                              f"condition {args.on}"])
+    queried = header(config, [f"Query: windows of R {window_text(query, 'r')}, of S {window_text(query, 's')}; order "
+                              f"{query.order}; condition {args.on}"])
     contents = {name: text.replace(header(config), queried, 1) for name, text in texts.items()}
     contents[f"{TOP}.vlt"] = WAIVERS.read_text(encoding="utf-8")
     if given is not None:
