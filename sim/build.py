@@ -12,13 +12,13 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from splitjoin import circuit, hw, link
+from splitjoin import circuit, hw, link, version as own_version
 from splitjoin.cache import cache_folder, making
 from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
 from splitjoin.hw.verilog import TOP, part_modules, to_verilog
-from splitjoin.lang import schema
+from splitjoin.lang import fold, schema
 
 from . import source as source_of_models
 from .runtime import FLAGS, compiler_version, header, objects, run_tool as _run
@@ -150,4 +150,5 @@ def _design() -> str:
 def _sources() -> list[Path]:
     """The sources that the Verilog of a configuration depends on: those of the circuits, and those they import."""
     folders = (hw.__path__[0], circuit.__path__[0], link.__path__[0])
-    return [*(path for folder in folders for path in sorted(Path(folder).rglob("*.py"))), Path(schema.__file__)]
+    return [*(path for folder in folders for path in sorted(Path(folder).rglob("*.py"))),
+            *(Path(str(module.__file__)) for module in (fold, own_version, schema))]

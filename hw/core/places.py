@@ -53,7 +53,7 @@ class Places(wiring.Component):
             ]
             counts.append(read.data)
         count = Mux(self.put_batch, counts[1], counts[0])
-        m.submodules.rows = rows = Ram(self._item, 2 * self.quota << self._bits)
+        m.submodules.entries = rows = Ram(self._item, 2 * self.quota << self._bits)
         m.d.comb += [
             full.eq(count[-1]), next_.eq(count + 1), self.count.eq(Mux(self.batch, counts[1], counts[0])),
             rows.w_en.eq(self.put & ~full), rows.w_addr.eq(Cat(count[:-1], self.put_probe, self.put_batch)),

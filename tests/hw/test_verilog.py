@@ -67,10 +67,10 @@ def test_length_grows_little_with_the_cores():
 def test_left_and_right_regions_share_what_is_equal():
     """One module serves both regions, unless keys differ; only the storage knows which stream it stores."""
     text = to_verilog(configuration(2))
-    assert len(re.findall(rf"^module {TOP}_emitter \(", text, re.MULTILINE)) == 1
-    assert instances(text, f"{TOP}_emitter") == 4
+    assert len(re.findall(rf"^module {TOP}_sorting_emitter \(", text, re.MULTILINE)) == 1
+    assert instances(text, f"{TOP}_sorting_emitter") == 4
     same = to_verilog(replace(configuration(2), keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0))
-    for kind, modules in {"scanner": 1, "matcher": 1, "emitter": 1, "storage": 2, "gather_tree": 1}.items():
+    for kind, modules in {"scanner": 1, "matcher": 1, "sorting_emitter": 1, "storage": 2, "gather_tree": 1}.items():
         assert len(re.findall(rf"^module {TOP}_{kind}(?:_\d+)? \(", same, re.MULTILINE)) == modules, kind
 
 
@@ -78,7 +78,7 @@ def test_names_are_those_of_the_source():
     text = to_verilog(configuration(2))
     assert "$" not in text.replace("$signed", "")
     assert "\\" not in text, "an escaped identifier"
-    assert "\n// At core.left.emitter, core.right.emitter.\nmodule splitjoin_emitter (\n" in text
+    assert "\n// At core.left.emitter, core.right.emitter.\nmodule splitjoin_sorting_emitter (\n" in text
     before = [text[:found.start()].rstrip("\n").rpartition("\n")[2] for found in
               re.finditer(r"^module ", text, re.MULTILINE)]
     assert all(line.startswith("// ") for line in before), "a comment at each module"

@@ -145,7 +145,7 @@ WRONG = {
     "column": (USAGE, {"on": "r.x = s.q"}, "stream s has no column 'q'"),
     "type": (USAGE, {"on": "r.x = 'text'"}, "cannot be compared"),
     "predicate": (USAGE, {"on": "abs(r.x - "}, "cannot be read at line 1, column 9"),
-    "unsupported": (USAGE, {"on": "sqrt(r.x) < s.a"}, "sqrt"),
+    "unsupported": (USAGE, {"on": "exp(r.x) < s.a"}, "exp"),
     "window": (USAGE, {"window": "ROWS"}, "'ROWS'"),
     "rows zero": (USAGE, {"window": "ROWS 0"}, "at least 1"),
     "range without time": (USAGE, {"window": "RANGE 5"}, "time column"),
@@ -253,6 +253,7 @@ def test_verilog_with_axi_ports(folder: Path, capsys: pytest.CaptureFixture[str]
     assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32?", "--cores", "2", "--top",
                  "axi", "-o", "v"]) == DONE
     assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin_axi.v", "v/splitjoin.vlt",
+                                               "v/splitjoin_axi.core", "v/component.xml", "v/splitjoin_axi.rdl",
                                                "v/splitjoin.json"]
     sidecar = json.loads(Path("v/splitjoin.json").read_text())
     text = Path("v/splitjoin_axi.v").read_text()
