@@ -210,7 +210,7 @@ has {batch[10]:.2f} times its rate), and splitjoin is {batch[60]:.1f} times as f
 
 
 def _sustained(files: Files) -> str:
-    """What circuits sustain under results, in words."""
+    """A sentence on what circuits sustain under results."""
     rows = pick(files, "circuits", "cycles_per_tuple")
     off = sorted(abs(row["config"]["predicted"] / row["value"] - 1) for row in rows)
     near = sum(each <= 0.1 for each in off)

@@ -187,7 +187,7 @@ def measure(out: Recorder, folder: Path, engine: str, join: str, rows: int, pair
 
 
 def parts(*, quick: bool) -> Iterator[tuple[str, Callable[[Recorder], None]]]:
-    """What can be measured by itself, by name."""
+    """The parts that can be measured by themselves, by name."""
     for user in list(FIRST)[:2] if quick else FIRST:
         yield user, partial(first_result, user=user)
     for rows in (20_000,) if quick else (100_000, 1_000_000):

@@ -84,7 +84,7 @@ class Stream:
 
 
 class Session(Protocol):
-    """What `splitjoin.open` and `splitjoin.open_unsorted` give."""
+    """The sessions of `splitjoin.open` and `splitjoin.open_unsorted`."""
 
     def push_r(self, data: Any) -> None:
         """Deliver base tuples."""
@@ -115,7 +115,7 @@ def opened(engine: str, w: Workload, threads: int) -> Session:
 
 @dataclass
 class Run:
-    """What a run measured: arrivals and seconds, seconds of each batch, and figures of the engine."""
+    """Figures of a run: arrivals and seconds, seconds of each batch, and figures of the engine."""
 
     arrivals: int
     seconds: float

@@ -86,7 +86,7 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
 
 
 def _told(session: Session) -> dict[str, Any]:
-    """What a session that has flushed says of itself, as arguments of `JoinResult`."""
+    """Facts about a session that has flushed, as arguments of `JoinResult`."""
     return {"counters": session.counters(), "plan": session.plan(), "latencies": session.latencies(),
             "region_counters": session.region_counters()}
 
@@ -240,12 +240,12 @@ def _gathered(query: Query, incoming: Arrivals, output: Output, items: Items,
 
 
 def _folder(query: Query, incoming: Arrivals) -> FoldedRows:
-    """What computes the aggregates of decided rows."""
+    """Computes the aggregates of decided rows."""
     return FoldedRows(query, _gather(incoming))
 
 
 def _gather(incoming: Arrivals) -> Gather:
-    """What gets columns by row id."""
+    """Gets columns by row id."""
     return lambda side, names, rows: [take(incoming.table(side).column(name), pa.array(rows)) for name in names]
 
 

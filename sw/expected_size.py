@@ -1,4 +1,4 @@
-"""How large a result will be, told from its first part, so that one that cannot fit is refused early."""
+"""Estimates the size of a result from its first part, so that one that cannot fit is refused early."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ NOTEBOOKS = sorted(path.stem for path in (EXAMPLES / "notebooks").glob("*.ipynb"
 
 
 def run(name: str, *arguments: str, folder: Path) -> str:
-    """What the script prints in a process of its own."""
+    """The output of the script in a process of its own."""
     done = subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], cwd=folder, capture_output=True,
                           text=True, check=False, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

@@ -1,4 +1,4 @@
-"""What users get: builds wheel and sdist, installs them into fresh environments where no compiler is found, and runs
+"""Tests of what users install: wheel and sdist go into fresh environments where no compiler is found, which run
 README's examples, the scripts of examples/ and the notebooks, all outside the repository. Run: make wheel-test
 """
 
@@ -56,15 +56,15 @@ class Environment:
         self.run([str(self.bin / "python"), "-m", "pip", "install", "--quiet", *what])
 
     def run(self, command: list[str], path: str | None = None) -> str:
-        """What ``command`` prints, with the environment's programs first in the path."""
+        """The output of ``command``, with the environment's programs first in the path."""
         return run(command, self.work, f"{self.bin}{os.pathsep}{path or self._tools}")
 
     def python(self, code: str) -> str:
-        """What ``code`` prints."""
+        """The output of ``code``."""
         return self.run([str(self.bin / "python"), "-c", code])
 
     def example(self, name: str, *arguments: str, path: str | None = None) -> str:
-        """What a script of examples/ prints; it is copied, so that nothing else of the repository is beside it."""
+        """The output of a script of examples/; it is copied, so that nothing else of the repository is beside it."""
         copied = self.work / Path(name).parent.name
         shutil.copytree((ROOT / "examples" / name).parent, copied, dirs_exist_ok=True)
         return self.run([str(self.bin / "python"), str(copied / Path(name).name), *arguments], path)
@@ -153,7 +153,7 @@ def without_compilers(folder: Path) -> Path:
 
 
 def run(command: list[str], folder: Path, path: str) -> str:
-    """What ``command`` prints; its errors are shown if it fails."""
+    """The output of ``command``; its errors are shown if it fails."""
     start = time.perf_counter()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(command, cwd=folder, env={**kept, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1"},

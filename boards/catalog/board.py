@@ -25,7 +25,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Bridge:
-    """What is at the other end of the UART's pins: ``name``, and its highest rate in Hz, or None if no data sheet of
+    """The bridge at the other end of the UART's pins: ``name``, and its highest rate in Hz, or None if no data sheet of
     the board says one.
     """
 

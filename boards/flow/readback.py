@@ -1,4 +1,4 @@
-"""What an ECP5's packed bitstream holds, read back, against what nextpnr routed."""
+"""Compares an ECP5's packed bitstream, read back, with what nextpnr routed."""
 
 from __future__ import annotations
 

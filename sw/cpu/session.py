@@ -23,7 +23,7 @@ _BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class Joined:
-    """What came of a batch: its items, how many of them are pairs, and the pairs that its windows hold."""
+    """Results of a batch: its items, how many of them are pairs, and the pairs that its windows hold."""
 
     items: Items
     matches: int

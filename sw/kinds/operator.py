@@ -242,7 +242,7 @@ def decide_between(query: Query, arrivals: Arrivals, items: Items, warm: int, st
 
 def rows_between(operator: Any, arrivals: Arrivals, items: Items, warm: int, start: int | None,
                  end: int | None) -> list[Any]:
-    """What a fresh ``operator`` gives between the times of `decide_between`, part by part.
+    """The rows that a fresh ``operator`` gives between the times of `decide_between`, part by part.
 
     ``operator``: a `KindOperator`, or another one with its methods.
     """

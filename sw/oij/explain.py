@@ -31,7 +31,7 @@ def no_interval(query: Query) -> str:
 
 
 def folding(form: IntervalForm, name: str) -> str:
-    """How the engine ``name`` folds."""
+    """A sentence on how the engine ``name`` folds."""
     if name == "key-oij":
         return "all partners are folded anew for every base tuple"
     if form.invertible:

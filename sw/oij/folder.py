@@ -26,7 +26,7 @@ _MIN_PARALLEL = 1 << 13
 
 
 class Engine(Protocol):
-    """What finds and folds the partners of base tuples."""
+    """Finds and folds the partners of base tuples."""
 
     name: str
     work: Ints

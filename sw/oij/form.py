@@ -35,7 +35,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Primitive:
-    """What an engine folds: ``kind`` is one of ``"count"``, ``"int sum"``, ``"float sum"``, ``"least"``,
+    """A term that an engine folds: ``kind`` is one of ``"count"``, ``"int sum"``, ``"float sum"``, ``"least"``,
     ``"greatest"``, ``"distinct"``; ``feed`` its number in `IntervalForm.feeds`.
     """
 

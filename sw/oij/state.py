@@ -23,7 +23,7 @@ _MIN_SLOTS = 64
 
 @dataclass(frozen=True)
 class FoldedBases:
-    """What was folded for n base tuples.
+    """Folded values of n base tuples.
 
     ``counts`` (n,): the numbers of partners. ``ends`` (2, n): the first and the last partner's row id, where there are
     any and the form asks for them. ``values`` (primitives, 3, n): the number of valid values; and low and high part of

@@ -209,7 +209,7 @@ class Pipeline:
         return None if self._kind is None or self._kind.needs_pairs else cast("IntervalOperator", self._kind)
 
     def _operator(self, device: Device) -> KindOperator | AggregateOperator | IntervalOperator | None:
-        """What decides the rows from the results of ``device``; None for pairs."""
+        """The operator that decides the rows from the results of ``device``; None for pairs."""
         if self._query.is_pairs:
             return None
         if not self._query.aggregates:

@@ -162,7 +162,7 @@ class Extent:
 
 @splitjoin.aggregate(ordered=True)
 class Rises:
-    """How often a value is greater than the one before it."""
+    """The number of values that are greater than the one before."""
 
     n: unsigned(16)
     is_set: unsigned(1)

@@ -96,7 +96,7 @@ class Execution:
         return value
 
     def value(self, name: str) -> Any:
-        """What ``name`` has at the end of the function."""
+        """The value of ``name`` at the end of the function."""
         return self._env[name]
 
     # Statements.

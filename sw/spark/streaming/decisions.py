@@ -27,7 +27,7 @@ __all__ = ["Decided", "decided"]
 
 @dataclass(frozen=True)
 class Decided:
-    """What a micro-batch decides: the step with the state behind it, the number of result rows, and these."""
+    """Decisions of a micro-batch: the step with the state behind it, the number of result rows, and these."""
 
     step: Step
     count: int
