@@ -47,7 +47,7 @@ def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1
     """Write the bitstream of ``linked`` on ``board`` to ``folder``, which is made if it does not exist.
 
     ``linked``: as of `BoardTop`. ``seed``: of the placer. ``seconds``: time limit of each tool, wall clock.
-    ``prediction``: what the report says of the rate. ``progress``: is told what begins. The folder gets the bitstream
+    ``prediction``: what the report says of the rate. ``progress``: gets each step. The folder gets the bitstream
     ``top.bin``, ``top.bit`` or ``top.fs``, the mapped netlist ``top.json``, for ECP5 the routed design as
     ``top.config``, and the report as ``report.txt``, ``report.json`` and ``report.html``. Equal circuits on equal
     boards are built once (`cached`).
