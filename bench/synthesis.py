@@ -1,4 +1,4 @@
-"""What the circuit costs and how fast it runs, by the reports of the synthesis tools.
+"""Area and clock of the circuit, by the reports of the synthesis tools.
 
 Run: python -m bench.synthesis, which routes single cores; python -m bench.synthesis --index routes one core of each
 kind of index; python -m bench.synthesis --full routes whole circuits, one of 16 regions and one of as many comparators

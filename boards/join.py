@@ -1,4 +1,4 @@
-"""What the command line asks of boards: the catalog, and the bitstream of a join."""
+"""Functions behind the board commands of the command line: the catalog, and the bitstream of a join."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class Emulator:
             lib.em_close(board)
 
     def _read(self, seconds: float) -> bytes:
-        """What the host sent, with faults."""
+        """Bytes from the host, with faults."""
         with self._lock:
             master = self._master
             if master >= 0 and select.select([master], [], [], seconds)[0]:

@@ -115,7 +115,7 @@ def trim(folder: Path, limit: int) -> int:
 
 @dataclass
 class _Entry:
-    """What is removed together: its files and folders, its size in bytes, and the time of its last use."""
+    """Cache entry that is removed as a whole: its files and folders, size in bytes, and time of last use."""
 
     paths: list[Path]
     size: int = 0

@@ -1,4 +1,4 @@
-"""What the flow knows of a board beyond what amaranth-boards declares."""
+"""Properties of a board that the flow needs and amaranth-boards does not declare."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _MARK = re.compile("\x01(\\d+)\x02")
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a module comes from: the ``kind`` and ``text`` that its component's class gives."""
+    """The origin of a module: the ``kind`` and ``text`` that its component's class gives."""
 
     kind: str
     text: str

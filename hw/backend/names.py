@@ -29,12 +29,12 @@ with within wor xnor xor
 
 
 def is_anonymous(name: str) -> bool:
-    """Whether the RTLIL ``name`` was made by a tool: nobody wrote it in a source."""
+    """True if the RTLIL ``name`` was made by a tool: nobody wrote it in a source."""
     return name.startswith(("$", "\\$", "\\port$"))
 
 
 def is_plain(name: str) -> bool:
-    """Whether the RTLIL ``name`` is one from the source, without a number that makes it unique."""
+    """True if the RTLIL ``name`` is one from the source, without a number that makes it unique."""
     return not is_anonymous(name) and "$" not in name
 
 

@@ -1,4 +1,4 @@
-"""What each wire of an RTLIL module is: an alias, or the result of an operation, a choice, a register, a read."""
+"""Definitions of the wires of an RTLIL module: alias, result of an operation, choice, register or read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Combined:
 
 @dataclass
 class Choice:
-    """What a combinational process assigns."""
+    """The value that a combinational process assigns."""
 
     body: list[Statement]
 
@@ -281,7 +281,7 @@ class Netlist:
         yield from self._live_signals()
 
     def _live_signals(self) -> Iterator[Signal]:
-        """What writes to memories and instances read."""
+        """The wires that memory writes and instances read."""
         for write in self.writes:
             yield from (write.clock, write.address, write.data, write.enable)
         for cell in self.instances:

@@ -17,7 +17,7 @@ _SHORT = 24
 
 def chosen(body: list[Statement], width: int, read: _Reader, named: Callable[[Expression, int], Expression],
            ) -> Expression:
-    """What ``body`` assigns to its target of ``width`` bits, as one expression.
+    """Expression for the value that ``body`` assigns to its target of ``width`` bits.
 
     ``read`` gives the text of a value. ``named`` gives a value a wire, for values that stand at several places.
     """
@@ -52,7 +52,7 @@ class _Folder:
         self._selects: dict[Signal, Expression] = {}
 
     def fold(self, body: list[Statement], low: int, width: int, value: Expression | None) -> Expression | None:
-        """What the target's bits from ``low`` on are after ``body``, if they were ``value`` before."""
+        """Expression for the target's bits from ``low`` on after ``body``, if they were ``value`` before."""
         for statement in body:
             if isinstance(statement, Assign):
                 chunk, = statement.target
@@ -81,7 +81,7 @@ class _Folder:
         return result
 
     def matches(self, switch: Switch, patterns: tuple[str, ...]) -> Expression:
-        """Whether one of ``patterns`` matches what ``switch`` selects by."""
+        """Condition that one of ``patterns`` matches the value ``switch`` selects by."""
         tests = [self._match(switch, pattern) for pattern in patterns]
         if len(tests) == 1:
             return tests[0]
@@ -113,7 +113,7 @@ class _Folder:
 
 
 def _assigns(body: list[Statement], bit: int) -> bool:
-    """Whether ``body`` assigns ``bit`` of its target in some case."""
+    """True if ``body`` assigns ``bit`` of its target in some case."""
     for statement in body:
         if isinstance(statement, Assign):
             chunk, = statement.target

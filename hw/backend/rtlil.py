@@ -77,7 +77,9 @@ class Assign:
 
 @dataclass
 class Case:
-    """What happens if one of ``patterns`` (bits high to low, ``-`` for any) matches; always if there are none."""
+    """A case of a switch. Its body applies if one of ``patterns`` (bits high to low, ``-`` for any) matches, or there
+    are none.
+    """
 
     patterns: tuple[str, ...]
     body: list[Statement] = field(default_factory=list)

@@ -269,7 +269,7 @@ class _Writer:
         return [*lines, "initial begin", *values, "end"]
 
     def _clocked(self) -> list[str]:
-        """What happens at clock edges: registers by their reset, and ports of memories."""
+        """Writes the blocks that run at clock edges: registers by their reset, and ports of memories."""
         groups: dict[tuple[Signal, Signal | None], list[tuple[str, list[Statement], Signal]]] = {}
         names, widths = {}, {}
         for wire, definition in self._net.definitions.items():

@@ -130,5 +130,5 @@ class AxiLiteSlave(wiring.Component):
 
 
 def _among(word: Signal, values):
-    """Whether ``word`` is one of ``values``."""
+    """True if ``word`` is one of ``values``."""
     return word.matches(*sorted(values))

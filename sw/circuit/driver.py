@@ -53,7 +53,7 @@ class Transport(ABC):
         return None
 
     def counters(self) -> dict[str, int]:
-        """What the way to the circuit counts, for `Session.counters`."""
+        """Counters of the link to the circuit, for `Session.counters`."""
         return {}
 
     def close(self) -> None:  # noqa: B027  # not every transport holds resources

@@ -148,7 +148,7 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
 
 @cache
 def _toolchain() -> str:
-    """What compiled loops depend on beside the query."""
+    """Environment, beside the query, that compiled loops depend on."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     changed = [file.stat().st_mtime_ns for file in files]
     return repr((__version__, str(Path(__file__).parent), changed, sys.version, importlib.metadata.version("numba"),

@@ -137,7 +137,7 @@ class NumpySession(BatchSession):
 
     def _matches_of(self, side: str, start: Rows, end: Rows, bounds: Sequence[tuple[Codes, Codes]],
                     probes: Sequence[npt.NDArray[Any]], memory: MatchMemory) -> tuple[Rows, Rows]:
-        """How many matches each probe of stream ``side`` has (n,), and their row ids, probe by probe."""
+        """Number of matches of each probe of stream ``side`` (n,), and their row ids, probe by probe."""
         other = other_side(side)
         counts, found = np.zeros(len(start), np.int64), [np.empty(0, np.int64)]
         if not len(start) or int(end[-1]) == int(start.min()):

@@ -57,7 +57,7 @@ def device(spec: str | Device, **options: object) -> Device:
 
 
 def missing(spec: str) -> str:
-    """What the device called ``spec`` lacks on this machine, with the cure; empty if its packages are installed."""
+    """Names what the device ``spec`` lacks on this machine, with the cure; empty if its packages are installed."""
     try:
         _class(spec)
     except ToolError as error:

@@ -34,7 +34,7 @@ _NULLS = 0.1
 
 @dataclass(frozen=True)
 class Vectors:
-    """What to do with a circuit after its reset, and its answer.
+    """Stimulus for a circuit after its reset, and the expected answer.
 
     Attributes:
         abi: The ABI hash that the circuit must have.

@@ -229,7 +229,7 @@ class HostEndpoint:
         return bytes(out)
 
     def deadline(self, now: float) -> float:
-        """When `output` must be called again, though nothing has come."""
+        """Time at which `output` must be called again even if nothing arrives."""
         times = [self._spoken + _LATEST]
         if self._opening or self._resuming:
             times = [now if self._asked_about is None else self._due(self._asked_about)]
@@ -240,7 +240,7 @@ class HostEndpoint:
         return max(now, min(times))
 
     def _due(self, wait: _Wait, flying: int = 0) -> float:
-        """When the answer that is waited for is overdue, if ``flying`` bytes of requests are on their way.
+        """Time from which the awaited answer is overdue, if ``flying`` bytes of requests are on their way.
 
         Measured round trips say nothing of the frames that share the line with an answer, so their time is added. A
         lone request behind many records would else be sent again for nothing: it waits for the replies to them.

@@ -1,4 +1,4 @@
-"""What a serial line carries: bytes a tuple on the wire, and the tuples a second that a rate allows."""
+"""Throughput of a serial line: bytes a tuple on the wire, and the tuples a second that a rate allows."""
 
 from __future__ import annotations
 

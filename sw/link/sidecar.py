@@ -20,7 +20,7 @@ _NAMES = tuple(f.name for f in fields(CircuitParameters))
 
 @dataclass(frozen=True, kw_only=True)
 class Sidecar:
-    """What a driver must know of a built circuit.
+    """Facts about a built circuit that a driver needs.
 
     Attributes:
         parameters: Options of `CircuitParameters`, by name.

@@ -33,8 +33,8 @@ class ByteChannel(Protocol):
         """Send ``data``. Raises `ChannelLost` if the channel is gone."""
 
     def read(self, seconds: float) -> bytes:
-        """What has been received, or arrives within ``seconds``; empty if nothing does. Raises `ChannelLost` if the
-        channel is gone.
+        """Bytes that have been received, or arrive within ``seconds``; empty if nothing does. Raises `ChannelLost` if
+        the channel is gone.
         """
 
     def close(self) -> None:

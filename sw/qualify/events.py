@@ -48,7 +48,7 @@ class Execution:
 
 @dataclass
 class Application:
-    """What the logs of one application say.
+    """Contents of one application's event logs.
 
     Attributes:
         name: The application's name and id.

@@ -140,7 +140,7 @@ class PackedTask:
 
 
 def warm_length(query: Query, side: Side) -> int:
-    """How long before a partition its first needed tuples of stream ``side`` come, in ticks.
+    """Lead of a partition: ticks by which its first needed tuples of stream ``side`` come before it.
 
     Kinds of join other than inner, and aggregates, need all partners of every tuple that the partition's times decide,
     so tuples as old as both windows together.

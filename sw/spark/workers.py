@@ -1,4 +1,4 @@
-"""What Spark's Python workers get from the driver, and the check that they have the same splitjoin."""
+"""Settings that Spark's Python workers get from the driver, and the check that they have the same splitjoin."""
 
 from __future__ import annotations
 

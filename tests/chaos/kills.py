@@ -30,7 +30,7 @@ _ROWS, _PATIENCE = 200, 300
 
 @dataclass
 class Chaos:
-    """What a run did: kills of each kind, starts of the job, micro-batches, and pairs, all of which were right."""
+    """Record of a run: kills of each kind, starts of the job, micro-batches, and pairs, all of which were right."""
 
     jvms: int = 0
     workers: int = 0

@@ -27,7 +27,7 @@ def module(text, name):
 
 
 def instances(text, kind, within=TOP):
-    """How many instances of modules whose name matches ``kind`` are in module ``within``, at any depth."""
+    """Number of instances of modules whose name matches ``kind`` are in module ``within``, at any depth."""
     inner = re.findall(r"^  (\w+) \w+ \($", module(text, within), re.MULTILINE)
     return sum((re.fullmatch(kind, name) is not None) + instances(text, kind, name) for name in inner)
 

@@ -47,7 +47,7 @@ class MicroBatches:
     counts: dict[str, int] = field(default_factory=dict)
 
     def task(self) -> GroupTask:
-        """What runs in every group."""
+        """The function that runs in every group."""
         made = Query.make(Schema.from_arrow("r", self.r), Schema.from_arrow("s", self.s), **self.query)
         columns = result_columns(made, self.r, self.s, None)
         assert made.time is not None

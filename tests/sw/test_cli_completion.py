@@ -28,7 +28,7 @@ def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def completed(line: str, folder: Path) -> set[str]:
-    """How the line may go on, as bash asks for it."""
+    """Possible continuations of the line, as bash asks for them."""
     answer = folder / "answer"
     answer.touch()
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_SHELL": "bash", "COMP_LINE": line, "COMP_POINT": str(len(line)),

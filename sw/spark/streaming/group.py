@@ -111,7 +111,7 @@ class Step:
 
 @dataclass(frozen=True)
 class GroupJoin:
-    """What all groups of a join have in common; it travels to the tasks.
+    """Settings that all groups of a join share; the object travels to the tasks.
 
     Attributes:
         query: The query, with its order.

@@ -141,7 +141,7 @@ def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Se
 
 
 def _delays(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None) -> dict[Side, int]:
-    """How far behind its greatest event time a row of each stream may come, in ticks."""
+    """Lateness allowed for a row of each stream: ticks behind the stream's greatest event time."""
     time = query.time
     assert time is not None
     if late is None:

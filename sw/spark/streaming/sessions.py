@@ -208,7 +208,7 @@ class KeptSession:
 
 @dataclass
 class _Entry:
-    """What a Python worker knows of a group's session: how often it was lost, for how many micro-batches it does
+    """A Python worker's record of a group's session: how often it was lost, for how many micro-batches it does
     without one, and the slack that the tuples of late have asked for.
     """
 

@@ -151,7 +151,7 @@ def header_bytes(head: bytes) -> int:
 
 
 def identity(join: GroupJoin) -> dict[str, str]:
-    """What must stay the same from version to version, by name: all that the meaning of the state depends on."""
+    """Values, by name, that must not change between versions: the meaning of the state depends on them."""
     query = join.query
     assert query.time is not None
     made = {
@@ -178,7 +178,7 @@ def check_identity(version: Version, now: Mapping[str, str], where: str) -> None
 
 
 def _encoded_undecided(state: GroupState) -> list[bytes]:
-    """What ``state`` knows of the tuples whose rows wait, as one blob: arrays of int64, which may differ in length."""
+    """One blob with the part of ``state`` on tuples whose rows wait: arrays of int64, which may differ in length."""
     arrays = state.undecided
     if not arrays:
         return []

@@ -22,7 +22,7 @@ from ...support.sampling import at_length
 
 
 class Delay(wiring.Component):
-    """What comes at ``rx`` leaves at ``tx`` some cycles later."""
+    """A circuit whose input at ``rx`` leaves at ``tx`` some cycles later."""
 
     def __init__(self, cycles: int):
         self._cycles = cycles

@@ -55,7 +55,7 @@ def pair() -> Iterator[tuple[sockets.socket, sockets.socket]]:
 
 
 def received(data: bytes) -> Message | None:
-    """What is received where the other end sends ``data`` and closes."""
+    """Bytes received where the other end sends ``data`` and closes."""
     a, b = sockets.socketpair()
     with b:
         with a:
