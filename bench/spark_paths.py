@@ -1,4 +1,6 @@
-"""Rows a second of the ways by which Python can keep state in a Spark stream, with no join behind them. Decision 30 rests on these figures. Run: python -m bench.spark_paths
+"""Rows a second of the ways by which Python can keep state in a Spark stream, with no join behind them.
+
+Decision 30 rests on these figures. Run: python -m bench.spark_paths
 """
 
 from __future__ import annotations
