@@ -21,14 +21,15 @@ from splitjoin.hw.verilog import TOP, part_modules, to_verilog
 from splitjoin.lang import fold, schema
 
 from . import source as source_of_models
-from .runtime import FLAGS, compiler_version, header, objects, run_tool as _run
+from .runtime import FLAGS, UNTRACED, compiler_version, header, run_tool as _run
 from .source import MODEL, options, wrapper
 from .tools import Verilator, cxx, find_verilator
+from .waveforms import ModelKind, model_kind
 
 __all__ = ["library", "library_of"]
 
 _HARNESS = Path(__file__).with_name("harness.cpp")
-_FLAGS = (*FLAGS, "-DVM_TRACE=0")
+_FLAGS = (*FLAGS, *UNTRACED)
 # After -O3, which would turn them on again: with tables or the data-flow optimizer, instances of a part differ.
 _VERILATOR = ("--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-fno-table", "-fno-dfg", "-Wno-fatal",
               "-Wno-WIDTHTRUNC", "-Wno-WIDTHEXPAND")
@@ -44,55 +45,59 @@ def _levels() -> dict[str, str]:
     return {"fast": f"-O{level}", "slow": "-O0"}
 
 
-def library(config: Configuration) -> Path:
+def library(config: Configuration, trace: str | None = None) -> Path:
     """The shared library of the circuit for ``config``, built if the cache has none.
 
+    ``trace``: the suffix of the waveform files that it writes, ``.fst`` or ``.vcd``; without it, it writes none.
     The key is a digest of the configuration, the circuits' sources, the harness, the flags and the tools, so a stale
     model is never used; processes that need the same model wait for each other. Raises `ToolError` with the tool's own
     message if a build fails.
     """
     verilator, compiler = find_verilator(), cxx()
-    target = _target(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler))
+    kind = model_kind(trace, verilator)
+    target = _target(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler), *kind.key)
     if target.exists():
         return target
     with making(target.with_suffix(".lock")):
         if not target.exists():
-            _build(to_verilog(config), config, verilator, compiler, target, part_modules(config))
+            _build(to_verilog(config), config, verilator, compiler, target, part_modules(config), kind)
     return target
 
 
 def _build(source: str, config: Configuration, verilator: Verilator, compiler: tuple[str, ...], target: Path,
-           parts: tuple[str, ...] = ()) -> None:
+           parts: tuple[str, ...] = (), kind: ModelKind | None = None) -> None:
+    kind = ModelKind() if kind is None else kind
     with _work_folder(target) as work:
         verilog = work / f"{TOP}.v"
         verilog.write_text(source + wrapper(source))
         chosen = work / "options.vlt"
         chosen.write_text(options(source, parts))
         _run([str(verilator.program), "--cc", str(chosen), str(verilog), "--top-module", MODEL, "--prefix", f"V{TOP}",
-              "--Mdir", str(work / "cc"), "-O3", *_VERILATOR], verilator)
+              "--Mdir", str(work / "cc"), "-O3", *_VERILATOR, *kind.translator], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(item_record()) // 32}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
         levels = _levels()
         # A translation unit for code that runs once and one for code that always runs, where their levels differ: more
         # would not pay, as reading the headers takes longer than compiling a small model.
         units: dict[str, list[Path]] = {}
-        for path in [*sorted((work / "cc").glob("*.cpp")), _HARNESS]:
+        for path in [*sorted((work / "cc").glob("*.cpp")), kind.harness]:
             units.setdefault(levels["slow" if path.stem.endswith("Slow") else "fast"], []).append(path)
 
         def compile_(level: str) -> str:
             unit = work / f"unit{level}.cpp"
             unit.write_text("".join(f'#include "{part}"\n' for part in units[level]))
             made = work / f"unit{level}.o"
-            first = header(verilator, compiler, (level, "-DVM_TRACE=0"))
-            _run([*compiler, *_FLAGS, level, *words, *include, "-include", str(first), "-c", str(unit), "-o",
-                  str(made)], verilator)
+            first = header(verilator, compiler, (level, *kind.compiler))
+            _run([*compiler, *FLAGS, *kind.compiler, level, *words, *include, "-include", str(first), "-c", str(unit),
+                  "-o", str(made)], verilator)
             return str(made)
 
         with ThreadPoolExecutor(len(units)) as pool:
             compiled = list(pool.map(compile_, units))
-        runtime = objects(verilator, compiler, levels["fast"])
+        runtime = kind.objects(verilator, compiler, levels["fast"])
         made = work / "model.so"
-        _run([*compiler, "-shared", "-o", str(made), *compiled, *map(str, runtime), "-lpthread"], verilator)
+        _run([*compiler, "-shared", "-o", str(made), *compiled, *map(str, runtime), "-lpthread",
+              *kind.libraries], verilator)
         made.replace(target)  # atomic: a killed build leaves no half-written model
 
 

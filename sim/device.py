@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from tqdm import tqdm
 from .build import library
 from .latency import LatencyLog
 from .stalls import check_stalls, patience_for
+from .waveforms import check_trace, trace_file
 
 __all__ = ["ModelTransport", "SimDevice"]
 
@@ -40,6 +42,8 @@ class SimDevice(CircuitDevice):
         patience: Cycles without any transfer after which the circuit counts as stuck; None for the most that the
             longest scan and the longest pause can take.
         progress: True to show a progress bar on a terminal.
+        trace: The file that gets the waveforms of a session, .fst or .vcd; None for none. Its model is another one,
+            which runs slower.
     """
 
     name: ClassVar[str] = "sim"
@@ -49,26 +53,32 @@ class SimDevice(CircuitDevice):
     stall_out: float = 0.0
     patience: int | None = None
     progress: bool = False
+    trace: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_stalls(self.seed, self.stall_in, self.stall_out)
         if self.patience is not None and (type(self.patience) is not int or self.patience < 1):
             raise DeviceError(f"patience must be a number of cycles from 1, or None, not {self.patience!r}")
+        check_trace(self.name, self.trace)
 
     def _connect(self, config: Configuration) -> Transport:
         patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out))
-        return ModelTransport(library(config), config, seed=self.seed, stall_in=self.stall_in,
-                              stall_out=self.stall_out, patience=patience, progress=self.progress)
+        model = library(config, None if self.trace is None else Path(self.trace).suffix)
+        return ModelTransport(model, config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
+                              patience=patience, progress=self.progress, trace=self.trace)
 
 
 class ModelTransport(Transport):
     """A compiled model, loaded as a shared library."""
 
     def __init__(self, path: Path, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
-                 patience: int, progress: bool = False):
+                 patience: int, progress: bool = False, trace: str | os.PathLike[str] | None = None):
         self._config, self._patience, self._progress = config, patience, progress
         self._lib = _load(path)
+        self._trace = None if trace is None else trace_file(trace)
+        if trace is not None:
+            self._lib.sj_trace(os.fsencode(trace))
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
         self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share))
         self._out_words = padded(item_record()) // 32
@@ -118,6 +128,8 @@ class ModelTransport(Transport):
         if self._model:
             self._lib.sj_close(self._model)
             self._model = ctypes.c_void_p()
+        if self._trace is not None:
+            self._trace.close()
 
 
 def _pointer(array: npt.NDArray[Any]) -> ctypes.c_void_p:

@@ -5,8 +5,10 @@ It is slow, needs no compiler and shares no code with Verilator, so each simulat
 
 from __future__ import annotations
 
+import os
 import random
 from collections import deque
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +23,7 @@ from splitjoin.hw.top import SplitJoin
 
 from .latency import LatencyLog
 from .stalls import check_stalls, patience_for
+from .waveforms import check_trace, trace_file
 
 __all__ = ["PysimDevice", "PysimTransport"]
 
@@ -32,8 +35,8 @@ _STRETCH = 64
 
 @dataclass(frozen=True, kw_only=True)
 class PysimDevice(CircuitDevice):
-    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in`` and ``stall_out`` as of
-    `SimDevice`.
+    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out`` and ``trace``
+    (.vcd only) as of `SimDevice`.
     """
 
     name: ClassVar[str] = "pysim"
@@ -41,19 +44,26 @@ class PysimDevice(CircuitDevice):
     seed: int = 0
     stall_in: float = 0.0
     stall_out: float = 0.0
+    trace: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_stalls(self.seed, self.stall_in, self.stall_out)
+        check_trace(self.name, self.trace, (".vcd",))
 
     def _connect(self, config: Configuration) -> Transport:
-        return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out)
+        return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
+                              trace=self.trace)
 
 
 class PysimTransport(Transport):
     """One circuit under Amaranth's simulator, advanced by several cycles at a time."""
 
-    def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float):
+    def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
+                 trace: str | os.PathLike[str] | None = None):
+        self._files = ExitStack()
+        if trace is not None:
+            self._files.enter_context(trace_file(trace))
         self._patience = patience_for(config, max(stall_in, stall_out))
         self._random = random.Random(seed)
         self._stall_in, self._stall_out = stall_in, stall_out
@@ -71,6 +81,8 @@ class PysimTransport(Transport):
         self._simulator.add_clock(_PERIOD)
         for process in (self._source, self._sink, self._registers):
             self._simulator.add_testbench(process, background=True)
+        if trace is not None:
+            self._files.enter_context(self._simulator.write_vcd(os.fspath(trace)))
 
     def read(self, address: int) -> int:
         self._answer = None
@@ -104,6 +116,9 @@ class PysimTransport(Transport):
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()
+
+    def close(self) -> None:
+        self._files.close()
 
     def _ended(self) -> bool:
         return bool(self._items) and self._items[-1][0] & 3 == ItemKind.END

@@ -13,18 +13,21 @@ from splitjoin.errors import ToolError
 
 from .tools import Verilator
 
-__all__ = ["FLAGS", "RUNTIME", "compiler_version", "header", "objects", "run_tool"]
+__all__ = ["FLAGS", "RUNTIME", "UNTRACED", "compiler_version", "header", "objects", "run_tool"]
 
 #: Options of the compiler for everything that is linked with the run-time library.
 FLAGS = ("-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-w")
 #: The sources of the run-time library that every model needs.
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+#: Options of the compiler for models that write no waveforms.
+UNTRACED = ("-DVM_TRACE=0",)
 
 
-def objects(verilator: Verilator, compiler: tuple[str, ...], level: str, names: Iterable[str] = RUNTIME) -> list[Path]:
+def objects(verilator: Verilator, compiler: tuple[str, ...], level: str, names: Iterable[str] = RUNTIME,
+            options: tuple[str, ...] = UNTRACED) -> list[Path]:
     """The sources ``names`` of the run-time library as objects, compiled at optimization ``level``, such as ``-O2``."""
     sources = verilator.root / "include"
-    return [_compiled(verilator, compiler, (level, "-DVM_TRACE=0"), sources / name, f"{Path(name).stem}.o", ("-c",))
+    return [_compiled(verilator, compiler, (level, *options), sources / name, f"{Path(name).stem}.o", ("-c",))
             for name in names]
 
 

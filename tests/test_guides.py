@@ -34,7 +34,8 @@ def printed(page: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples(page: str) -> None:
+def test_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     text = (DOCS / page).read_text(encoding="utf-8")
     assert printed(page) == text
     assert text.count("```python\n") == text.count("```text\n") >= 1

@@ -71,6 +71,8 @@ def run_options(parser: argparse.ArgumentParser) -> None:
     circuit_options(parser)
     parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
                                                         "part: the pairs stored in them are lost (none)")
+    parser.add_argument("--trace", metavar="FILE", help="the waveforms of the run, a .fst or .vcd file; of the device "
+                                                        "sim, and .vcd of pysim")
 
 
 def output_options(parser: argparse.ArgumentParser, *, required: bool) -> None:

@@ -56,6 +56,11 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
         if args.device == "cpu":
             raise DeviceError("the device 'cpu' has no cores to mask; choose --device sim or pysim")
         options["masked"] = _numbers(args.mask)
+    if args.trace is not None:
+        if args.device not in ("sim", "pysim"):
+            raise DeviceError(f"the device {args.device!r} has no waveforms to write; choose --device sim or pysim, or "
+                              f"leave out --trace")
+        options["trace"] = args.trace
     if args.device == "sim":
         options["progress"] = True
     if args.design is not None:
@@ -94,7 +99,7 @@ def run_sql(args: argparse.Namespace) -> None:
             raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
         run_join(args)
         return
-    unused = ("output", "format", "engine", "threads", "mask", "design")
+    unused = ("output", "format", "engine", "threads", "mask", "trace", "design")
     wrong = [f"--{name}" for name in unused if getattr(args, name) is not None]
     wrong += ["--device"] if args.device != "cpu" else []
     wrong += ["--region-counters"] if args.region_counters else []

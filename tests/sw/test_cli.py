@@ -153,6 +153,8 @@ WRONG = {
     "mask without cores": (FAILURE, {"more": ("--mask", "1", "--device", "cpu")}, "has no cores to mask"),
     "mask of no core": (FAILURE, {"more": ("--mask", "7", "--device", "sim")}, "numbers from 0 to 3, not 7"),
     "mask in words": (FAILURE, {"more": ("--mask", "one", "--device", "sim")}, "such as 0,3, not 'one'"),
+    "trace of the cpu": (FAILURE, {"more": ("--trace", "run.vcd")}, "has no waveforms to write"),
+    "trace as text": (FAILURE, {"more": ("--trace", "run.txt", "--device", "sim")}, "must be a path that ends in .fst"),
     "time column": (USAGE, {"more": ("--time", "when")}, "no column 'when'"),
     "unsorted": (FAILURE, {"r": "R-unsorted.parquet", "more": ("--time", "ts")}, "must not decrease"),
     "too large": (FAILURE, {"window": "ROWS 9999", "more": ("--device", "sim", "--capacity", "64")}, "ROWS 256"),

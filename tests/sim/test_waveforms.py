@@ -1,0 +1,131 @@
+"""Waveforms of simulated runs: the files can be read, name signals as the source does, and change no answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from splitjoin import DeviceError, JoinResult, join
+from splitjoin.cli import main
+from splitjoin.device.registry import DEVICES, device as find_device
+from splitjoin.sim import PysimDevice, SimDevice
+from splitjoin.sim.waveforms import trace_file
+
+R = {"x": [7 * n % 23 for n in range(40)]}
+S = {"a": [5 * n % 19 for n in range(40)]}
+
+
+def run(device: str, cores: int = 2, **options: Any) -> JoinResult:
+    return join(R, S, on="abs(r.x - s.a) <= 2", window="ROWS 8", device=device, cores=cores, capacity=8, **options)
+
+
+def same(one: JoinResult, other: JoinResult) -> bool:
+    return one.to_pydict() == other.to_pydict() and one.counters == other.counters
+
+
+def lz4(block: bytes) -> bytes:
+    """A block of LZ4 (its specification: github.com/lz4/lz4, doc/lz4_Block_format.md), decompressed."""
+    out, at = bytearray(), 0
+
+    def length(nibble: int) -> int:
+        nonlocal at
+        if nibble == 15:
+            while True:
+                nibble += block[at]
+                at += 1
+                if block[at - 1] != 255:
+                    break
+        return nibble
+
+    while True:
+        token = block[at]
+        at += 1
+        count = length(token >> 4)
+        out += block[at:at + count]
+        at += count
+        if at == len(block):
+            return bytes(out)
+        back = int.from_bytes(block[at:at + 2], "little")
+        at += 2
+        for _ in range(length(token & 15) + 4):
+            out.append(out[-back])
+
+
+def fst_names(path: Path) -> tuple[set[str], int]:
+    """The names of all scopes and signals of an FST file, and the time of its last change."""
+    data, at, end, names = path.read_bytes(), 0, 0, set[str]()
+    while at < len(data):
+        kind, size = data[at], int.from_bytes(data[at + 1:at + 9], "big")
+        body = data[at + 9:at + 1 + size]
+        if kind == 0:  # the header
+            end = int.from_bytes(body[8:16], "big")
+        if kind == 6:  # the hierarchy
+            text = lz4(body[8:])
+            assert len(text) == int.from_bytes(body[:8], "big")
+            # A scope begins with 254 and its kind, a signal with its kind and its direction; each name ends with 0.
+            names |= {found.decode() for found in re.findall(rb"([A-Za-z_]\w*)(?: \[\d+:\d+\])?\0", text)}
+        at += 1 + size
+    return names, end
+
+
+def test_the_compiled_circuit_writes_fst(tmp_path: Path) -> None:
+    plain, file = run("sim"), tmp_path / "run.fst"
+    assert same(plain, run("sim", trace=file))
+    names, end = fst_names(file)
+    assert {"clk", "i__valid", "o__payload", "core0", "core1", "emitter", "matcher", "credit"} <= names
+    assert not [name for name in names if "$" in name]
+    assert end >= plain.counters["cycles"] * 10_000  # ps
+    # Many runs write the same file, one after the other.
+    first = file.read_bytes()
+    assert same(plain, run("sim", trace=str(file)))
+    assert abs(len(file.read_bytes()) - len(first)) < 100
+
+
+@pytest.mark.parametrize("device", [pytest.param("sim", marks=pytest.mark.long), "pysim"])
+def test_vcd(tmp_path: Path, device: str) -> None:
+    file = tmp_path / "run.vcd"
+    cores = 2 if device == "sim" else 1
+    assert same(run(device, cores), run(device, cores, trace=file))
+    text = file.read_text()
+    head, _, changes = text.partition("$enddefinitions $end")
+    assert re.search(r"\$var wire +\d+ \S+ i__valid ", head) and "$scope module core0 " in head
+    changed = re.findall(r"^#(\d+)$", changes, re.MULTILINE)
+    assert len(changed) > 300 and sorted(map(int, changed)) == list(map(int, changed))
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, column in (("R", "x"), ("S", "a")):
+        Path(f"{name}.csv").write_text("\n".join([column, *map(str, range(4))]))
+    assert main(["join", "R.csv", "S.csv", "--on", "r.x = s.a", "--device", "pysim", "--cores", "1", "--capacity", "4",
+                 "--trace", "run.vcd", "-o", "O.csv"]) == 0
+    assert "$enddefinitions" in Path("run.vcd").read_text()
+
+
+@pytest.mark.parametrize(("made", "ends"), [(SimDevice, r"\.fst or \.vcd"), (PysimDevice, r"\.vcd")])
+@pytest.mark.parametrize("value", ["run", "run.txt", 3, True])
+def test_device_wrong_trace(made: Any, ends: str, value: Any) -> None:
+    with pytest.raises(DeviceError, match=rf"^trace of the device '\w+' must be a path that ends in {ends}, not "
+                                          rf"{value!r}$"):
+        made(trace=value)
+
+
+def test_pysim_writes_no_fst() -> None:
+    with pytest.raises(DeviceError, match=r"must be a path that ends in \.vcd, not 'run\.fst'"):
+        PysimDevice(trace="run.fst")
+
+
+@pytest.mark.parametrize("name", sorted(set(DEVICES) - {"sim", "pysim"}))
+def test_other_devices_have_no_trace(name: str) -> None:
+    target = {"emulator": ":ulx3s_85f", "uart": ":/dev/none", "xdma": ":/dev/none"}.get(name, "")
+    with pytest.raises(DeviceError, match=f"^the device '{name}' has no option 'trace'; its options are "):
+        find_device(name + target, trace="run.vcd")
+
+
+def test_a_file_has_the_waveforms_of_one_session(tmp_path: Path) -> None:
+    with trace_file(tmp_path / "run.vcd"), pytest.raises(DeviceError, match="another session is writing"):
+        run("pysim", trace=tmp_path / "run.vcd")
+    with pytest.raises(DeviceError, match="cannot be written: No such file"):
+        run("pysim", trace=tmp_path / "none" / "run.vcd")
