@@ -12,7 +12,7 @@ import pyarrow as pa
 from .aggregates import aggregate_fields
 from .arrival import event_ticks
 from .device.api import Device
-from .device.registry import device as find_device
+from .device.registry import device as find_device, merged_options
 from .errors import InputError, SchemaError
 from .execution import Output, run
 from .files import check_columns, check_output
@@ -58,7 +58,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             ``"none"``.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
         device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
-        device_options: Parameters of a device given by name, such as ``{"cores": 8}``.
+        device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
         how: The kind of join: ``"inner"``, ``"left"``, ``"right"``, ``"full"``, ``"semi"``, ``"anti"``, or ``"asof"``
             and ``"asof_left"``, which give each tuple of r its nearest partner. docs/kinds.md explains them.
         direction: Of as-of joins: ``"backward"`` (the last partner not after the tuple of r; by default),
@@ -70,7 +70,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             pairs; with ``how="left"`` also for tuples of r that meet nothing. docs/aggregates.md explains them.
         sort: True to sort both tables by ``time`` first (rows with equal times keep their order).
         to: A .parquet, .csv or .arrow file that the rows go to, part by part: memory holds only some of them at a time.
-        options: Parameters of the device, as in ``device="sim", cores=8``.
+        options: Parameters of the device by their names, as in ``device="sim", cores=8``.
 
     Returns:
         A `JoinResult` with all columns of r, then all of s (none of s for semi and anti; with ``aggregate``, its
@@ -79,7 +79,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    chosen = find_device(device, **{**(device_options or {}), **options})
+    chosen = find_device(device, **merged_options(device_options, options))
     tr, ts = as_table(r, "r"), as_table(s, "s")
     if sort:
         tr, ts = sorted_tables(tr, ts, time)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any
+from collections.abc import Collection, Mapping
+from os import PathLike
+from typing import Any, Union
 
 from ..errors import DeviceError, ToolError
 from ..lang.schema import suggest
 from .api import Device
 
-__all__ = ["DEVICES", "device", "missing"]
+__all__ = ["DEVICES", "DeviceOption", "device", "merged_options", "missing", "option_names"]
+
+#: Value of a device's option.
+DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
 
 #: Name → (module, class, extra that installs what the module needs).
 DEVICES: dict[str, tuple[str, str, str | None]] = {
@@ -29,17 +34,16 @@ def device(spec: str | Device, **options: object) -> Device:
     """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is.
 
     ``spec`` is a name, or ``name:target`` for a device with a target, such as ``uart:/dev/ttyUSB0``. Raises
-    `DeviceError` for a name, target or option that does not exist, and `ToolError` if a package is missing.
+    `DeviceError` for a name, target or option that does not exist, and for options beside a `Device`; `ToolError` if a
+    package is missing.
     """
     if isinstance(spec, Device):
+        if options:
+            raise DeviceError(f"options are for a device given by name, but came with a {type(spec).__name__}: "
+                              f"{', '.join(options)}; give a Device its parameters when making it")
         return spec
-    whole = spec
-    if isinstance(spec, str):
-        spec, colon, target = spec.partition(":")
-    if not isinstance(spec, str) or spec not in DEVICES:
-        hint = suggest(spec, DEVICES) if isinstance(spec, str) else ""
-        raise DeviceError(f"there is no device {whole!r}{hint}; devices are {', '.join(DEVICES)}")
-    cls = _class(spec)
+    whole, cls = spec, _class_of(spec)
+    spec, colon, target = spec.partition(":")
     takes = inspect.signature(cls).parameters.get("target")
     if colon:
         if takes is None:
@@ -56,6 +60,25 @@ def device(spec: str | Device, **options: object) -> Device:
     return made
 
 
+def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a device: those ``given`` as a mapping, and those given as keywords.
+
+    Raises `DeviceError` for anything but a mapping, and for an option that is given twice.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise DeviceError(f"device_options must be a mapping, such as {{'cores': 8}}, not {given!r}")
+    twice = sorted(set(given or {}) & set(more))
+    if twice:
+        raise DeviceError(f"the option {twice[0]!r} of the device is given twice, in device_options and by its name; "
+                          f"give it once")
+    return {**(given or {}), **more}
+
+
+def option_names(spec: str | Device) -> tuple[str, ...]:
+    """The names of the options that ``spec`` takes: none if it is a `Device`. Raises as `device`."""
+    return () if isinstance(spec, Device) else tuple(inspect.signature(_class_of(spec)).parameters)
+
+
 def missing(spec: str) -> str:
     """Names what the device ``spec`` lacks on this machine, with the cure; empty if its packages are installed."""
     try:
@@ -63,6 +86,15 @@ def missing(spec: str) -> str:
     except ToolError as error:
         return str(error)
     return ""
+
+
+def _class_of(spec: object) -> Any:
+    """The class of the device called ``spec``, with or without a target. Raises `DeviceError` if there is none."""
+    name = spec.partition(":")[0] if isinstance(spec, str) else ""
+    if name not in DEVICES:
+        hint = suggest(name, DEVICES) if isinstance(spec, str) else ""
+        raise DeviceError(f"there is no device {spec!r}{hint}; devices are {', '.join(DEVICES)}")
+    return _class(name)
 
 
 def _class(spec: str) -> Any:

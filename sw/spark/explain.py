@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from ..device.api import Device
+from ..device.registry import DeviceOption, merged_options
 from ..errors import InputError
 from ..lang.order import Order
 from ..lang.query import Predicate, Query, TimeSpec
@@ -31,7 +32,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             groups: int | None = None, state: str | None = None, name: str | None = None,
             fail_on_fallback: bool = True, how: str = "inner", direction: str | None = None,
             allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
-            mode: str = "PLAN") -> str:
+            mode: str = "PLAN", **options: DeviceOption) -> str:
     """Describe, as text, how `stream_join` will run with these arguments.
 
     ``mode``: ``"PLAN"`` shows the device, condition, windows, order, and the partitions or groups. ``"NOT_ON_DEVICE"``
@@ -43,17 +44,18 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     """
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
-    options = StreamOptions(late, late_to, groups, state, name)
+    device_options = merged_options(device_options, options)
+    streaming = StreamOptions(late, late_to, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | StreamingJoin
-    if check_kinds(left, right, options, partitions):
+    if check_kinds(left, right, streaming, partitions):
         joined = made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order,
                                      select=select, device=device, device_options=device_options,
-                                     fail_on_fallback=fail_on_fallback, metrics=None, options=options, kind=kind)
+                                     fail_on_fallback=fail_on_fallback, metrics=None, options=streaming, kind=kind)
         query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
     else:
         joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order,
-                                      select=select, device=device, device_options=device_options or {},
+                                      select=select, device=device, device_options=device_options,
                                       partitions=partitions if mode == "PLAN" else 1,
                                       fail_on_fallback=fail_on_fallback, kind=kind)
         query, its_device, its_options = joined.query, joined.device, joined.options

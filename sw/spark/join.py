@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType
 
 from ..aggregates import aggregate_fields
 from ..device.api import Device
+from ..device.registry import DeviceOption, device as find_device, merged_options
 from ..errors import InputError, OrderError, SchemaError, UnsupportedError
 from ..join import result_columns
 from ..lang.order import Order, parse_order
@@ -55,7 +56,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 late_to: str | None = None, groups: int | None = None, state: str | None = None,
                 name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
                 direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
-                aggregate: Mapping[str, str] | None = None) -> DataFrame:
+                aggregate: Mapping[str, str] | None = None, **options: DeviceOption) -> DataFrame:
     """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
 
     The result is that of `splitjoin.join` for the same rows in arrival order: by event time; at equal times R before S,
@@ -80,7 +81,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
             the order of `splitjoin.join`, as after ``orderBy``; a later shuffle loses this order.
         select: Names of result columns to keep, in order; all by default.
         device: The name of a device, as for `splitjoin.join`, or a `Device` that can be pickled.
-        device_options: Parameters of a device given by name, such as ``{"cores": 8}``.
+        device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
         partitions: Number of time partitions, or the times at which the second, third, … begin: ints in the unit of an
             integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is
             zoned). By default one for each 250,000 rows, of about equal size; at least one for each core, and at most
@@ -104,6 +105,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         allow_exact: Likewise.
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
         aggregate: Names of result columns and the aggregates of all partners that they hold, as for `splitjoin.join`.
+        options: Parameters of the device by their names, as in ``device="sim", cores=8``.
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
@@ -120,14 +122,15 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     """
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
-    options = StreamOptions(late, late_to, groups, state, name)
+    device_options = merged_options(device_options, options)
+    streaming = StreamOptions(late, late_to, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
-    if check_kinds(left, right, options, partitions):
+    if check_kinds(left, right, streaming, partitions):
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
-                                   metrics=metrics, options=options, kind=kind).plan()
+                                   metrics=metrics, options=streaming, kind=kind).plan()
     joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                                  device=device, device_options=device_options or {}, partitions=partitions,
+                                  device=device, device_options=device_options, partitions=partitions,
                                   fail_on_fallback=fail_on_fallback, kind=kind)
     return joined.plan(metrics)
 
@@ -140,9 +143,11 @@ def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], Dat
         left.where("x > 0").transform(joined_with(right, on="r.x < s.a", window="RANGE 9", time="ts"))
         stream_join(left.where("x > 0"), right, on="r.x < s.a", window="RANGE 9", time="ts")
 
-    Raises `TypeError` at once for an argument that `stream_join` does not have, or needs and does not get.
+    Raises `TypeError` at once for an argument that `stream_join` needs and does not get, and `DeviceError` for one that
+    neither `stream_join` nor the device has.
     """
-    inspect.signature(stream_join).bind(None, right, **arguments)
+    bound = inspect.signature(stream_join).bind(None, right, **arguments).arguments
+    find_device(bound.get("device", "cpu"), **merged_options(bound.get("device_options"), bound.get("options", {})))
 
     def join(left: DataFrame) -> DataFrame:
         return stream_join(left, right, **arguments)

@@ -53,8 +53,6 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     not in every task. A daemon's device is not opened, as the driver's machine may have no daemon. Raises what the
     device raises; with ``fail_on_fallback=False`` warns instead, and chooses the CPU engine.
     """
-    if isinstance(device, Device) and options:
-        raise DeviceError("device_options are for a device given by name; give a Device its parameters when making it")
     try:
         made = _made(device, options)
         if device_name(device) != "daemon":

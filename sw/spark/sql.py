@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from ..device.api import Device
+from ..device.registry import DeviceOption, merged_options
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.windows import WindowSpec
 from ..statement import Select
-from ..statement.inputs import bind_tables, merge_tables
+from ..statement.inputs import bind_tables, check_options
 from ..statement.parts import parse
 from ..statement.projection import Output
 from .join import (
@@ -40,7 +41,7 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
                late: Lateness | None = None, late_to: str | None = None, groups: int | None = None,
                state: str | None = None, name: str | None = None, fail_on_fallback: bool = True,
-               aggregates: Mapping[str, Any] | None = None, **streams: DataFrame) -> DataFrame:
+               aggregates: Mapping[str, Any] | None = None, **streams: DataFrame | DeviceOption) -> DataFrame:
     """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
 
     ``text``, ``window``, ``time``, ``tables``, ``aggregates`` and ``streams`` are as for `splitjoin.sql`, with
@@ -56,7 +57,9 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
             `task_error` gets splitjoin's error out of Spark's.
     """
     statement = parse(text)
-    left, right = bind_tables(statement, merge_tables(tables, streams))
+    left, right, more = bind_tables(statement, tables, streams)
+    check_options(statement, more, device)
+    device_options = merged_options(device_options, more)
     options = StreamOptions(late, late_to, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, time)
@@ -69,7 +72,7 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
                               metrics=metrics, options=options).plan()
     return PartitionedJoin.of(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
-                              device=device, device_options=device_options or {}, partitions=partitions,
+                              device=device, device_options=device_options, partitions=partitions,
                               fail_on_fallback=fail_on_fallback).plan(metrics)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 
 from ..device.api import Device
-from ..device.registry import device as find_device
+from ..device.registry import DeviceOption, device as find_device, merged_options
 from ..errors import InputError, WindowError
 from ..execution import Output, run
 from ..files import TableFiles, check_columns, check_output
@@ -23,7 +23,7 @@ from ..lang.types import plain
 from ..lang.windows import WindowSpec
 from ..result import JoinResult
 from ..tables import ArrowSchema, Rows, table_or_files
-from .inputs import bind_tables, is_schema, merge_tables, read_columns, schema_of
+from .inputs import bind_tables, check_options, is_schema, read_columns, schema_of
 from .parts import Statement, parse
 from .select import Select
 
@@ -35,7 +35,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
         device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
         tables: Mapping[str, Rows] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
-        to: str | os.PathLike[str] | None = None, **streams: Rows) -> JoinResult: ...
+        to: str | os.PathLike[str] | None = None, **streams: Rows | DeviceOption) -> JoinResult: ...
 
 
 @overload
@@ -68,7 +68,8 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
         sort: As for `splitjoin.join`.
         to: As for `splitjoin.join`.
         streams: The tables by name: ``trades=…, quotes=…``. Each is what `splitjoin.join` takes (of Parquet and Arrow
-            files, only the columns needed are read); or a schema.
+            files, only the columns needed are read); or a schema. Other names are options of the device, as in
+            ``device="sim", cores=8``.
 
     Returns:
         Of tables, a `JoinResult`. Of schemas, a `Select` for `splitjoin.open`; its `explain` says what is done where.
@@ -79,10 +80,12 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     statement = parse(text)
-    given = bind_tables(statement, merge_tables(tables, streams))
+    *given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     if all(schemas):
-        if device is not None or device_options:
+        if device is None:
+            check_options(statement, options, "cpu")
+        if device is not None or device_options or options:
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
         if sort or to is not None:
             raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
@@ -96,7 +99,9 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
     left = _opened(given[0], statement.tables[0].name)
     # One table under two names is read once, as some can be read only once.
     right = left if given[1] is given[0] else _opened(given[1], statement.tables[1].name)
-    chosen = find_device("cpu" if device is None else device, **(device_options or {}))
+    device = "cpu" if device is None else device
+    check_options(statement, options, device)
+    chosen = find_device(device, **merged_options(device_options, options))
     path = None if to is None else os.fspath(to)
     return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
                 aggregates=aggregates)

@@ -7,19 +7,24 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..device.api import Device
+from ..device.registry import option_names
 from ..errors import InputError
 from ..files import TableFiles
 from ..lang.schema import Schema, Side, suggest
 from .parts import Statement
 
-__all__ = ["bind_tables", "is_schema", "merge_tables", "read_columns", "schema_of"]
+__all__ = ["bind_tables", "check_options", "is_schema", "read_columns", "schema_of"]
 
 
-def bind_tables(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The tables in ``given`` for R and for S, by their names in the statement: exactly, else without regard to case.
+def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
+                keywords: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The tables for R and for S, by their names in the statement: exactly, else without regard to case; and the
+    ``keywords`` that are none of them, which are options of the device.
 
-    Raises `InputError` when one is missing, ambiguous, or not in the statement.
+    Raises `InputError` when a table is missing, ambiguous, given twice, or in ``tables`` but not in the statement.
     """
+    given = _merged(tables, keywords)
     used: set[str] = set()
     found = []
     for table in statement.tables:
@@ -31,14 +36,29 @@ def bind_tables(statement: Statement, given: Mapping[str, Any]) -> tuple[Any, An
                              f"are given under its name, such as {table.name}=…, but given were {came}")
         used.add(names[0])
         found.append(given[names[0]])
-    extra = [n for n in given if n not in used]
+    extra = [n for n in tables or {} if n not in used]
     if extra:
         raise InputError(f"{extra[0]!r} is given, but the statement has no such table; its tables are "
-                         f"{' and '.join(dict.fromkeys(t.name for t in statement.tables))}")
-    return found[0], found[1]
+                         f"{_names(statement)}")
+    return found[0], found[1], {n: value for n, value in keywords.items() if n not in used}
 
 
-def merge_tables(tables: Mapping[str, Any] | None, streams: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(statement: Statement, options: Mapping[str, Any], device: str | Device) -> None:
+    """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table."""
+    known = option_names(device)
+    wrong = [name for name in options if name not in known]
+    if wrong:
+        which = repr(device) if isinstance(device, str) else type(device).__name__
+        has = f"has the options {', '.join(known)}" if known else "was made with its options"
+        raise InputError(f"{wrong[0]!r} is given, but the statement has no such table; its tables are "
+                         f"{_names(statement)}, and the device {which} {has}")
+
+
+def _names(statement: Statement) -> str:
+    return " and ".join(dict.fromkeys(t.name for t in statement.tables))
+
+
+def _merged(tables: Mapping[str, Any] | None, streams: Mapping[str, Any]) -> dict[str, Any]:
     """The tables given as a mapping and those given by their names. Raises `InputError` for one that is given twice."""
     twice = sorted(set(tables or {}) & set(streams))
     if twice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -120,9 +120,10 @@ class AsyncStreamJoin:
         """Continue from a snapshot (see `StreamJoin.restore`)."""
         await self._change(self._session.restore, snapshot)
 
-    async def restart(self, device: str | Device | None = None, **options: object) -> None:
+    async def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
+                      **options: object) -> None:
         """Continue in a fresh device session (see `StreamJoin.restart`)."""
-        await self._change(self._session.restart, device, **options)
+        await self._change(self._session.restart, device, device_options=device_options, **options)
 
     async def close(self) -> None:
         """Release the device (see `StreamJoin.close`). Waiting pushes raise."""

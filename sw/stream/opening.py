@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ..device.api import Device
-from ..device.registry import device as find_device
+from ..device.registry import device as find_device, merged_options
 from ..errors import SchemaError
 from ..lang.order import Order
 from ..lang.query import Predicate, Query, TimeSpec
@@ -43,21 +43,23 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
          lateness: int | str | None = None, limit: Limit | int | None = None,  # as splitjoin.open
-         when_full: Literal["raise", "block"] = "raise", punctuation: bool = False, **options: object) -> StreamJoin:
+         when_full: Literal["raise", "block"] = "raise", punctuation: bool = False,
+         device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
 
-    ``device`` is a name, with ``options`` as its parameters (``device="sim", cores=8``), or a `Device`.
+    ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`: ``device="sim", cores=8``.
     """
-    return StreamJoin(query, find_device(device, **options), select=select, lateness=lateness, limit=limit,
+    chosen = find_device(device, **merged_options(device_options, options))
+    return StreamJoin(query, chosen, select=select, lateness=lateness, limit=limit,
                       when_full=when_full, punctuation=punctuation)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
                lateness: int | str | None = None, limit: Limit | int | None = None, punctuation: bool = False,
-               **options: object) -> AsyncStreamJoin:
+               device_options: Mapping[str, Any] | None = None, **options: object) -> AsyncStreamJoin:
     """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
     return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, limit=limit, when_full="raise",
-                                punctuation=punctuation, **options))
+                                punctuation=punctuation, device_options=device_options, **options))
 
 
 def open_unsorted(query: Query, *, lateness: int | str, engine: Literal["key-oij", "scale-oij"] = "scale-oij",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Condition, RLock
 from types import TracebackType
@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ..device.api import Device, Items
-from ..device.registry import device as find_device
+from ..device.registry import device as find_device, merged_options
 from ..errors import BackPressure, DeviceError, InputError, SplitJoinError
 from ..gate import Source, check_side
 from ..lang.query import Query
@@ -224,13 +224,16 @@ class StreamJoin:
             self._pipeline.gate.is_closed(stream, index)
             return Source(self, stream, index)
 
-    def restart(self, device: str | Device | None = None, **options: object) -> None:
+    def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
+                **options: object) -> None:
         """Continue in a fresh device session, of another device if one is given: after a device failed, or to move.
 
-        The live windows are replayed into it; no result is lost or delivered twice.
+        ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`. The live
+        windows are replayed into it; no result is lost or delivered twice.
         """
         with self._opened():
-            self._pipeline.restart(self._pipeline.device if device is None else find_device(device, **options))
+            chosen = self._pipeline.device if device is None else device
+            self._pipeline.restart(find_device(chosen, **merged_options(device_options, options)))
             self._work()
 
     def close(self) -> None:

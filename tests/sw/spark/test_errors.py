@@ -52,6 +52,8 @@ def no_jobs(spark: SparkSession) -> Iterator[None]:
     ({"select": 5}, SchemaError, r"select must be a list of column names, not 5"),
     ({"device": "fpga"}, DeviceError, r"there is no device 'fpga'"),
     ({"device_options": {"lanes": 3}}, DeviceError, r"device 'cpu' has no option 'lanes'; its options are engine"),
+    ({"lanes": 3}, DeviceError, r"device 'cpu' has no option 'lanes'; its options are engine"),
+    ({"device_options": {"threads": 1}, "threads": 1}, DeviceError, r"option 'threads' of the device is given twice"),
     ({"device_options": {"threads": 0}}, DeviceError, r"threads must be a number from 1 to 256"),
     ({"ties": "y"}, SchemaError, r"stream r has no column 'y'"),
     ({"ties": {"left": "x"}}, SchemaError, r"keys 'r' and 's', not \['left'\]"),
@@ -72,7 +74,7 @@ def test_refused_before_any_job(left: DataFrame, change: dict[str, Any], error: 
 def test_options_beside_a_device_object(left: DataFrame) -> None:
     from splitjoin.golden import GoldenDevice
 
-    with pytest.raises(DeviceError, match="device_options are for a device given by name"):
+    with pytest.raises(DeviceError, match="options are for a device given by name, but came with a GoldenDevice"):
         stream_join(left, left, **QUERY, device=GoldenDevice(), device_options={"cores": 2})
 
 

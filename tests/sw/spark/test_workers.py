@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from splitjoin import ToolError, __version__
-from splitjoin.errors import InputError
+from splitjoin.errors import DeviceError, InputError
 from splitjoin.spark import joined_with, stream_join, task_error, workers
 from splitjoin.spark.workers import check_workers, in_a_task
 
@@ -84,7 +84,7 @@ def test_errors_of_a_task(spark: SparkSession) -> None:
 
 
 def test_a_join_as_a_step_knows_its_arguments(frames: tuple[DataFrame, DataFrame]) -> None:
-    with pytest.raises(TypeError, match="windows"):
+    with pytest.raises(DeviceError, match="the device 'cpu' has no option 'windows'"):
         joined_with(frames[1], on="r.x = s.x", window="RANGE 9", windows="RANGE 9")
     with pytest.raises(TypeError, match="missing a required argument: 'on'"):
         joined_with(frames[1], window="RANGE 9")
