@@ -6,7 +6,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Record
 
-__all__ = ["STREAM_R", "STREAM_S", "input_layout", "result_layout", "settings_layout", "struct",
+__all__ = ["STREAM_R", "STREAM_S", "folded_layout", "input_layout", "result_layout", "settings_layout", "struct",
            "window_layout"]
 
 #: The ``stream`` bit of an input record.
@@ -26,6 +26,13 @@ def input_layout(config: Configuration) -> data.StructLayout:
 def result_layout() -> data.StructLayout:
     """A result from a region through the mergers: ``kind`` as `ItemKind`, and row ids in their streams."""
     return data.StructLayout({"kind": unsigned(2), "probe": unsigned(ROW_BITS), "stored": unsigned(ROW_BITS)})
+
+
+def folded_layout(config: Configuration) -> data.StructLayout:
+    """The folded state of a probe, from a region through the tree of states. ``end``: no probe, but an END; ``state``:
+    as `Configuration.state`.
+    """
+    return data.StructLayout({"end": unsigned(1), "state": struct(config.state)})
 
 
 def window_layout(config: Configuration) -> data.StructLayout:

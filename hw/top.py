@@ -11,6 +11,7 @@ from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Recor
 
 from .core.core import Core, core_ports
 from .gather.combiner import Combiner
+from .gather.state_tree import StateTree
 from .gather.tree import GatherTree
 from .layouts import STREAM_R, STREAM_S, input_layout
 from .link.counter import Counter
@@ -74,7 +75,12 @@ class SplitJoin(wiring.Component):
         m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout,
                                                         parts=self._parts)
         bits = order_bits(config)
-        m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
+        left: GatherTree | StateTree
+        if config.folds:
+            m.submodules.left = left = StateTree(config, self._parts)
+        else:
+            m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
+            m.d.comb += left.total.eq(registers.settings.sorted)
         m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
         m.submodules.combiner = combiner = Combiner()
         queues = [Queue(unsigned(1), SEQUENCE_DEPTH // _SEQUENCES) for _ in range(_SEQUENCES)]
@@ -103,7 +109,7 @@ class SplitJoin(wiring.Component):
             tree.i.payload.eq(record),
             tree.i.valid.eq(self.i.valid & accepting),
             self.i.ready.eq(tree.i.ready & accepting),
-            left.total.eq(registers.settings.sorted), right.total.eq(registers.settings.sorted),
+            right.total.eq(registers.settings.sorted),
             combiner.total.eq(total),
             self.o.payload.eq(combiner.o.payload.as_value()),
             self.o.valid.eq(combiner.o.valid),

@@ -40,6 +40,7 @@ class PysimDevice(CircuitDevice):
     """
 
     name: ClassVar[str] = "pysim"
+    folds: ClassVar[bool] = True
 
     seed: int = 0
     stall_in: float = 0.0

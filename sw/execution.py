@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,15 @@ from .aggregates import (
     Decided,
     FoldedRows,
     Gather,
+    StateOverflow,
     aggregate_fields,
     decide_bases,
+    folded_rows,
+    folds_on,
     reference_aggregates,
 )
 from .arrival import Arrivals, arrivals
+from .circuit.driver import CircuitSession
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, pairs
 from .expected_size import ExpectedSize
 from .files import TableWriter
@@ -64,6 +68,11 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     incoming = arrivals(query, r, s)
     if (choice := _without_pairs(query, device)) is not None:
         return _run_without_pairs(query, incoming, output, choice, to)
+    if folds_on(device, query):
+        try:
+            return _run_folding(query, incoming, output, device, to)
+        except StateOverflow:
+            pass  # the pairs tell
     if to is not None:
         return _stored(query, incoming, output, device, to)
     with device.open(query.pairs) as session:
@@ -83,6 +92,21 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     except MemoryError as error:
         raise too_large(rows) from error
     return JoinResult(table, items, **told)
+
+
+def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Device,
+                 to: str | Path | None) -> JoinResult:
+    """As `run`, on a circuit that folds aggregates itself."""
+    with device.open(query) as session:
+        items = _items(query, incoming, output, device, session)
+        items, folded = folded_rows(query, incoming, items, cast(CircuitSession, session), _gather(incoming))
+        told = _told(session)
+    table = output.finish(_gathered(query, incoming, output, items, folded))
+    if to is None:
+        return JoinResult(table, items, **told)
+    with TableWriter(to, table.schema) as writer:
+        writer.write(table)
+    return JoinResult(StoredRows(writer.path, table.schema, writer.rows, table.nbytes), None, **told)
 
 
 def _told(session: Session) -> dict[str, Any]:

@@ -9,14 +9,15 @@ from typing import Any
 
 from .circuit.fold_schedule import plan_fold
 from .circuit.geometry import comparisons
-from .circuit.lowering import configure, phases, plan_for, settings, sized
+from .circuit.lowering import configure, folding_of, phases, plan_for, settings, sized
 from .circuit.parameters import CircuitParameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
 from .cost.fold import fold_cost
+from .cost.folding import folding_emitter
 from .cost.resources import check_family
 from .cost.text import cost_lines, family_name, resources_text
-from .errors import SplitJoinError
+from .errors import SplitJoinError, UnsupportedError
 from .lang.aggregate import Aggregate
 from .lang.ir import text
 from .lang.query import Query
@@ -47,6 +48,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     kind, folded, aggregates, query = query.kind, _folded(query), query.aggregates, query.pairs
     if not kind.is_inner and not folded:
         folded = [f"kind        {kind}, decided on the host from the pairs of the inner join"]
+    asked = query.aggregated(aggregates) if aggregates else query
     lines = [f"condition   {text(query.predicate)}",
              *folded,
              f"windows     R {window_text(query, 'r')}; S {window_text(query, 's')}",
@@ -67,20 +69,39 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     try:
         if refused is not None:
             raise refused
-        config = configure(query, plan, chosen)
+        folding = None
+        if aggregates:
+            try:
+                folding = folding_of(asked, plan, chosen)
+            except UnsupportedError as error:
+                lines.append(f"folded      not in circuits: {error}; so pairs leave them, which the host folds")
+        config = configure(query, plan, chosen, folding)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
-    return "\n".join([*lines, *_circuit(config, plan), *cost_lines(config, family), *others])
+    return "\n".join([*lines, *_circuit(config, plan), *_state(config, family), *cost_lines(config, family), *others])
 
 
 def _folded(query: Query) -> list[str]:
     """The line of the aggregates of ``query``, if it has some: who folds them."""
     if not query.aggregates:
         return []
-    return [f"aggregates  on the CPU by engine {explain_engine(query)}; elsewhere on the host, from pairs"]
+    return [f"aggregates  on the CPU by engine {explain_engine(query)}; circuits as below; elsewhere on the host, from "
+            f"pairs"]
+
+
+def _state(config: Configuration, family: str) -> Iterator[str]:
+    """The state that a circuit folds, and the cost of folding it in a region."""
+    if not config.folds:
+        return
+    known = check_family(family)
+    items = config.beats + 1
+    yield (f"folded      in simulated circuits: the partners that come before a tuple of R, {config.lanes} × "
+           f"{config.probes} pairs a cycle in each core, to {config.state.width} bits of state, which leave in {items} "
+           f"item{'s' * (items > 1)} a tuple of R; partners that come after it leave as pairs")
+    yield (f"folding     on {family_name(known)} {resources_text(folding_emitter(config, known), known)} a core")
 
 
 def _folds(aggregates: Sequence[Aggregate], chosen: CircuitParameters, family: str) -> Iterator[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
-from ..layouts import input_layout, result_layout, settings_layout, window_layout
+from ..layouts import input_layout, settings_layout, window_layout
 from ..network.distributor import Distributor
-from .region import Region
+from .region import Region, match_count, region_layout
 
 __all__ = ["Core", "core_ports"]
 
@@ -19,8 +19,8 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of a `Core`."""
     return {
         "i": In(stream.Signature(input_layout(config))),
-        "left": Out(stream.Signature(result_layout())),
-        "right": Out(stream.Signature(result_layout())),
+        "left": Out(stream.Signature(region_layout(config, "s"))),
+        "right": Out(stream.Signature(region_layout(config, "r"))),
         "index": In(range(max(2, config.cores))),
         "settings": In(settings_layout(config)),
         "overflow_r": Out(1),
@@ -29,7 +29,7 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
         "overflow_row_s": Out(ROW_BITS),
         "overflow_after_s": Out(ROW_BITS),
         "compared": Out(range(config.capacity + 1)).array(2),
-        "matched": Out(2),
+        "matched": Out(data.ArrayLayout(match_count(config, "s"), 2)),
         "select": In(range(len(REGION_COUNTERS))),
         "selected": Out(COUNTER_BITS).array(2),
     }
@@ -41,8 +41,8 @@ class Core(wiring.Component):
     Ports: ``i``: input records. ``left``, ``right``: the regions' results. ``index``: the core's number. ``settings``
     must be stable from three cycles before the first record on, as each region registers them and derives more.
     ``overflow_r``, ``overflow_s`` and their rows; ``overflow_after_s``: R tuples before the S tuple that did not fit.
-    ``compared``, ``matched``: for the left and the right region, the number of comparisons to count in this cycle, and
-    a flag that a result leaves. ``select``, ``selected``: the number of a counter, and its value in each region.
+    ``compared``, ``matched``: for the left and the right region, the numbers of comparisons and of matches to count in
+    this cycle. ``select``, ``selected``: the number of a counter, and its value in each region.
     """
 
     def __init__(self, config: Configuration):

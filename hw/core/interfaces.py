@@ -17,7 +17,8 @@ from splitjoin.circuit.wire import Configuration
 from ..layouts import struct
 from .layouts import batch_layout, found_layout, task_layout
 
-__all__ = ["LookupSignature", "OutcomeSignature", "ProcessingSignature", "RingSignature", "interface"]
+__all__ = ["LookupSignature", "OutcomeSignature", "ProcessingSignature", "RingSignature", "interface",
+           "value_ports"]
 
 
 class RingSignature(wiring.Signature):
@@ -40,6 +41,14 @@ class RingSignature(wiring.Signature):
             "first": Out(position),
             "claiming": Out(1),
         })
+
+
+def value_ports(config: Configuration, side: str) -> dict[str, wiring.Member]:
+    """The port ``values`` of the storage of stream ``side``: the values to be folded, one for each lane; none if there
+    are none.
+    """
+    payload = config.payload(side)
+    return {"values": Out(struct(payload)).array(config.lanes)} if payload.fields else {}
 
 
 class OutcomeSignature(wiring.Signature):

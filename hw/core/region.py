@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
+from typing import Any
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
-from ..layouts import input_layout, result_layout, window_layout
+from ..layouts import folded_layout, input_layout, result_layout, window_layout
 from .counters import RegionCounters
+from .folder import FoldingEmitter
 from .interfaces import OutcomeSignature, RingSignature, interface
 from .kinds import CORE_COMPONENTS
 from .storage import Storage
 
-__all__ = ["Region"]
+__all__ = ["Region", "folds", "match_count", "region_layout"]
+
+
+def folds(config: Configuration, side: str) -> bool:
+    """True if the regions that store stream ``side`` fold what they find: those of S, which R probes."""
+    return bool(config.folds) and side == "s"
+
+
+def region_layout(config: Configuration, side: str) -> data.StructLayout:
+    """The layout of what leaves a region that stores stream ``side``: results, or states."""
+    return folded_layout(config) if folds(config, side) else result_layout()
+
+
+def match_count(config: Configuration, side: str) -> range:
+    """The numbers of matches that a region that stores stream ``side`` counts in a cycle."""
+    return range(config.lanes * config.probes + 1 if folds(config, side) else 2)
 
 
 class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
-    Operations take effect in arrival order; storing, scanning and emitting overlap. See `Storage` and `Emitter` for the
+    Operations take effect in arrival order; storing, scanning and emitting overlap. In a circuit that folds, the region
+    of S gives states (`FoldingEmitter`) in place of results. See `Storage` and `Emitter` for the
     ports, `splitjoin.hw.core.kinds` for the parts that depend on the core kind, and `RegionCounters` for ``select`` and
     ``selected``.
     """
@@ -31,14 +50,14 @@ class Region(wiring.Component):
         self._config, self._side = config, side
         super().__init__({
             "i": In(stream.Signature(input_layout(config))),
-            "o": Out(stream.Signature(result_layout())),
+            "o": Out(stream.Signature(region_layout(config, side))),
             "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)),
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
             "overflow_after": Out(ROW_BITS),
             "compared": Out(range(config.capacity + 1)),
-            "matched": Out(1),
+            "matched": Out(match_count(config, side)),
             "select": In(range(len(REGION_COUNTERS))),
             "selected": Out(COUNTER_BITS),
         })
@@ -59,7 +78,13 @@ class Region(wiring.Component):
         kind = CORE_COMPONENTS[config.core]
         m.submodules.storage = storage = Storage(config, side)
         m.submodules[kind.name] = processing = kind.processing(config, side)
-        m.submodules.emitter = emitter = kind.emitter(config, processing.latency)
+        emitter: Any
+        if folds(config, side):
+            m.submodules.emitter = emitter = FoldingEmitter(config, latency=processing.latency)
+            for n in range(config.lanes if config.payload(side).fields else 0):
+                m.d.comb += Cat(emitter.values[n]).eq(Cat(storage.values[n]))
+        else:
+            m.submodules.emitter = emitter = kind.emitter(config, processing.latency)
         wiring.connect(m, wiring.flipped(self.i), storage.i)
         wiring.connect(m, storage.task, processing.task)
         wiring.connect(m, processing.batch, emitter.batch)

@@ -7,12 +7,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import position_bits, ring_rows, window_count_bits
-from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
+from splitjoin.circuit.wire import ROW_BITS, Configuration, Op, Record
 from splitjoin.lang.schema import other_side
 
 from ..layouts import STREAM_R, STREAM_S, input_layout, struct, window_layout
 from ..tech.ram import Ram
-from .interfaces import RingSignature
+from .interfaces import RingSignature, value_ports
 from .layouts import task_layout
 
 __all__ = ["Storage"]
@@ -38,6 +38,7 @@ class Storage(wiring.Component):
         ``index``: this core's number, 0 to cores − 1, constant. ``window``: settings, constant while tuples are in
         flight.
         `RingSignature`: the ring as the processing side reads it.
+        ``values``, where tuples are stored with values to be folded: those of the tuples in ``keys``.
         ``written``: the position up to which, exclusive, tuples are written. ``stored``: the tuple at ``i`` is written
         there now. ``hold``: no tuple may be stored in the next cycle.
         ``stall_…``, ``stores_high``: for `RegionCounters`.
@@ -55,6 +56,7 @@ class Storage(wiring.Component):
             "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)),
             **RingSignature(config, side).flip().members,
+            **value_ports(config, side),
             "written": Out(position_bits(config)),
             "stored": Out(1),
             "hold": In(1),
@@ -202,17 +204,20 @@ class Storage(wiring.Component):
         lane_bits = config.lanes.bit_length() - 1
         # Tuples are written a cycle later, from registers next to the banks: no probe can read the slot before.
         row = Signal.like(tail[lane_bits:], name="write_row")
-        keys = Signal(struct(config.keys(self._side)), name="write_keys", reset_less=True)
-        m.d.sync += [row.eq(tail[lane_bits:]),
-                     *(keys[name].eq(body[name]) for name, _ in config.keys(self._side).fields)]
+        payload = config.payload(self._side).fields
+        stored_record = Record(config.keys(self._side).fields + payload)
+        keys = Signal(struct(stored_record), name="write_keys", reset_less=True)
+        m.d.sync += [row.eq(tail[lane_bits:]), *(keys[name].eq(body[name]) for name, _ in stored_record.fields)]
         for lane in range(config.lanes):
             writes = Signal(name=f"writes{lane}")
             # A free slot may be written before it is known whether the tuple is stored.
             m.d.sync += writes.eq(decoded & stored_here & slot_free & (tail[:lane_bits] == lane))
-            m.submodules[f"bank{lane}"] = bank = Ram(struct(config.keys(self._side)), ring_rows(config))
+            m.submodules[f"bank{lane}"] = bank = Ram(struct(stored_record), ring_rows(config))
+            if payload:
+                m.d.comb += [self.values[lane][name].eq(bank.r_data[name]) for name, _ in payload]
             m.d.comb += [
                 bank.r_addr.eq(self.rows[lane]),
-                self.keys[lane].eq(bank.r_data),
+                Cat(self.keys[lane]).eq(Cat(bank.r_data[name] for name, _ in config.keys(self._side).fields)),
                 bank.w_en.eq(writes), bank.w_addr.eq(row), Cat(bank.w_data).eq(Cat(keys)),
             ]
         return m

@@ -9,11 +9,12 @@ from operator import or_
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.circuit.fold_nodes import Node
+from splitjoin.circuit.fold_nodes import Graph, Node
 from splitjoin.circuit.fold_schedule import FoldPlan, Pipeline
 from splitjoin.lang.fold import Slot, Width
 
-__all__ = ["FoldUnit", "MergeUnit", "partner_layout", "result_layout", "state_layout"]
+__all__ = ["FoldUnit", "MergeUnit", "evaluated", "lifted", "outside_width", "partner_layout", "result_layout",
+           "state_layout"]
 
 
 def partner_layout(plan: FoldPlan) -> data.StructLayout:
@@ -314,3 +315,32 @@ def _less(a: Value, b: Value) -> Value:
     several times as many LUTs.
     """
     return (a - b).as_signed()[-1]
+
+
+def evaluated(m: Module, name: str, graph: Graph, column: Callable[[Node], Value]) -> list[Value]:
+    """The outputs of ``graph``, without registers; ``column`` gives the value of an input."""
+    values: list[Value] = []
+    for number, node in enumerate(graph.nodes):
+        if node.kind == "constant":
+            values.append(Const(node.low, _node_shape(node)))
+        elif node.kind == "input":
+            values.append(column(node))
+        else:
+            value = Signal(_node_shape(node), name=f"{name}{number}")
+            m.d.comb += value.eq(_operation(node, [values[a] for a in node.args]))
+            values.append(value)
+    return [values[n] for n in graph.outputs]
+
+
+def lifted(m: Module, name: str, pipeline: Pipeline, column: Callable[[Node], Value]) -> list[Value]:
+    """The outputs of ``pipeline``, which takes operands in every cycle, `Pipeline.ahead` cycles later."""
+    return _Datapath(m, name, pipeline, column, Const(1)).outputs()
+
+
+def outside_width(value: Value, low: int, high: int, bits: int, is_signed: bool) -> Value:
+    """True if ``value``, which lies from ``low`` to ``high``, does not fit ``bits`` bits."""
+    width = Width(bits, is_signed)
+    if width.range[0] <= low <= high <= width.range[1]:
+        return Const(0)
+    slot = Slot("", width)
+    return _outside(_upper(value, slot), slot)

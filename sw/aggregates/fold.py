@@ -24,7 +24,7 @@ from .operator import Decided
 from .user_fold import fold_user
 from .user_values import user_result_type
 
-__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "finished_sums"]
+__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "exact_sums", "finished_sums"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -158,7 +158,7 @@ def _total(aggregate: Aggregate, values: Array, denominator: int, counts: Ints, 
             with np.errstate(all="ignore"):
                 totals = totals / np.maximum(counts, 1)
         return pa.array(totals, pa.float64(), mask=empty, from_pandas=False)
-    return finished_sums(aggregate, _exact_sums(values, counts), denominator, counts, bases)
+    return finished_sums(aggregate, exact_sums(values, counts), denominator, counts, bases)
 
 
 def finished_sums(aggregate: Aggregate, sums: Array, denominator: int, counts: Ints, bases: Ints) -> pa.Array:
@@ -175,7 +175,7 @@ def finished_sums(aggregate: Aggregate, sums: Array, denominator: int, counts: I
     return to_arrow(Vector(sums, ~empty, denominator), type_, aggregate.text)
 
 
-def _exact_sums(values: Array, counts: Ints) -> Array:
+def exact_sums(values: Array, counts: Ints) -> Array:
     """The sum of each group: int64 if all fit, else Python integers."""
     present = counts > 0
     starts = (np.cumsum(counts) - counts)[present]

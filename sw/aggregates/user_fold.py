@@ -24,8 +24,10 @@ __all__ = ["fold_user", "kernel"]
 Ints = npt.NDArray[np.int64]
 
 
-def fold_user(aggregate: Aggregate, args: Sequence[Vector], decided: Decided) -> pa.Array | pa.ChunkedArray:
-    """The values of ``aggregate`` for each base tuple, from its arguments' values for each pair.
+def fold_user(aggregate: Aggregate, args: Sequence[Vector], decided: Decided,
+              begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> pa.Array | pa.ChunkedArray:
+    """The values of ``aggregate`` for each base tuple, from its arguments' values for each pair. ``begin``: the states
+    that the pairs are added to, slot by slot, and whether they have partners; by default, initial ones.
 
     Raises `InputError` for an argument, a state or a result that leaves its stated width: of the first pair.
     """
@@ -33,12 +35,13 @@ def fold_user(aggregate: Aggregate, args: Sequence[Vector], decided: Decided) ->
     assert fold is not None
     pairs = len(decided.partners)
     given = argument_arrays(aggregate, args) if args else Arguments((), np.ones(pairs, np.bool_), pairs)
-    states, counts, failed = _states(fold, given, decided.lengths)
+    states, counts, failed = _states(fold, given, decided.lengths, None if begin is None else begin[0])
     if failed is not None and failed[0] < given.wrong:
         raise overflow_error(aggregate, failed[1], failed[2], _base(decided, failed[0]))
     if given.wrong < pairs:
         raise _argument_error(aggregate, args, decided, given.wrong)
-    return results(aggregate, states, counts > 0, decided.bases)
+    present = counts > 0 if begin is None else (counts > 0) | begin[1]
+    return results(aggregate, states, present, decided.bases)
 
 
 def _base(decided: Decided, pair: int) -> int:
@@ -60,25 +63,27 @@ def _single(aggregate: Aggregate, number: int) -> Aggregate:
                    fold=replace(aggregate.fold, arguments=aggregate.fold.arguments[number:number + 1]))
 
 
-def _states(fold: Fold, given: Arguments, lengths: Ints) -> tuple[list[npt.NDArray[Any]], Ints,
-                                                                  tuple[int, int, int] | None]:
+def _states(fold: Fold, given: Arguments, lengths: Ints, begin: list[npt.NDArray[Any]] | None) -> tuple[
+        list[npt.NDArray[Any]], Ints, tuple[int, int, int] | None]:
     """The final states, slot by slot, the numbers of partners that were added, and the first failure: the pair, the
     slot and its value.
     """
     module = kernel(fold) if all(v.dtype == np.int64 for v in given.values) else None
     counts = np.zeros(len(lengths), np.int64)
     if module is not None:
-        states = [np.full(len(lengths), slot.init, np.int64) for slot in fold.slots]
+        states = ([np.full(len(lengths), slot.init, np.int64) for slot in fold.slots] if begin is None else
+                  [np.array(values, np.int64) for values in begin])
         pair, slot, value = module.fold(np.asarray(lengths, np.int64), given.valid, counts, *given.values, *states)
         return list(states), counts, None if pair < 0 else (int(pair), int(slot), int(value))
-    return _interpreted(fold, given, lengths, counts)
+    return _interpreted(fold, given, lengths, counts, begin)
 
 
-def _interpreted(fold: Fold, given: Arguments, lengths: Ints, counts: Ints) -> tuple[
-        list[npt.NDArray[Any]], Ints, tuple[int, int, int] | None]:
+def _interpreted(fold: Fold, given: Arguments, lengths: Ints, counts: Ints,
+                 begin: list[npt.NDArray[Any]] | None) -> tuple[list[npt.NDArray[Any]], Ints,
+                                                                tuple[int, int, int] | None]:
     add, made, at, names = fold.add.evaluator(), list[list[int]](), 0, [a.name for a in fold.arguments]
     for base, length in enumerate(lengths.tolist()):
-        state = fold.init
+        state = fold.init if begin is None else [int(values[base]) for values in begin]
         for pair in range(at, at + length):
             if given.valid[pair]:
                 try:

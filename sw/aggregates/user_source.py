@@ -22,7 +22,7 @@ from splitjoin.cpu.intrinsics import popcount
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def fold(lengths, valid, counts, {arrays}):
-    """Fold the partners of each base tuple into its state; returns the pair, the slot and the value that fails, or a
+    """Add the partners of each base tuple to its state; returns the pair, the slot and the value that fails, or a
     negative pair.
     """
     at = np.int64(0)
@@ -75,6 +75,6 @@ def fold_source(fold: Fold) -> str:
     arrays = [f"{name(column)}s" for column in (*taken, *slots)]
     return f"# {jit.digest(intrinsics)}\n" + _SOURCE.format(
         arrays=", ".join(arrays),
-        load="\n        ".join(f"{name(c)} = np.int64({s.init})" for c, s in zip(slots, fold.slots, strict=True)),
+        load="\n        ".join(f"{name(c)} = {name(c)}s[base]" for c in slots),
         take="\n                ".join(f"{name(c)} = {name(c)}s[pair]" for c in taken) or "pass",
         lines="\n                ".join(lines), store="\n        ".join(f"{name(c)}s[base] = {name(c)}" for c in slots))

@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items, Session, check_inner, check_masked
-from ..errors import DeviceError, OrderError, WindowOverflow
+from ..errors import DeviceError, OrderError, UnsupportedError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
 from .encode import Encoder, Words, decode, pack
-from .lowering import configure, longest_range, plan_for, settings
+from .folded_states import FoldedStates, StateDecoder
+from .folding import FoldChoice
+from .lowering import configure, folding_of, longest_range, plan_for, settings
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
@@ -69,6 +71,8 @@ class CircuitDevice(CircuitParameters, Device):
     """
 
     settles: ClassVar[bool] = True
+    #: True if its circuits are made for each query, so that they may fold its aggregates.
+    folds: ClassVar[bool] = False
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
@@ -76,19 +80,33 @@ class CircuitDevice(CircuitParameters, Device):
         check_masked(self.masked, self.cores)
 
     def open(self, query: Query) -> Session:
-        """Build or find the circuit for ``query`` and start it."""
+        """Build or find the circuit for ``query`` and start it.
+
+        A query with aggregates gets a circuit that folds them (`CircuitSession.states`), if `folding` has one.
+        """
+        folding = None
+        if query.aggregates and self.folds:
+            folding, query = self.folding(query), query.pairs
         check_inner(query)
         plan = self.plan(query)
-        config = self.configuration(query, plan)
+        config = configure(query, plan, self, folding)
         words = settings(query, config, verified=plan.residual is not None)
         transport = self._connect(config)
         try:
-            session = CircuitSession(query, plan, config, words, transport)
+            session = CircuitSession(query, plan, config, words, transport, folding)
             session.mask(self.masked)
             return session
         except BaseException:
             transport.close()
             raise
+
+    def folding(self, query: Query) -> FoldChoice:
+        """What the device's circuits fold of the aggregates of ``query``. Raises `UnsupportedError`, with the reason,
+        if pairs must leave.
+        """
+        if not self.folds:
+            raise UnsupportedError(f"the circuits of device {self.name!r} are built without regard to aggregates")
+        return folding_of(query.pairs.aggregated(query.aggregates), self.plan(query), self)
 
     def plan(self, query: Query) -> CircuitPlan:
         """The tests that the device's circuits compute for ``query``."""
@@ -109,9 +127,10 @@ class CircuitSession(Session):
     row_limit = 2**ROW_BITS - 1
 
     def __init__(self, query: Query, plan: CircuitPlan, config: Configuration, words: dict[str, int],
-                 transport: Transport):
-        self._query, self._config, self._transport = query, config, transport
-        self._encoder = Encoder(plan, config, longest_range(query))
+                 transport: Transport, folding: FoldChoice | None = None):
+        self._query, self._config, self._transport, self._folding = query, config, transport, folding
+        self._encoder = Encoder(plan, config, longest_range(query), folding)
+        self._states = None if folding is None else StateDecoder(config)
         self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
         self._ready: list[Items] = []
         self._pushed = {"r": 0, "s": 0}
@@ -142,6 +161,19 @@ class CircuitSession(Session):
         items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)
         self._ready.clear()
         return items
+
+    @property
+    def folding(self) -> FoldChoice | None:
+        """What the circuit folds; None if pairs leave."""
+        return self._folding
+
+    def states(self) -> FoldedStates:
+        """The folded states of R's tuples, in their order, that were not returned before. Only circuits that fold have
+        them; in place of pairs of R's probes.
+        """
+        if self._states is None:
+            raise DeviceError("the circuit does not fold; open a query with aggregates")
+        return self._states.take()
 
     def flush(self) -> Items:
         if not self._flushed:
@@ -208,6 +240,8 @@ class CircuitSession(Session):
         except DeviceStalled:
             self._check_overflow()
             raise
+        if self._states is not None:
+            words = self._states.without_states(words)
         items, kinds = decode(words)
         items = items[kinds != ItemKind.END]
         if self._verifier is not None:

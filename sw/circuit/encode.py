@@ -15,6 +15,7 @@ from ..lang.schema import other_side
 from ..plan.encoding import Coder
 from ..plan.keys import Codes
 from .core_kinds import IndexCoder
+from .folding import FoldChoice, payload_fields
 from .plan import CircuitPlan, SumTest
 from .sum_relations import AxisRelation, SumRelation
 from .wire import WORD_BITS, Configuration, Op, Record, item_record
@@ -116,11 +117,12 @@ def unpack(record: Record, words: Words) -> dict[str, Codes]:
 class Encoder:
     """Turns arrivals into records of ``config`` by ``plan``, and keeps the session's clock.
 
-    ``longest`` is the longer RANGE in ticks, None without one.
+    ``longest`` is the longer RANGE in ticks, None without one. ``folding``: what the circuit folds.
     """
 
-    def __init__(self, plan: CircuitPlan, config: Configuration, longest: int | None):
-        self._config, self._longest = config, longest
+    def __init__(self, plan: CircuitPlan, config: Configuration, longest: int | None,
+                 folding: FoldChoice | None = None):
+        self._config, self._longest, self._folding = config, longest, folding
         self._coder = Coder(plan)
         self._sums = plan.sums
         self._index_coder = config.kind.index_coder(plan, config)
@@ -167,6 +169,8 @@ class Encoder:
                 fields |= {f"at{j}_{axis}": place for axis, place in enumerate(brought.places)}
                 fields |= {} if brought.limits is None else {f"limit{j}": brought.limits}
             fields |= self._index_coder.fields(side, codes)
+            if self._folding is not None and side == "s":
+                fields |= payload_fields(self._folding, arrivals.table(side))
             out[rows] = pack(whole, fields, n, config.input_record.words)
         return out
 

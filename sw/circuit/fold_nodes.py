@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -62,9 +62,13 @@ def width_of(low: int, high: int) -> int:
     return max(1, high.bit_length() if low >= 0 else 1 + max((~low).bit_length(), high.bit_length()))
 
 
-def build_graph(program: Program) -> Graph:
-    """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for."""
-    builder = _Builder()
+def build_graph(program: Program, known: Mapping[str, int] | None = None,
+                names: Mapping[str, str] | None = None) -> Graph:
+    """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
+
+    ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns.
+    """
+    builder = _Builder(known or {}, names or {})
     for column, e in program.steps:
         builder.let(column, builder.number(e) if not isinstance(e.type, Bool) else (builder.truth(e), 1))
     outputs = []
@@ -93,7 +97,8 @@ def _needed(nodes: list[Node], outputs: list[int]) -> Graph:
 class _Builder:
     """Adds each operation once; a value is a node's number and a denominator."""
 
-    def __init__(self) -> None:
+    def __init__(self, constants: Mapping[str, int], names: Mapping[str, str]) -> None:
+        self._constants, self._names = constants, names
         self.nodes: list[Node] = []
         self._numbers: dict[Node, int] = {}
         self._known: dict[Col, tuple[int, int]] = {}
@@ -175,8 +180,10 @@ class _Builder:
     def _column(self, e: Col) -> tuple[int, int]:
         if e in self._known:
             return self._known[e]
+        if e.side == "r" and e.name in self._constants:
+            return self._constant(self._constants[e.name]), 1
         low, high = (0, 1) if isinstance(e.type, Bool) else map(int, value_range(e))
-        return self._node(Node("input", (), low, high, e.side, e.name)), 1
+        return self._node(Node("input", (), low, high, e.side, self._names.get(e.name, e.name))), 1
 
     def _constant(self, value: int) -> int:
         return self._node(Node("constant", (), value, value))

@@ -15,7 +15,7 @@ from ..lang.fold import Fold, Program, Slot
 from .delays import operation_ns, register_ns
 from .fold_nodes import Graph, build_graph
 
-__all__ = ["FoldPlan", "Pipeline", "plan_fold"]
+__all__ = ["FoldPlan", "Pipeline", "plan_fold", "scheduled"]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,11 @@ def plan_fold(fold: Fold, clock: float | None = None) -> FoldPlan:
 
 
 def _pipeline(program: Program, clock: float | None, *, looped: bool) -> Pipeline:
-    graph = build_graph(program)
+    return scheduled(build_graph(program), clock, looped=looped)
+
+
+def scheduled(graph: Graph, clock: float | None, *, looped: bool = False) -> Pipeline:
+    """The cycles of the operations of ``graph``. Raises `UnsupportedError` for one that takes more than a cycle."""
     room = None if clock is None else 1000 / clock - register_ns()
     cycles, ends, loops = list[int](), list[float](), list[bool]()
     for node in graph.nodes:

@@ -32,14 +32,16 @@ from ..plan.plan import Plan, Shared, Test
 from ..plan.relations import Relation
 from .core_choice import CoreChoice, choose_core
 from .delays import Step, combined_digits, comparison, equality, sum_steps, tree, width_digits
+from .folding import FoldChoice, fold_choice
 from .parameters import BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest
 from .schedule import Gate, PipelineRegisters, arranged
 from .sum_relations import SumRelation, sum_relation
 from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
-__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "longest_range", "lower",
-           "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized", "time_bits_for", "unlowered"]
+__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "folding_of", "longest_range",
+           "lower", "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized", "time_bits_for",
+           "unlowered"]
 
 #: Widest key in bits: a low end has one bit more, and record fields have at most 64.
 _BITS = 63
@@ -239,8 +241,10 @@ def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
     return lower(make_plan(query.predicate), sized(query, parameters))
 
 
-def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> Configuration:
-    """The configuration of a circuit for ``plan`` with the windows of ``query``.
+def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
+              folding: FoldChoice | None = None) -> Configuration:
+    """The configuration of a circuit for ``plan`` with the windows of ``query``. ``folding``: what it folds; without it
+    pairs leave.
 
     Raises `CapacityError` for a RANGE that needs more bits of time than circuits have.
     """
@@ -250,7 +254,18 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters) ->
         **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
         keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
         index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else time_bits_for(longest),
-        registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else ())
+        registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else (),
+        values=() if folding is None else tuple(v.value for v in folding.values),
+        folds=() if folding is None else folding.parts)
+
+
+def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> FoldChoice:
+    """What a circuit with ``parameters`` folds of the aggregates of ``query``, whose condition has ``plan``. Raises
+    `UnsupportedError`, with the reason, if pairs must leave.
+    """
+    chosen = sized(query, parameters)
+    assert chosen.capacity is not None
+    return fold_choice(query, plan, chosen, chosen.cores * chosen.capacity)
 
 
 def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:

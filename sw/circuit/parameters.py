@@ -18,6 +18,8 @@ __all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "d
 
 #: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
 CORE_KINDS = ("auto", *KINDS)
+#: Values of the parameter ``fold``.
+FOLD = ("auto", "always", "never")
 
 
 def within(value: object, low: int, high: int) -> bool:
@@ -142,8 +144,13 @@ class CircuitParameters(BuildParameters):
 
     Attributes:
         clock: MHz on ECP5 for which the datapaths get pipeline registers; None for the fewest registers.
+        fold: Whether regions fold aggregates, in place of giving pairs to the host: ``auto`` where they can; ``always``
+            refuses a query with aggregates for which they cannot; ``never``. Only simulated circuits fold.
     """
 
     clock: float | None = _parameter(
         None, holds=_is_clock, must="a number of MHz above 0", unit="MHz", metavar="MHZ", parse=float,
         help="clock that comparing gets registers for, on ECP5", default="as few registers as there can be")
+    fold: str = _parameter("auto", holds=lambda value: value in FOLD, must=f"one of {', '.join(FOLD)}",
+                           metavar="WHEN", choices=FOLD, parse=str, default="auto: where they can",
+                           help="whether cores of simulated circuits fold aggregates themselves")

@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import check
 from ..plan.plan import Tree
 from .core_kinds import KINDS, CoreKind, kind_names
+from .fold_parts import FoldPart, FoldValue
 from .parameters import BuildParameters, within
 from .registers import REGISTERS
 from .schedule import PipelineRegisters, Schedule
@@ -107,6 +108,9 @@ class Configuration(BuildParameters):
         registers: Pipeline registers of the datapath beside those that every datapath has.
         widths: The constant width of each test's intervals (high end minus low end), of which a probe then holds the
             low end alone; None where it holds both ends, as always for tests of the index. Empty if all are None.
+        values: The values that S's tuples are stored with, beside their keys, to be folded.
+        folds: The parts of the state that the partners of each R probe are folded to; empty for circuits whose pairs
+            leave. Pairs of S probes leave either way.
     """
 
     keys_r: tuple[int, ...]
@@ -120,6 +124,8 @@ class Configuration(BuildParameters):
     sums: tuple[Sum, ...] = ()
     registers: PipelineRegisters = field(default_factory=PipelineRegisters)
     widths: tuple[int | None, ...] = ()
+    values: tuple[FoldValue, ...] = ()
+    folds: tuple[FoldPart, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,6 +154,13 @@ class Configuration(BuildParameters):
         check("tables", self.tables, not self.tables or any(wide is not None for wide in self.test_widths),
               "False for a condition without a test that is looked up, an equality or a band of constant width on keys "
               "of less than 64 bits")
+        check(f"folds with core {self.core}", len(self.folds), not self.folds or self.kind.folds,
+              "0, as it compares a probe with few candidates; give core='scan' to fold")
+        for value in self.values:
+            check("the bits of a value", value.bits, within(value.bits, 0, 64), "0 to 64")
+        for part in self.folds:
+            check("the values of a fold", part.values, all(within(n, 0, len(self.values) - 1) for n in part.values),
+                  "numbers of values")
         check("chain of the registers", self.registers.chain, within(self.registers.chain, 1, 64), "1 to 64 bits")
         check("levels of the registers", self.registers.levels, within(self.registers.levels, 0, 64), "0 to 64")
 
@@ -225,10 +238,44 @@ class Configuration(BuildParameters):
         """The fields of a *probe of* stream ``side`` for the cores' index, beside its bounds."""
         return Record(self.kind.probe_fields(self, side))
 
+    def payload(self, side: str) -> Record:
+        """The values that a tuple of stream ``side`` is stored with to be folded: only S's are."""
+        fields: list[tuple[str, int]] = []
+        for n, value in enumerate(self.values if side == "s" else ()):
+            fields += [(f"value{n}", value.bits)] if value.bits else []
+            fields += [(f"present{n}", 1)] if value.nullable else []
+            fields += [(f"wrong{n}", 1)] if value.ranged else []
+        return Record(tuple(fields))
+
     def body(self, side: str) -> Record:
-        """A tuple of stream ``side`` on the link: its keys, its bounds, and the fields for an index."""
+        """A tuple of stream ``side`` on the link: its keys, its bounds, the fields for an index, and the values to be
+        folded.
+        """
         return Record(self.keys(side).fields + self.bounds(side).fields + self.cells(side).fields
-                      + self.reach(side).fields)
+                      + self.reach(side).fields + self.payload(side).fields)
+
+    @cached_property
+    def state(self) -> Record:
+        """The folded state of an R probe. ``any``: it has a partner. Of part n: ``added``: a partner that is not passed
+        over, if values may be NULL; ``over``: a slot left its width, if it may; ``slot``: a number.
+        """
+        fields: list[tuple[str, int]] = [("any", 1)]
+        for n, part in enumerate(self.folds):
+            fields += [(f"added{n}", 1)] if any(self.values[v].nullable for v in part.values) else []
+            fields += [(f"over{n}", 1)] if self.may_exceed(part) else []
+            fields += [(f"slot{n}_{i}", slot.bits) for i, slot in enumerate(part.slots)]
+        return Record(tuple(fields))
+
+    def may_exceed(self, part: FoldPart) -> bool:
+        """True if a slot of ``part`` may leave its width, or an argument be outside its own."""
+        return part.checked or any(self.values[v].ranged for v in part.values)
+
+    @property
+    def beats(self) -> int:
+        """Items of kind PAIR that carry an R probe's state, 64 bits each, in front of its star, which carries the last
+        32 bits in its field ``s``.
+        """
+        return max(0, -(-(self.state.width - ROW_BITS) // (2 * ROW_BITS))) if self.folds else 0
 
     @cached_property
     def input_record(self) -> Record:
@@ -239,9 +286,12 @@ class Configuration(BuildParameters):
 
     def describe(self) -> dict[str, Any]:
         """The configuration and its records as plain data, for sidecars and messages."""
+        configuration = asdict(self)
+        if not self.folds:  # they say nothing of a circuit whose pairs leave
+            del configuration["values"], configuration["folds"]
         return {
             "abi_version": ABI_VERSION,
-            "configuration": asdict(self),
+            "configuration": configuration,
             "records": {
                 "input": list(self.input_record.fields),
                 "body_r": list(self.body("r").fields),

@@ -20,6 +20,7 @@ from ..circuit.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
 from ..circuit.wire import ROW_BITS, Configuration, item_record
 from .datapath import DatapathCost, datapath_cost
 from .elements import adder, counter, equal, fifo, gate, mux
+from .folding import state_tree
 from .region import region_cost
 from .resources import Family, Resources, check_family
 
@@ -115,7 +116,11 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         parts["settings on their way"] = PartCost(far, Resources(ff=_settings(config)))
         parts["reports on their way"] = PartCost(config.cores, Resources(ff=2 + 3 * ROW_BITS))
     for children, count in sorted(tree_nodes(config.cores, config.fanin).items()):
-        parts[f"merger of {children}"] = PartCost(2 * count, _merger(config, children, family))
+        parts[f"merger of {children}"] = PartCost(count * (1 if config.folds else 2), _merger(config, children, family))
+    if config.folds:
+        merger, items = state_tree(config, family)
+        parts["merger of states"] = PartCost(config.cores - 1, merger)
+        parts["items of states"] = PartCost(1, items)
     parts["combiner"] = PartCost(1, _lookahead(0, family) * 2 + Resources(
         lut=mux(family, 2, item_record().width) + 20, ff=2) + fifo(family, 1, SEQUENCE_DEPTH) + _buffer(1, family))
     parts["registers"] = PartCost(1, _registers(family))

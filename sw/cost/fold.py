@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..circuit.fold_nodes import Node
+from ..circuit.fold_nodes import Graph, Node
 from ..circuit.fold_schedule import FoldPlan, Pipeline
 from ..circuit.schedule import FACTOR
 from .elements import adder, equal, gate
 from .resources import Family, Resources
 
-__all__ = ["fold_cost"]
+__all__ = ["fold_cost", "graph_cost", "pipeline_cost"]
 
 
 def fold_cost(family: Family, plan: FoldPlan) -> Resources:
@@ -38,9 +38,19 @@ def fold_cost(family: Family, plan: FoldPlan) -> Resources:
     return total + Resources(lut=8 + 2 * plan.interval.bit_length(), ff=6 + control + plan.interval.bit_length())
 
 
+def pipeline_cost(family: Family, pipeline: Pipeline) -> Resources:
+    """The cost of operations that are all computed ahead, with their registers."""
+    return _pipeline(family, pipeline, looped=False)
+
+
 def _pipeline(family: Family, pipeline: Pipeline, *, looped: bool) -> Resources:
-    graph = pipeline.graph
     total = Resources(ff=pipeline.registers(looped=False) + (pipeline.registers(looped=True) if looped else 0))
+    return total + graph_cost(family, pipeline.graph)
+
+
+def graph_cost(family: Family, graph: Graph) -> Resources:
+    """The cost of the operations of ``graph`` alone."""
+    total = Resources()
     for node in graph.nodes:
         total += _operation(family, node, [graph.nodes[a] for a in node.args])
     return total

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..aggregates import decide_bases_between
+from ..aggregates import check_pairs, decide_bases_between
 from ..arrival import Arrivals, R, S
 from ..device.api import Device, Items, pairs
 from ..device.registry import device as find_device
@@ -80,7 +80,9 @@ class Task:
         another partition exactly when both of its tuples are warm: rows numbered below ``warm_r`` and ``warm_s``. A row
         of another kind of join that waits belongs to the partition of the time up to which it waits.
         """
-        with find_device(self.device, **leased(self.device, self.options)).open(self.query.pairs) as session:
+        device = find_device(self.device, **leased(self.device, self.options))
+        check_pairs(device, self.query, "Spark")
+        with device.open(self.query.pairs) as session:
             try:
                 session.push(arrivals)
                 items = session.flush()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates import AggregateOperator, Decided, FoldedRows, Gather
+from ..aggregates import AggregateOperator, Decided, FoldedRows, Gather, check_pairs
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items
 from ..errors import DeviceError, DeviceLost, InputError
@@ -214,6 +214,7 @@ class Pipeline:
             return None
         if not self._query.aggregates:
             return KindOperator(self._query)
+        check_pairs(device, self._query, "sessions")
         if device.name == "cpu":
             from ..oij.choice import interval_choice  # here, as numba takes a third of a second to import
             from ..oij.session import IntervalOperator

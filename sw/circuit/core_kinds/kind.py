@@ -72,12 +72,14 @@ class CoreKind(ABC):
         name: Its name among the parameters.
         has_index: True if it looks candidates up; False if it compares every stored tuple.
         has_tables: True if its tests may be looked up in tables (parameter ``tables``).
+        folds: True if its regions can fold what they find (parameter ``fold``).
         index_must: The range of a configuration's ``index`` in words, to complete "… must be".
     """
 
     name: str
     has_index: bool
     has_tables: bool
+    folds: bool
     index_must: str
 
     @abstractmethod
@@ -123,7 +125,7 @@ class CoreKind(ABC):
 class IndexKind(CoreKind):
     """A kind of core with an index: it compares a probe with one candidate at a time."""
 
-    has_index, has_tables = True, False
+    has_index, has_tables, folds = True, False, False
 
     def check_parameters(self, parameters: RegionParameters) -> None:
         check(f"lanes of core {self.name}", parameters.lanes, parameters.lanes == 1,

@@ -12,7 +12,7 @@ class Scan(CoreKind):
     """A core that reads its sub-window for each batch of probes. Every condition can have it."""
 
     name = "scan"
-    has_index, has_tables = False, True
+    has_index, has_tables, folds = False, True, True
     index_must = "empty"
 
     def index_sizes(self, tests: int) -> range:

@@ -45,7 +45,7 @@ def by_kernel(fold: Any, rows: list[list[int]]) -> list[int] | tuple[int, int]:
     module = kernel(fold)
     assert module is not None
     columns = [np.array([row[n] for row in rows], np.int64) for n in range(len(fold.arguments))]
-    states = [np.zeros(1, np.int64) for _ in fold.slots]
+    states = [np.full(1, slot.init, np.int64) for slot in fold.slots]
     with np.errstate(all="raise"):
         pair, slot, value = module.fold.py_func(np.array([len(rows)]), np.ones(len(rows), np.bool_),
                                                 np.zeros(1, np.int64), *columns, *states)

@@ -1,0 +1,96 @@
+"""Folded states of a circuit: the values that stored tuples bring, and the parts of the state that they are merged to.
+
+A partner is *lifted* to the state that it makes alone, and states are merged: over the lanes of a read, over the reads
+of a pass, and over cores. So every part has a merge that depends neither on the order nor on the grouping, and the
+state before the first partner, which is the initial one, changes nothing that it is merged with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .fold_nodes import Graph, Node, width_of
+from .fold_schedule import Pipeline
+
+__all__ = ["FoldPart", "FoldValue", "StateSlot", "count_part", "extreme_part", "sum_part"]
+
+
+@dataclass(frozen=True)
+class FoldValue:
+    """A value that a tuple is stored with, beside its keys. ``bits``: 0 where it only counts whether it is NULL;
+    ``nullable``: it may be NULL; ``ranged``: it may be outside of what an argument's stated width holds.
+    """
+
+    bits: int
+    signed: bool
+    nullable: bool
+    ranged: bool = False
+
+
+@dataclass(frozen=True)
+class StateSlot:
+    """A number of the state, of ``bits`` bits, in two's complement if ``signed``. ``init``: before the first partner.
+    ``checked``: a merge, or a partner alone, may leave the width.
+    """
+
+    bits: int
+    signed: bool
+    init: int = 0
+    checked: bool = False
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest number."""
+        return (-(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1) if self.signed else (0, 2**self.bits - 1)
+
+
+@dataclass(frozen=True)
+class FoldPart:
+    """A part of the state: of one aggregate, or shared by several.
+
+    ``values``: the numbers of the values that it folds; a partner for which one of them is NULL is passed over.
+    ``lift``: the slots of a partner alone, from columns ``argument0`` … of stream s. ``merge``: the slots of two
+    states, in columns ``slot0`` … of streams r and s, within one cycle.
+    """
+
+    values: tuple[int, ...]
+    slots: tuple[StateSlot, ...]
+    lift: Pipeline
+    merge: Graph
+
+    @property
+    def checked(self) -> bool:
+        """True if a slot may leave its width."""
+        return any(slot.checked for slot in self.slots)
+
+
+def _slot(low: int, high: int, init: int = 0) -> StateSlot:
+    return StateSlot(width_of(low, high), low < 0, init)
+
+
+def _part(values: tuple[int, ...], slot: StateSlot, lifted: Node, operation: str) -> FoldPart:
+    low, high = slot.range
+    merged = Graph((Node("input", (), low, high, "r", "slot0"), Node("input", (), low, high, "s", "slot0"),
+                    Node(operation, (0, 1), low, high)), (2,))
+    return FoldPart(values, (slot,), Pipeline(Graph((lifted,), (0,)), (0,), (False,)), merged)
+
+
+def count_part(values: tuple[int, ...], most: int) -> FoldPart:
+    """The number of partners, up to ``most``, of which no value is NULL."""
+    return _part(values, _slot(0, most), Node("constant", (), 1, 1), "+")
+
+
+def sum_part(value: int, low: int, high: int, most: int) -> FoldPart:
+    """The sum of value number ``value`` from ``low`` to ``high`` over up to ``most`` partners."""
+    return _part((value,), _slot(min(low * most, 0), max(high * most, 0)), _argument(low, high), "+")
+
+
+def extreme_part(value: int, low: int, high: int, kind: str) -> FoldPart:
+    """The least (``kind`` min) or greatest (max) of value number ``value`` from ``low`` to ``high``."""
+    slot = _slot(low, high)
+    slot = StateSlot(slot.bits, slot.signed, slot.range[1 if kind == "min" else 0])
+    return _part((value,), slot, _argument(low, high), kind)
+
+
+def _argument(low: int, high: int) -> Node:
+    return Node("input", (), low, high, "s", "argument0")

@@ -1,0 +1,187 @@
+"""The choice whether a circuit folds the aggregates of a query, and how: the values that S's tuples are stored with,
+and the parts of the state of each R probe.
+
+The circuit folds the partners that were stored before the R tuple. Those that come later are pairs, which the host adds
+to the state (`splitjoin.aggregates.device_states`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import SplitJoinError, UnsupportedError
+from ..lang.aggregate import Aggregate
+from ..lang.eval.vector import Vector, evaluate
+from ..lang.fold import Fold
+from ..lang.ir import Expr, columns, text
+from ..lang.properties import denominator, may_be_null, value_range
+from ..lang.query import Query
+from ..lang.types import Date, Duration, Timestamp, is_exact
+from ..plan.keys import Codes
+from .fold_nodes import build_graph, width_of
+from .fold_parts import FoldPart, FoldValue, StateSlot, count_part, extreme_part, sum_part
+from .fold_schedule import scheduled
+from .parameters import CircuitParameters
+from .plan import CircuitPlan
+
+__all__ = ["FoldChoice", "StoredValue", "fold_choice", "payload_fields"]
+
+
+@dataclass(frozen=True)
+class StoredValue:
+    """A value that S's tuples are stored with: that of ``expr``, or with 0 bits only whether it is there. ``low``,
+    ``high``: the range of the whole numbers that are stored.
+    """
+
+    expr: Expr
+    value: FoldValue
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True)
+class FoldChoice:
+    """What a circuit folds. ``outputs``: for each aggregate of the query the numbers of its parts: one, but the sum and
+    the count for averages.
+    """
+
+    values: tuple[StoredValue, ...]
+    parts: tuple[FoldPart, ...]
+    outputs: tuple[tuple[int, ...], ...]
+
+
+def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int) -> FoldChoice:
+    """What a circuit with ``parameters`` folds of ``query``, whose condition has ``plan``.
+
+    ``stored``: the most tuples of S that it holds. Raises `UnsupportedError`, with the reason, if pairs must leave.
+    """
+    if parameters.fold == "never":
+        raise UnsupportedError("fold is 'never'")
+    if plan.residual is not None:
+        raise UnsupportedError("the host verifies the pairs that the tests let through")
+    if plan.core.index:
+        raise UnsupportedError(f"cores of kind {plan.core.kind} do not fold; core='scan' does")
+    return _Choice(stored, parameters.clock).of(query)
+
+
+def payload_fields(choice: FoldChoice, table: Any) -> dict[str, Codes | int]:
+    """The values, by the names of `Configuration.payload`, that the tuples of S in ``table`` are stored with."""
+    found: dict[str, Codes | int] = {}
+    for n, stored in enumerate(choice.values):
+        with np.errstate(all="ignore"):
+            v = evaluate(stored.expr, table)
+        valid = v.valid
+        if stored.value.nullable:
+            found[f"present{n}"] = valid.astype(np.uint64)
+        if stored.value.ranged:
+            outside = ((v.values < stored.low) | (v.values > stored.high)).astype(np.bool_)
+            found[f"wrong{n}"] = (outside & valid).astype(np.uint64)
+            valid = valid & ~outside
+        if stored.value.bits:
+            found[f"value{n}"] = _codes(v, valid)
+    return found
+
+
+def _codes(v: Vector, valid: npt.NDArray[np.bool_]) -> Codes:
+    """The whole numbers of ``v`` modulo 2^64, 0 where not ``valid``."""
+    if v.values.dtype == object:
+        return np.array([int(x) % 2**64 if ok else 0 for x, ok in zip(v.values, valid, strict=True)], np.uint64)
+    whole = v.values if v.values.dtype == np.uint64 else v.values.astype(np.int64).view(np.uint64)
+    out: Codes = np.where(valid, whole, np.uint64(0))
+    return out
+
+
+class _Choice:
+    """Collects values and parts, each once."""
+
+    def __init__(self, stored: int, clock: float | None):
+        self._stored, self._clock = stored, clock
+        self._values: dict[tuple[Expr, int, int], StoredValue] = {}
+        self._parts: dict[Any, FoldPart] = {}
+
+    def of(self, query: Query) -> FoldChoice:
+        """The whole choice."""
+        outputs = []
+        for aggregate in query.aggregates:
+            try:
+                outputs.append(self._aggregate(aggregate))
+            except SplitJoinError as error:
+                raise UnsupportedError(f"{aggregate.text}: {error}") from error
+        return FoldChoice(tuple(self._values.values()), tuple(self._parts.values()), tuple(outputs))
+
+    def _aggregate(self, aggregate: Aggregate) -> tuple[int, ...]:
+        for e in aggregate.args:
+            mixed = [c for c in columns(e) if c.side == "r"]
+            if mixed:
+                raise UnsupportedError(f"a circuit folds values of stored tuples, and r.{mixed[0].name} is not one")
+        if aggregate.fold is not None:
+            return (self._user(aggregate, aggregate.fold),)
+        function = aggregate.function
+        if function == "count":
+            return (self._count(aggregate.args[0] if aggregate.args else None),)
+        if function not in ("sum", "avg", "min", "max"):
+            raise UnsupportedError(f"{function} is not folded in circuits")
+        (e,) = aggregate.args
+        if not (is_exact(e.type) or isinstance(e.type, (Date, Timestamp, Duration))):
+            raise UnsupportedError(f"circuits fold whole numbers, decimals and times, and {text(e)} is {e.type}")
+        per = denominator(e)
+        low, high = (int(end * per) for end in value_range(e))
+        if function in ("min", "max"):
+            number = self._value(e, low, high)
+            return (self._part((function, number), extreme_part(number, low, high, function)),)
+        number = self._value(e, low, high)
+        total = self._part(("sum", number), sum_part(number, low, high, self._stored))
+        return (total,) if function == "sum" else (total, self._count(e))
+
+    def _count(self, e: Expr | None) -> int:
+        values: tuple[int, ...] = ()
+        if e is not None and may_be_null(e):
+            # A value that is stored anyway tells it too.
+            known = [n for n, v in enumerate(self._values.values()) if v.expr == e]
+            values = (known[0],) if known else (self._value(e, 0, 0, bits=0),)
+        return self._part(("count", values), count_part(values, self._stored))
+
+    def _user(self, aggregate: Aggregate, fold: Fold) -> int:
+        if fold.merge is None or fold.ordered:
+            raise UnsupportedError(f"{fold.name} has no merge that does not depend on the order, and partners are "
+                                   f"spread over lanes and cores")
+        numbers = []
+        for argument, e in zip(fold.arguments, aggregate.args, strict=True):
+            if not is_exact(e.type):
+                raise UnsupportedError(f"circuits fold whole numbers and decimals, and {text(e)} is {e.type}")
+            low, high = argument.width.range
+            least, most = value_range(e)
+            numbers.append(self._value(e, low, high, ranged=not low <= least <= most <= high))
+        lift = scheduled(build_graph(fold.add, dict(zip((s.name for s in fold.slots), fold.init, strict=True)),
+                                     {a.name: f"argument{n}" for n, a in enumerate(fold.arguments)}), self._clock)
+        names = {s.name: f"slot{n}" for n, s in enumerate(fold.slots)}
+        merge = build_graph(fold.merge, {}, names)
+        cycles = scheduled(merge, self._clock).ahead
+        if cycles > 1:
+            raise UnsupportedError(f"a merge of {fold.name} takes {cycles} cycles at {self._clock:g} MHz, and a region "
+                                   f"merges in each; ask for a slower clock")
+        slots = []
+        for slot, lifted, merged in zip(fold.slots, lift.graph.outputs, merge.outputs, strict=True):
+            low, high = slot.width.range
+            nodes = lift.graph.nodes[lifted], merge.nodes[merged]
+            slots.append(StateSlot(slot.width.bits, slot.width.signed, slot.init,
+                                   any(node.low < low or node.high > high for node in nodes)))
+        return self._part((fold, tuple(numbers)), FoldPart(tuple(numbers), tuple(slots), lift, merge))
+
+    def _value(self, e: Expr, low: int, high: int, *, bits: int | None = None, ranged: bool = False) -> int:
+        if bits is None:
+            bits = width_of(low, high)
+        if bits > 64:
+            raise UnsupportedError(f"{text(e)} needs {bits} bits, and circuits store up to 64")
+        made = StoredValue(e, FoldValue(bits, low < 0, may_be_null(e), ranged), low, high)
+        key = e, bits, low
+        self._values.setdefault(key, made)
+        return list(self._values).index(key)
+
+    def _part(self, key: Any, part: FoldPart) -> int:
+        self._parts.setdefault(key, part)
+        return list(self._parts).index(key)

@@ -1,0 +1,159 @@
+"""Circuits that fold aggregates give the golden model's rows, under random stalls, and one state a base tuple."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import splitjoin
+from splitjoin import InputError, UnsupportedError
+from splitjoin.aggregates import folds_on
+from splitjoin.arrival import arrivals
+from splitjoin.device.api import PAIR, STAR
+from splitjoin.sim.device import SimDevice
+from splitjoin.sim.pysim import PysimDevice
+
+from ..support.sampling import at_length
+from ..support.user_aggregates import Extent, Rises, Variance
+
+STALLS = {"stall_in": 0.3, "stall_out": 0.3}
+#: Every aggregate that circuits fold: of values that may be NULL, of 64 bits, of times, of decimals, of an expression.
+AGGREGATES: dict[str, Any] = {
+    "n": "count(*)", "prices": "count(s.p)", "total": "sum(s.p)", "mean": "avg(s.p)", "low": "min(s.p)",
+    "high": "max(s.big)", "all": "avg(s.big)", "last": "max(s.ts)", "scaled": "sum(s.d * 2 - 1)", "v": Variance("s.p"),
+    "e": Extent("s.a"),
+}
+WINDOWS: list[Any] = [{"r": "RANGE 0", "s": "RANGE 10"}, "RANGE 6", "ROWS 17 RANGE 9"]
+
+
+def tables(n: int, seed: int) -> tuple[pa.Table, pa.Table]:
+    rng = np.random.default_rng(seed)
+    times = [np.sort(rng.integers(0, n // 2, n)) for _ in range(2)]
+    r = pa.table({"ts": times[0], "x": pa.array(rng.integers(-20, 20, n), pa.int16())})
+    price = pa.array(rng.integers(-(2**15), 2**15, n).tolist(), pa.int16(), mask=rng.random(n) < 0.2)
+    cents = [None if x % 5 == 0 else x for x in rng.integers(-9999, 9999, n).tolist()]
+    return r, pa.table({
+        "ts": times[1], "a": pa.array(rng.integers(-20, 20, n), pa.int16()),
+        "p": pa.array(price.to_pylist(), pa.int16()),
+        "big": pa.array(rng.integers(-(2**63), 2**63 - 1, n), pa.int64()),
+        "d": pa.array(cents, pa.decimal128(4)).cast(pa.decimal128(6, 2))})
+
+
+def same(device: Any, r: pa.Table, s: pa.Table, **how: Any) -> Any:
+    """The result of ``device``, which is that of the golden model."""
+    of = {"on": "abs(r.x - s.a) <= 6", "time": "ts", "select": ["ts", "x"], "aggregate": AGGREGATES, **how}
+    golden = splitjoin.join(r, s, device="golden", device_options=None, **of)
+    found = splitjoin.join(r, s, device=device, **of)
+    assert found.table.equals(golden.table)
+    assert np.array_equal(found.items["r"], golden.items["r"])
+    return found
+
+
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_every_window_and_kind_on_sim(how: str) -> None:
+    for seed, window in enumerate(WINDOWS):
+        r, s = tables(220, seed)
+        device = SimDevice(cores=3, capacity=64, lanes=2, probes=4, seed=seed, fold="always", **STALLS)
+        assert folds_on(device, query(r, s, AGGREGATES))
+        same(device, r, s, window=window, how=how)
+    r, s = tables(40, 7)
+    same(device, r, s.slice(0, 0), window=WINDOWS[0], how=how)
+    same(device, r.slice(0, 0), s, window=WINDOWS[0], how=how)
+
+
+def query(r: pa.Table, s: pa.Table, aggregates: dict[str, Any], **other: Any) -> Any:
+    given = {"on": "abs(r.x - s.a) <= 6", "window": "RANGE 6", "time": "ts", "how": "left", **other}
+    return splitjoin.query(r.schema, s.schema, aggregate=aggregates, **given)
+
+
+@pytest.mark.parametrize(("cores", "lanes", "probes"), [(2, 2, 3), at_length(1, 1, 1), at_length(1, 4, 2),
+                                                        at_length(5, 1, 4)])
+def test_shapes_on_pysim(cores: int, lanes: int, probes: int, tmp_path: Any) -> None:
+    r, s = tables(16, cores)
+    device = PysimDevice(cores=cores, capacity=32, lanes=lanes, probes=probes, seed=cores, fold="always", **STALLS)
+    some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")}
+    made = same(device, r, s, window="ROWS 9", how="left", aggregate=some)
+    if cores == 2:
+        file = tmp_path / "rows.parquet"
+        splitjoin.join(r, s, on="abs(r.x - s.a) <= 6", time="ts", select=["ts", "x"], aggregate=some, device=device,
+                       window="ROWS 9", how="left", to=file)
+        assert pa.parquet.read_table(file).equals(made.table)
+
+
+def test_one_record_a_base_tuple_leaves() -> None:
+    """Whatever the selectivity, a session gives a star and a state for each tuple of R, and no pairs of its probes."""
+    r, s = tables(40, 1)
+    aggregates = {"n": "count(*)", "t": "sum(s.p)"}
+    device = PysimDevice(cores=2, capacity=32, lanes=2, probes=2, fold="always")
+    asked = query(r, s, aggregates, on="TRUE", window={"r": "RANGE 0", "s": "RANGE 100"})
+    with device.open(asked) as session:
+        session.push(arrivals(asked, r, s))
+        items, states = session.flush(), session.states()  # type: ignore[attr-defined]
+        assert session.config.beats == 0  # type: ignore[attr-defined]
+    mine = items[items["side"] == 0]
+    assert (mine["kind"] == STAR).all()
+    assert mine["r"].tolist() == list(range(40))
+    assert len(states) == 40
+    ties = items[(items["side"] == 1) & (items["kind"] == PAIR)]
+    before = [sum(t < u for t in s["ts"].to_pylist()) for u in r["ts"].to_pylist()]
+    assert states.fields["slot0_0"].tolist() == before
+    assert len(ties) == sum(t == u for t in s["ts"].to_pylist() for u in r["ts"].to_pylist())
+
+
+@pytest.mark.parametrize(("aggregate", "options", "reason"), [
+    ("sum(r.x - s.p)", {}, r"sum\(r.x - s.p\): a circuit folds values of stored tuples, and r.x is not one"),
+    ("first(s.p)", {}, r"first\(s.p\): first is not folded in circuits"),
+    ("sum(s.f)", {}, r"circuits fold whole numbers, decimals and times, and s.f is float64"),
+    (Rises("s.p"), {}, "Rises has no merge that does not depend on the order"),
+    ("count(*)", {"core": "bucket"}, "cores of kind bucket do not fold; core='scan' does"),
+    (Variance("s.p"), {"clock": 200.0}, "an operation .* so the clock must be at most 145 MHz, not 200"),
+])
+def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: Any, options: dict[str, Any],
+                                                                   reason: str) -> None:
+    r, s = tables(8, 1)
+    s = s.append_column("f", pa.array(np.ones(8)))
+    asked = query(r, s, {"a": aggregate})
+    with pytest.raises(UnsupportedError, match=rf"fold='always' needs a circuit that folds .*{reason}"):
+        folds_on(SimDevice(capacity=64, fold="always", **options), asked)
+    assert not folds_on(SimDevice(capacity=64, **options), asked)
+
+
+def test_never_and_sessions_ship_pairs() -> None:
+    r, s = tables(8, 1)
+    asked = query(r, s, {"n": "count(*)"})
+    assert folds_on(SimDevice(capacity=64), asked)
+    assert not folds_on(SimDevice(capacity=64, fold="never"), asked)
+    with pytest.raises(UnsupportedError, match="in sessions, circuits give pairs"):
+        splitjoin.open(asked, device="sim", capacity=64, fold="always")
+    with pytest.raises(UnsupportedError, match="fold must be one of auto, always, never, not 'maybe'"):
+        SimDevice(fold="maybe")
+
+
+@splitjoin.aggregate
+class Narrow:
+    """A sum that does not fit."""
+
+    total: splitjoin.signed(16)  # type: ignore[valid-type]
+
+    def add(self, x: splitjoin.signed(16)):  # type: ignore[no-untyped-def, valid-type]
+        self.total += x
+
+    def merge(self, other):  # type: ignore[no-untyped-def]
+        self.total += other.total
+
+    def result(self) -> splitjoin.signed(16):  # type: ignore[valid-type]
+        return self.total
+
+
+def test_a_state_that_leaves_its_width_is_the_same_error() -> None:
+    r, s = tables(12, 3)
+    s = s.set_column(s.schema.get_field_index("p"), "p", pa.array([2**15 - 1] * 12, pa.int16()))
+    of = {"on": "TRUE", "window": "ROWS 9", "time": "ts", "aggregate": {"t": Narrow("s.p")}, "select": ["ts"]}
+    said = []
+    for device in ("golden", PysimDevice(cores=1, capacity=32, lanes=2, fold="always")):
+        with pytest.raises(InputError, match=r"total of 'Narrow.*' of row .* of r must fit signed") as caught:
+            splitjoin.join(r, s, device=device, **of)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
