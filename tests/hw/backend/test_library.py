@@ -100,6 +100,7 @@ def proof(folder: Path, component: wiring.Component, cycles: int = 0, wrong: tup
         memory
         opt_clean
         miter -equiv -flatten circuit written miter
+        opt -full miter
         sat -verify {steps} -prove trigger 0 miter
     """], folder)
 
