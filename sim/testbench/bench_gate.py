@@ -11,10 +11,11 @@ from .designs import GATES
 from .gating import GATE, gate, random_sources
 from .on_cocotb import CocotbTestbench
 from .pauses import MATRIX
+from .sampling import sampled
 
 
 @cocotb.test()
-@cocotb.parametrize(name=list(GATES), stalls=list(MATRIX), case=[0, 1, 2])
+@cocotb.parametrize((("name", "stalls", "case"), sampled(list(GATES), list(MATRIX), [0, 1, 2])))
 async def ready_records_leave_in_arrival_order(dut: Any, name: str, stalls: str, case: int) -> None:
     rng = random.Random(random.getrandbits(32))
     sources = random_sources(rng, GATES[name], 30, start=rng.randrange(1000))

@@ -13,11 +13,13 @@ from .bodies import STANDING, merge
 from .designs import MERGERS
 from .on_cocotb import CocotbTestbench
 from .pauses import MATRIX
+from .sampling import sampled
 from .stimuli import random_groups
 
 
 @cocotb.test()
-@cocotb.parametrize(name=list(MERGERS), total=[False, True], stalls=list(MATRIX), sliced=[False, True])
+@cocotb.parametrize((("name", "total", "stalls", "sliced"),
+                     sampled(list(MERGERS), [False, True], list(MATRIX), [False, True])))
 async def groups_stay_together(dut: Any, name: str, total: bool, stalls: str, sliced: bool) -> None:
     fanin, leaves = MERGERS[name]
     tb = CocotbTestbench(dut)

@@ -10,7 +10,9 @@ from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.export.vectors import vectors
 from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
+from splitjoin.sim.testbench.pauses import MATRIX
 from splitjoin.sim.testbench.runner import run_bench
+from splitjoin.sim.testbench.sampling import sampled
 
 from ..support.scenarios import SCENARIOS
 
@@ -39,4 +41,4 @@ def test_scenarios_through_axi_ports(tmp_path: Path) -> None:
     built = to_verilog(config) + to_axi_verilog(config), AXI_TOP
     ran = run_bench("axi", tmp_path / "bench", built=built,
                     environment={"SPLITJOIN_VECTORS": str(tmp_path / "vectors.json"), "PYTHONWARNINGS": WARNINGS})
-    assert ran == 4 * len(jobs) + 6 + 2 + 4
+    assert ran == len(sampled(NAMES, ORDERS, list(MATRIX))) + 6 + 2 + 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,9 +62,9 @@ def test_scenarios_on_sim(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize(("make", "cores", "scenarios"), [
-    *((SimDevice, k, TIMED) for k in (1, 2, 4, 8, 16)), (PysimDevice, 4, EVERY_WINDOW),
+    *((SimDevice, k, TIMED) for k in (1, 8, 16)),
     *(at_length(SimDevice, k, EVERY_WINDOW) for k in (1, 2, 4, 8, 16)),
-    *(at_length(PysimDevice, k, EVERY_WINDOW) for k in (1, 2, 8))])
+    *(at_length(PysimDevice, k, EVERY_WINDOW) for k in (1, 2, 4, 8))])
 def test_the_number_of_cores_does_not_change_the_answer(make: type[CircuitDevice], cores: int,
                                                         scenarios: list[Scenario]) -> None:
     """The same items in total order from 1 to 16 cores, for ROWS and RANGE."""
@@ -96,4 +97,5 @@ def test_stalls_do_not_change_the_answer(stall_in: float, stall_out: float) -> N
 
 def test_long_pauses_are_no_stall() -> None:
     """The input pauses for longer than any scan takes, many times."""
-    conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, stall_in=0.9999), SCENARIOS[0], "total")
+    few = replace(SCENARIOS[0], r=SCENARIOS[0].r[:15], s=SCENARIOS[0].s[:15])
+    conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, stall_in=0.9999), few, "total")

@@ -123,7 +123,7 @@ def test_compiled_circuit(circuit, timed, tables):
 
 @given(st.data(), st.integers(1, 6), st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.integers(2, 4),
        st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans(), st.booleans())
-@settings(max_examples=examples(5))
+@settings(max_examples=examples(3))
 def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, probes, timed, tables):
     capacity, lanes = ring
     circuit = (cores, capacity, fanout, fanin, lanes, probes)

@@ -54,7 +54,7 @@ SOME = [scenario for scenario in SCENARIOS if has_tables(scenario)][::3]
 @pytest.mark.parametrize("scenario", [at_length(case) if n % 2 else case for n, case in enumerate(SOME)], ids=str)
 def test_scenarios_on_pysim_with_tables(scenario: Scenario) -> None:
     n = SOME.index(scenario)
-    device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=2, probes=n % 3 + 1, core="scan", tables=True,
+    device = PysimDevice(cores=n % 2 + 1, capacity=64, fanout=3, lanes=2, probes=n % 3 + 1, core="scan", tables=True,
                          seed=n, stall_in=0.3, stall_out=0.3)
     conforms(device, scenario, ORDERS[n % len(ORDERS)])
 
