@@ -21,6 +21,7 @@ from splitjoin.spark import JoinMetrics, ProgressLog, explain, joined_with, stre
 from splitjoin.spark.workers import cores
 
 from .spark_files import Files, counts, wait_until
+from .spark_settings import JAVA, SETTINGS
 from .spark_streams import ON, answer, rows, stream
 from .spark_workers import python_without_splitjoin
 
@@ -112,10 +113,9 @@ PARTS: dict[str, Callable[[SparkSession, DataFrame, DataFrame, Path], None]] = {
 
 
 def main() -> None:
-    settings = {
-        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "3",
-        "spark.sql.session.timeZone": "UTC", "spark.sql.codegen.wholeStage": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.connect.grpc.binding.address": "127.0.0.1",
+    settings = SETTINGS | {
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": f"{JAVA} -Xss16m", "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.sql.warehouse.dir": f"{sys.argv[1]}/warehouse",
     }
     builder = SparkSession.builder.remote("local[2]")

@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from splitjoin.spark import local_session, stream_join
 
+from tests.support.spark_settings import SETTINGS
+
 JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "ROWS 20", "time": "ts"}
 
 
@@ -60,10 +62,12 @@ with open({str(folder / "taken")!r}, "a+") as taken:
 print(json.dumps({{"name": "fpga", "addresses": [found["addresses"][n % 2]]}}))
 """)
     one.chmod(0o755)
-    spark = local_session("cluster", log=folder / "spark.log", config={
+    spark = local_session("cluster", log=folder / "spark.log", config=SETTINGS | {
         "spark.master": "local-cluster[2,1,1024]", "spark.sql.shuffle.partitions": "2",
         "spark.worker.resource.fpga.amount": "1", "spark.worker.resource.fpga.discoveryScript": str(one),
         "spark.executor.resource.fpga.amount": "1", "spark.task.resource.fpga.amount": "1",
+        "spark.cores.max": "2",  # Spark waits for both workers
+        "spark.locality.wait": "0s",  # and no task for the worker that has its input
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[3])})
     r, s = tables()
     left, right = spark.createDataFrame(r), spark.createDataFrame(s)
@@ -75,7 +79,7 @@ print(json.dumps({{"name": "fpga", "addresses": [found["addresses"][n % 2]]}}))
         assert context is not None
         yield pa.RecordBatch.from_pydict({"address": [context.resources()["fpga"].addresses[0]]})
 
-    given = sorted({row.address for row in spark.range(8).repartition(8).mapInArrow(address, "address string")
+    given = sorted({row.address for row in spark.range(4, numPartitions=4).mapInArrow(address, "address string")
                     .collect()})
     joined = stream_join(left, right, **JOIN, partitions=4, device="daemon", device_options=options)
     batch = sorted(map(list, joined.collect()))

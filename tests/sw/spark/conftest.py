@@ -9,6 +9,7 @@ import splitjoin
 from pyspark.sql import DataFrame, SparkSession
 from splitjoin.spark import local_session
 
+from ...support.spark_settings import SETTINGS
 from ...support.spark_streams import ON, stream
 
 
@@ -24,18 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    settings = {
-        "spark.sql.shuffle.partitions": "3",
-        # Many small plans, each run once: compiling them, thinking them over between stages, and threads that collect
-        # garbage would take longer than they save.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    }
     session = local_session("splitjoin tests", cores=2, log=tmp_path_factory.mktemp("spark") / "spark.log",
-                            config=settings)
+                            config=SETTINGS)
     yield session
     session.stop()
 

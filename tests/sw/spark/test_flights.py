@@ -16,14 +16,16 @@ from splitjoin.spark import Latencies, flights
 from splitjoin.spark.flights_data import departures
 from splitjoin.spark.flights_report import counter_lines, draw_latencies, table_lines
 
+from ...support.sampling import at_length
+from ...support.spark_settings import JAVA
+
 QUICK = ["--device", "golden", "--quick"]
 
 
 def test_the_job_in_its_own_process(tmp_path: Path) -> None:
     output = tmp_path / "out"
-    quick_java = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # as for the session of the others
     job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", *QUICK, "--output", str(output)],
-                         env=os.environ | quick_java, capture_output=True, text=True, check=False)
+                         env=os.environ | {"JAVA_TOOL_OPTIONS": JAVA}, capture_output=True, text=True, check=False)
     assert (job.returncode, job.stderr) == (0, "")
     lines = job.stdout.splitlines()
     assert lines[0] == ("flights from New York, 2013-01-01 to 2013-01-02: 334 departures of UA, 1,439 of 13 other "
@@ -70,7 +72,7 @@ def options(tmp_path: Path) -> argparse.Namespace:
                               output=tmp_path)
 
 
-@pytest.mark.parametrize("device", ["cpu", "golden"])
+@pytest.mark.parametrize("device", ["golden", at_length("cpu")])
 def test_devices_without_cores(spark: SparkSession, options: argparse.Namespace, device: str,
                                capsys: pytest.CaptureFixture[str]) -> None:
     options.device = device

@@ -132,11 +132,13 @@ def test_streams(spark: SparkSession, tmp_path: Path, tables: Tables, kind: dict
     files = Files(spark, tmp_path)
     query: dict[str, Any] = {"on": ON, "window": WINDOW, "time": "ts", **kind}
     groups = None if kind["how"] == "right" else 2
+    device = "golden" if "on" in kind else "cpu"
     batches = list(zip(parts(tables[0], [30, 70]), parts(tables[1], [40, 70]), strict=True))
     for batch in (batches[:2], batches[2:]):
         for r, s in batch:
             files.add(r, s)
-        files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0, state=files.state, groups=groups))
+        files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0, state=files.state, groups=groups,
+                              device=device))
     assert rows(files.found()) == rows(answer(*tables, **query))
 
 

@@ -81,13 +81,13 @@ def test_select_of_streams_and_columns_as_conditions(filled: Files, tables: tupl
     left, right = filled.frame("r"), filled.frame("s")
     expected = answer(*tables, on="abs(r.x - s.x) <= 2", window="RANGE 9", time="ts", select=["r.n", "s.n"])
     chosen = stream_sql("SELECT r.n, s.n AS other, r.x - s.x AS gap FROM r JOIN s ON abs(r.x - s.x) <= 2", r=left,
-                        s=right, window="RANGE 9", time="ts", late=0, state=filled.state, groups=2)
+                        s=right, window="RANGE 9", time="ts", late=0, state=filled.state, groups=2, device="golden")
     filled.run(chosen, "sql")
     found = filled.found("sql")
     assert found.column_names == ["n", "other", "gap"]
     assert rows(found.select(["n", "other"]).rename_columns(["n_r", "n_s"])) == rows(expected)
     by_column = stream_join(left, right, on=F.abs(left["x"] - right["x"]) <= 2, window="RANGE 9", time="ts", late=0,
-                            state=filled.state, select=["r.n", "s.n"])
+                            state=filled.state, select=["r.n", "s.n"], device="golden")
     filled.run(by_column.withColumn("sum", F.col("n_r") + F.col("n_s")), "column")
     assert rows(filled.found("column").select(["n_r", "n_s"])) == rows(expected)
 
@@ -101,7 +101,7 @@ def test_a_watermark_says_how_late_rows_may_come(spark: SparkSession, files: Fil
     left, right = (files.frame(side).withWatermark("ts", "10 seconds") for side in "rs")
     late = files.root / "late"
     joined = stream_join(left, right, on="abs(r.x - s.x) <= 1", window="RANGE 1 MINUTE", time="ts", state=files.state,
-                         late_to=str(late), groups=2)
+                         late_to=str(late), groups=2, device="golden")
     run = files.run(joined)
     # After the first micro-batch the watermark is 20 - 10 s: 9 is late.
     assert sorted(zip(*(files.found()[c].to_pylist() for c in ("x_r", "x_s")), strict=True)) == [
@@ -159,7 +159,8 @@ def test_names_that_spark_would_take_apart(files: Files) -> None:
     right = pa.table({"a b.c`d": [1, 2, 9, END], "tuples": [4, 8, 8, 0], "rows": [1, 2, 3, 4]})
     for first, last in ((0, 3), (3, 4)):
         files.add(left.slice(first, last - first), right.slice(first, last - first))
-    query: dict[str, Any] = {"on": "r.\"group\" > s.tuples", "window": "RANGE 3", "time": "a b.c`d"}
+    query: dict[str, Any] = {"on": "r.\"group\" > s.tuples", "window": "RANGE 3", "time": "a b.c`d",
+                             "device": "golden"}
     wanted = [("y", 1), ("z", 1), ("z", 2)]
     batch = stream_join(*(files.spark.read.parquet(str(files.root / side)) for side in "rs"), **query)
     assert sorted((row["__splitjoin"], row["rows"]) for row in batch.collect()) == wanted
@@ -170,7 +171,7 @@ def test_names_that_spark_would_take_apart(files: Files) -> None:
 def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
     left, right = filled.frame("r"), filled.frame("s")
     query: dict[str, Any] = {"window": "RANGE 9", "time": "ts", "late": 0, "state": filled.state,
-                             "select": ["n_r", "n_s"], "groups": 1}
+                             "select": ["n_r", "n_s"], "groups": 1, "device": "golden"}
     narrow, wide = ({"on": f"abs(r.x - s.x) <= {n}", **query} for n in (1, 5))
     with pytest.raises(AnalysisException, match="The metric name is not unique: splitjoin"):
         filled.run(stream_join(left, right, **narrow).union(stream_join(left, right, **wide)))

@@ -18,6 +18,7 @@ from splitjoin.sim.pysim import PysimDevice
 from splitjoin.spark.streaming import task as tasks
 
 from ....support.micro_batches import MicroBatches
+from ....support.sampling import at_length
 from ....support.spark_streams import rows
 from ...daemon.conftest import counts, serving, until
 
@@ -66,8 +67,8 @@ def _no_sessions() -> Any:
     tasks._SESSIONS.clear()
 
 
-@pytest.mark.parametrize("device", ["golden", "cpu", SimDevice(cores=2, capacity=64),
-                                    PysimDevice(cores=2, capacity=64, stall_in=0.3, stall_out=0.3)], ids=str)
+@pytest.mark.parametrize("device", ["golden", "cpu", SimDevice(cores=2, capacity=64, stall_in=0.3, stall_out=0.3),
+                                    at_length(PysimDevice(cores=2, capacity=64, stall_in=0.3, stall_out=0.3))], ids=str)
 def test_only_new_tuples_are_pushed(tmp_path: Path, device: str | Device) -> None:
     parts = batches(5)
     found, pushed = run(joined(tmp_path / "kept", device), parts)
