@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.charts import Files, pick
-from bench.fold_pages import interval_joins, kinds
+from bench.fold_pages import folded, interval_joins, kinds
 from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
 
 HEAD = """# Benchmarks
@@ -21,7 +21,8 @@ it is the papers' band benchmark, |x − a| ≤ 10 AND |y − b| ≤ 10.
 def page(files: Files) -> str:
     """The page."""
     parts = [HEAD, *where_others_win(files), *(first_hour(files) if "first_hour" in files else ()), *engines(files),
-             *(interval_joins(files) if "oij" in files else ()), *(kinds(files) if "kinds" in files else ()),
+             *(interval_joins(files) if "oij" in files else ()), *(folded(files) if "states" in files else ()),
+             *(kinds(files) if "kinds" in files else ()),
              *sessions(files), *spark(files), *circuit(files)]
     return "\n".join(parts)
 

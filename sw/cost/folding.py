@@ -14,7 +14,7 @@ from .resources import Family, Resources
 __all__ = ["folding_emitter", "merge_cost", "state_tree"]
 
 #: LUT4 of control.
-_CONTROL = {"emitter": 30, "merger": 4, "items": 12}
+_CONTROL = {"emitter": 16, "merger": 4, "items": 12}
 
 
 def merge_cost(config: Configuration, family: Family) -> Resources:
@@ -34,23 +34,41 @@ def _part(config: Configuration, part: FoldPart, family: Family) -> Resources:
 def folding_emitter(config: Configuration, family: Family) -> Resources:
     """The cost of the output side of a region that folds."""
     lanes, probes, bits = config.lanes, config.probes, config.state.width
-    merge = merge_cost(config, family)
     cycles = max(part.lift.ahead for part in config.folds)
-    values = config.payload("s").width
     spare = outcome_latency(config) - MEMORY_LATENCY - cycles
-    cost = sum((pipeline_cost(family, part.lift) for part in config.folds), Resources()) * lanes
-    cost += Resources(ff=lanes * values * max(0, spare))
     levels = lanes.bit_length() - 1
+    cost = sum((pipeline_cost(family, part.lift) for part in config.folds), Resources()) * lanes
+    cost += merge_cost(config, family) * probes  # with the probes' own states
+    cost += _lanes(config, family) * probes
+    # States begin anew with each pass; two of each probe, one that leaves; outcomes on the way.
     delayed = (levels + max(0, -spare)) * (2 + lanes * probes)
-    # Each lane's state is masked by its hit, which an addition takes into its own LUTs; extremes do not.
-    apart = sum(slot.bits for part in config.folds for slot in part.slots if slot.init)
-    masks = probes * (lanes * (apart + (bits - apart) // 2) + apart)
-    cost += merge * (probes * lanes)
-    cost += Resources(lut=masks + probes * bits + control(family, _CONTROL["emitter"]),
-                      ff=probes * bits * (lanes + 1) + bits + 1 + delayed + 2 * probes.bit_length() + 8)
+    cost += Resources(lut=probes * bits * 4 // 5 + control(family, _CONTROL["emitter"]),
+                      ff=probes * bits * 2 + bits + 1 + delayed + 2 * probes.bit_length() + 8
+                      + lanes * config.payload("s").width * max(0, spare))
     hits = lanes * probes  # counted
     return cost + Resources(lut=adder(family, *[n.bit_length() for n in range(2, hits + 1)]) // 2 if hits > 1 else 0,
                             ff=hits + hits.bit_length())
+
+
+def _lanes(config: Configuration, family: Family) -> Resources:
+    """The cost of the merges of the lanes of one probe, and of masking lanes without a hit."""
+    lanes = config.lanes
+    cost = Resources(lut=lanes, ff=lanes - 1)
+    for part in config.folds:
+        merge = _part(config, part, family)
+        flags = (any(config.values[v].nullable for v in part.values)) + config.may_exceed(part)
+        cost += Resources(lut=flags * lanes, ff=flags * (lanes - 1))
+        if all(part.lift.graph.nodes[n].kind == "constant" for n in part.lift.graph.outputs):
+            # Hits are counted: sums are as wide as the number of lanes needs.
+            wide = sum((lanes >> level) * (level + 1) for level in range(1, lanes.bit_length()))
+            cost += Resources(lut=adder(family, wide), ff=wide) * len(part.slots)
+            continue
+        # Additions take the mask into their own LUTs in part; extremes have other states than 0 before a partner.
+        apart = sum(slot.bits for slot in part.slots if slot.init)
+        whole = sum(slot.bits for slot in part.slots)
+        cost += merge * (lanes - 1)
+        cost += Resources(lut=lanes * (apart * 7 + (whole - apart) * 3) // 5, ff=whole * (lanes - 1))
+    return cost
 
 
 def state_tree(config: Configuration, family: Family) -> tuple[Resources, Resources]:

@@ -1,0 +1,145 @@
+"""Aggregates that circuits fold: cycles a probe and bytes that leave, beside the circuit whose pairs leave; and cells
+and clocks of the part that folds, beside those of the model.
+
+R's tuples probe full windows of S; a share of the pairs from none to all of them meets the condition. The circuit that
+ships pairs and finds none is the scan without aggregates, which folding must keep up with.
+
+Run: python -m bench.states
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import splitjoin
+from splitjoin.arrival import Arrivals
+from splitjoin.boards.flow import ecp5
+from splitjoin.boards.flow.design import part_design
+from splitjoin.circuit.geometry import outcome_latency
+from splitjoin.circuit.lowering import configure, folding_of, plan_for
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.wire import item_record
+from splitjoin.cost.folding import folding_emitter
+from splitjoin.device.api import PAIR
+from splitjoin.hw.core.folder import FoldingEmitter
+from splitjoin.sim.device import SimDevice
+
+from bench.record import Recorder, arguments
+from tests.support.user_aggregates import Extent, Variance
+
+#: Shares of pairs that meet the condition.
+SHARES = (0.0, 0.01, 0.1, 0.3, 1.0)
+#: S's tuples have values from 0 to below this.
+_VALUES = 1000
+AGGREGATES = {"n": "count(*)", "total": "sum(s.price)", "high": "max(s.price)"}
+#: Aggregates whose circuits are placed and routed, and the lanes and probes of the regions.
+ROUTED: dict[str, dict[str, Any]] = {
+    "count": {"n": "count(*)"}, "sum": {"t": "sum(s.price)"}, "max": {"high": "max(s.price)"},
+    "avg, with NULL": {"mean": "avg(s.other)"}, "count, sum and max": AGGREGATES, "Extent": {"e": Extent("s.price")},
+    "Variance": {"v": Variance("s.price")},
+}
+REGIONS = ((1, 1), (4, 4))
+#: Bytes of an item on the link.
+_BYTES = -(-item_record().width // 8)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A circuit, full of ``window`` tuples of S, and the number of probes that are measured."""
+
+    cores: int
+    lanes: int
+    probes: int
+    window: int
+    count: int
+
+
+def streams(shape: Shape, share: float) -> tuple[splitjoin.Query, Arrivals, Arrivals]:
+    """The query, the arrivals that fill the window of S, and probes of R of which ``share`` of the pairs match."""
+    rng = np.random.default_rng(1)
+    n, count = shape.window, shape.count
+    s = pa.table({"ts": np.arange(n), "a": pa.array(np.arange(n) * 7919 % _VALUES, pa.int16()),
+                  "price": pa.array(rng.integers(0, 2**15, n), pa.int16())})
+    r = pa.table({"ts": n + np.arange(count), "t": pa.array(np.full(count, round(share * _VALUES)), pa.int16())})
+    query = splitjoin.query(r.schema, s.schema, on="s.a < r.t", window={"r": "RANGE 0", "s": f"ROWS {n}"}, time="ts",
+                            aggregate=AGGREGATES, how="left")
+    fill = Arrivals(np.ones(n, np.uint8), s["ts"].to_numpy(), r.slice(0, 0), s)
+    return query, fill, Arrivals(np.zeros(count, np.uint8), r["ts"].to_numpy(), r, s.slice(0, 0))
+
+
+def measure(shape: Shape, share: float, fold: str) -> tuple[float, float, int]:
+    """Cycles a probe, bytes that leave for each probe, and pairs found."""
+    device = SimDevice(cores=shape.cores, capacity=shape.window // shape.cores, lanes=shape.lanes, probes=shape.probes,
+                       core="scan", fold=fold)
+    query, fill, probes = streams(shape, share)
+    with device.open(query if fold == "always" else query.pairs) as session:
+        session.push(fill)
+        # Cycles and items from one barrier to another, so that those of filling do not count.
+        session.settle()
+        start = session.counters()
+        session.push(probes)
+        items = session.settle()
+        end = session.counters()
+        folded = len(session.states()) if fold == "always" else 0
+        beats = session.config.beats if fold == "always" else 0
+    records = len(items) + folded * beats
+    found = end["matches"] - start["matches"]
+    if fold != "always":
+        assert found == int(np.count_nonzero(items["kind"] == PAIR))
+    return (end["cycles"] - start["cycles"]) / shape.count, records * _BYTES / shape.count, found
+
+
+def compare(out: Recorder, shape: Shape, shares: tuple[float, ...]) -> None:
+    """Both circuits at every share of ``shares``."""
+    config = {"cores": shape.cores, "lanes": shape.lanes, "probes": shape.probes, "window": shape.window}
+    scan, _, none = measure(shape, 0.0, "never")
+    assert not none
+    out.add("scan_cycles", scan, "cycles a probe", config, "simulation: no pair matches, nothing is folded")
+    for share in shares:
+        counted = set()
+        for fold, name in (("always", "states"), ("never", "pairs")):
+            cycles, nbytes, found = measure(shape, share, fold)
+            counted.add(found)
+            this = {**config, "share": share, "leaves": name}
+            out.add("fold_cycles", cycles, "cycles a probe", this, "simulation: R probes a full window of S")
+            out.add("fold_bytes", nbytes, "bytes a probe", this, f"items that leave, of {_BYTES} bytes")
+            if fold == "always":
+                out.add("fold_against_scan", cycles / scan, "times", this, "cycles a probe over those of the scan")
+        assert len(counted) == 1, counted
+
+
+def route(out: Recorder, name: str, lanes: int, probes: int) -> None:
+    """The part of a region that folds, placed and routed alone."""
+    s = pa.schema([pa.field("a", pa.int16(), False), pa.field("price", pa.int16(), False), ("other", pa.int32())])
+    query = splitjoin.query(pa.schema({"x": pa.int16()}), s, on="abs(r.x - s.a) <= 4", window="ROWS 4096",
+                            aggregate=ROUTED[name])
+    parameters = CircuitParameters(cores=4, capacity=1024, lanes=lanes, probes=probes, core="scan")
+    plan = plan_for(query.pairs, parameters)
+    config = configure(query.pairs, plan, parameters, folding_of(query, plan, parameters))
+    design = part_design(FoldingEmitter(config, latency=outcome_latency(config)), "ecp5")
+    model, cells = folding_emitter(config, "ecp5"), ecp5.utilization(design)["part"]
+    out.add("states_mhz", ecp5.route(design).mhz, "MHz", {
+        "aggregates": name, "lanes": lanes, "probes": probes, "state_bits": config.state.width, "lut4": cells.lut4,
+        "lut4_model": model.lut, "ff": cells.ff, "ff_model": model.ff, "dsp": cells.dsp, "dsp_model": model.dsp},
+        "nextpnr-ecp5, timing weight 25, default router, seed 1, LFE5U-85F speed grade 6, no clock asked for")
+
+
+def main() -> None:
+    """Measure all, and write the results."""
+    quick = arguments("aggregates that circuits fold").quick
+    out = Recorder("states", quick=quick)
+    shapes = [Shape(2, 2, 4, 1024, 128)] if quick else [Shape(4, 4, 4, 4096, 512), Shape(4, 8, 16, 8192, 1024),
+                                                        Shape(8, 1, 1, 4096, 256), Shape(4, 4, 4, 512, 512)]
+    for shape in shapes:
+        compare(out, shape, (0.01, 1.0) if quick else SHARES)
+    for name in ["count"] if quick else ROUTED:
+        for lanes, probes in REGIONS[:1] if quick else REGIONS:
+            route(out, name, lanes, probes)
+    print(f"wrote {out.write()}")
+
+
+if __name__ == "__main__":
+    main()
