@@ -1,8 +1,13 @@
-"""Bitstreams of boards: for each the design that the tuner proposes for a band join, or the smallest one.
+"""Bitstreams of boards: for each the largest design for a band join that a limit of time allows.
 
-``python -m bench.boards [--board NAME …] [--smallest]`` writes bench/results/boards.json, a part for each board, and
-the table in docs/boards.md. Without ``--board`` all boards are built whose family can hold a join, smaller ones first.
-``--smallest`` builds one core with a window of 64 tuples. ``--quick`` does so too, for the smallest board only.
+``python -m bench.boards [--board NAME …] [--luts N] [--seconds S] [--again]`` writes bench/results/boards.json, a part
+for each board as soon as it is built, and the table in docs/boards.md. Boards that have a part are left out, so that a
+run that was ended goes on where it was; ``--again`` builds them too. Without ``--board`` all boards are built for which
+bitstreams can be made here, those with fewer LUTs first.
+
+For an ECP5 the tuner proposes the design, with as many cores as ``--luts`` LUT4 hold by its own cost model: larger ones
+take hours to place and route with the tools from PyPI. iCE40 and Gowin get a small circuit whose windows fill the block
+RAM. ``--quick``: a window of 64 tuples for the smallest board.
 """
 
 from __future__ import annotations
@@ -13,48 +18,98 @@ from pathlib import Path
 from typing import Any
 
 from splitjoin.boards.catalog import CATALOG, Board
+from splitjoin.boards.flow.bitstream import TOOLS
 from splitjoin.boards.flow.report import BuildReport
 from splitjoin.boards.join import build_join, default_baud
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.cost.circuit import circuit_cost
 from splitjoin.errors import SplitJoinError
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.schema_text import parse_schema
-from splitjoin.tuner import BOARDS, tune
+from splitjoin.tuner import tune
 from splitjoin.tuner.workload import Workload
 
-from .record import Recorder, options_of
+from .record import RESULTS, Recorder, options_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "boards.md"
 _BEGIN, _END = "<!-- table: python -m bench.boards -->\n", "<!-- end of the table -->\n"
 #: Results and stars a tuple that rates are predicted for.
 _ITEMS = 2.0
-_SECONDS = 7200
-_SMALLEST = {"cores": 1, "capacity": 64, "lanes": 1, "probes": 1}
+#: Defaults of ``--seconds`` and ``--luts``.
+_SECONDS, _LUTS = 7200, 12_000
+#: Families whose boards get a small circuit.
+_SMALL = ("ice40", "gowin")
+#: Row ids of 16 bits: an item has five bytes on the link.
+_ROW_BITS = 16
+#: Words of a block RAM → bits of a word, by its size in Kbit.
+_SHAPES = {4: {256: 16, 512: 8, 1024: 4, 2048: 2}, 18: {512: 32, 1024: 16, 2048: 8, 4096: 4, 8192: 2, 16384: 1}}
+#: Bytes of the link's buffers, as (words, bits): the ring of records, and the slots of replies.
+_BUFFERS = [(2048, 8), (2048, 8)]
 
 
-def query(wide: bool) -> Query:
-    """A band join of 32-bit keys over 1,024 tuples; the smallest design has an equality of bytes over 64."""
-    r, s, on, window = (("x:int32", "a:int32", "abs(r.x - s.a) <= 10", "ROWS 1024") if wide else
-                        ("x:int8", "a:int8", "r.x = s.a", "ROWS 64"))
-    sides = [Schema.from_arrow(side, parse_schema(text)) for side, text in (("r", r), ("s", s))]
-    return Query.make(*sides, on=on, window=window, order="total")
+def query(rows: int) -> Query:
+    """A band join of 32-bit keys over ``rows`` tuples."""
+    sides = [Schema.from_arrow(side, parse_schema(text)) for side, text in (("r", "x:int32"), ("s", "a:int32"))]
+    return Query.make(*sides, on="abs(r.x - s.a) <= 10", window=f"ROWS {rows}", order="total")
 
 
-def built(board: Board, recorder: Recorder, smallest: bool) -> None:
+def window_that_fits(board: Board) -> int:
+    """The longest window, a power of two, of a small circuit of `query` on ``board``, by its block RAM."""
+    def blocks(words: int, bits: int) -> int:
+        shapes = _SHAPES[board.fpga.ram_kbit]
+        return min(-(-words // rows) * -(-bits // width) for rows, width in shapes.items())
+
+    rows = 64
+    while True:
+        wanted = 2 * rows
+        memories = [*_BUFFERS, (64, 32), (2 * wanted, 32), (wanted, (wanted - 1).bit_length())]
+        if sum(blocks(*memory) for memory in memories) > board.fpga.block_ram:
+            return rows
+        rows = wanted
+
+
+def design(board: Board, luts: int, quick: bool) -> tuple[Query, dict[str, Any], str]:
+    """The query, the circuit's parameters, and how they were chosen."""
+    if board.family in _SMALL or quick:
+        rows = 64 if quick else window_that_fits(board)
+        return query(rows), {"small": True, "cores": 1, "capacity": rows, "row_bits": _ROW_BITS}, "as long as fits"
+    of = query(1024)
+    proposed = tune(of, board=board.name).options
+    chosen, cores = proposed, proposed["cores"]
+    while cores > 1 and _luts(of, chosen) > luts:
+        cores -= 1
+        chosen = tune(of, board=board.name, cores=cores).options
+    probes = chosen["probes"]
+    while probes > 1 and _luts(of, chosen) > luts:
+        probes //= 2
+        chosen = tune(of, board=board.name, cores=cores, probes=probes).options
+    how = "by the tuner" if chosen == proposed else (
+        f"of {_shape(proposed)}, which the tuner proposes, what {luts:,} LUT4 hold")
+    return of, {**chosen, "row_bits": _ROW_BITS}, how
+
+
+def _shape(options: dict[str, Any]) -> str:
+    return " x ".join(str(options[name]) for name in ("cores", "lanes", "probes"))
+
+
+def _luts(of: Query, options: dict[str, Any]) -> int:
+    parameters = CircuitParameters(**options)
+    return circuit_cost(configure(of, plan_for(of, parameters), parameters)).total.lut
+
+
+def built(board: Board, recorder: Recorder, luts: int, seconds: float, quick: bool) -> None:
     """Build for one board, and record its figures, or why it cannot be built."""
-    wide = not smallest and board.name in BOARDS
-    of = query(wide)
-    options: dict[str, Any] = tune(of, board=board.name).options if wide else _SMALLEST
+    of, options, how = design(board, luts, quick)
     parameters = CircuitParameters(**options)
     config = configure(of, plan_for(of, parameters), parameters)
     held = config.cores * config.capacity
-    where = {"board": board.name, "condition": str(of.predicate), **options}
+    where = {"board": board.name, "window": str(of.window_r.rows), "chosen": how, "limit_s": seconds, **options}
     with tempfile.TemporaryDirectory() as folder:
         try:
             report = build_join(board, config, Path(folder), load=Workload(held, held, 1.0), items=_ITEMS,
-                                baud=default_baud(board), seed=1, seconds=_SECONDS, progress=print)
+                                baud=default_baud(board), seed=1, seconds=seconds, progress=print)
         except SplitJoinError as error:
             recorder.add("built", 0, "", where, str(error))
             return
@@ -72,22 +127,24 @@ def built(board: Board, recorder: Recorder, smallest: bool) -> None:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The table of docs/boards.md."""
-    lines = ["| board | circuit | logic | block RAM | MHz reached (demanded) | seconds | predicted tuples/s |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| board | circuit, tuples of a window | chosen | logic | block RAM | MHz reached (demanded) | seconds | "
+             "predicted tuples/s |", "|---|---|---|---|---|---|---|---|"]
     logic, memory = ("TRELLIS_COMB", "LUT4", "ICESTORM_LC"), ("DP16KD", "BSRAM", "ICESTORM_RAM")
     for name in dict.fromkeys(row["config"]["board"] for row in rows):
         own = [row for row in rows if row["config"]["board"] == name]
         made = next(row for row in own if row["metric"] == "built")
-        circuit = ", ".join(f"{key} {value}" for key, value in made["config"].items() if key != "board")
+        of = made["config"]
+        circuit = (f"small, {of['capacity']:,}" if of.get("small") else
+                   f"{of['cores']} x {of['lanes']} x {of['probes']} {of['core']}, {of['cores'] * of['capacity']:,}")
         if not made["value"]:
-            lines.append(f"| {name} | {circuit} | {made['how'].split(';')[0]} | | | | |")
+            lines.append(f"| {name} | {circuit} | {of['chosen']} | {made['how'].split(';')[0]} | | | | |")
             continue
         cells = [next((f"{row['value']:,} of {row['config']['available']:,}" for row in own
                        if row["metric"] == "used" and row["unit"] in kinds), "") for kinds in (logic, memory)]
         clock = next(row for row in own if row["metric"] == "mhz")
         seconds = sum(row["value"] for row in own if row["metric"] == "seconds")
         rate = next(row["value"] for row in own if row["metric"] == "tuples")
-        lines.append(f"| {name} | {circuit} | {' | '.join(cells)} | {clock['value']:.1f} "
+        lines.append(f"| {name} | {circuit} | {of['chosen']} | {' | '.join(cells)} | {clock['value']:.1f} "
                      f"({clock['config']['demanded']:g}) | {seconds:.0f} | {rate:,.0f} |")
     return "\n".join(lines) + "\n"
 
@@ -96,14 +153,19 @@ def main() -> None:
     assert __doc__
     parser = options_of(__doc__)
     parser.add_argument("--board", action="append", choices=CATALOG, help="a board; may be repeated (all)")
-    parser.add_argument("--smallest", action="store_true", help="one core with a window of 64 tuples")
+    parser.add_argument("--luts", type=int, default=_LUTS, help=f"LUT4 of a design for an ECP5, at most ({_LUTS})")
+    parser.add_argument("--seconds", type=float, default=_SECONDS, help=f"limit of each tool in seconds ({_SECONDS})")
+    parser.add_argument("--again", action="store_true", help="build boards anew that have been built")
     args = parser.parse_args()
-    every = sorted((board for board in CATALOG.values() if board.family in ("ecp5", "gowin")),
-                   key=lambda board: board.fpga.lut)
+    every = sorted((board for board in CATALOG.values() if board.family in TOOLS), key=lambda board: board.fpga.lut)
     boards = [CATALOG[name] for name in args.board] if args.board else every[:1] if args.quick else every
+    done = RESULTS / "boards.json"
+    if done.exists() and not (args.again or args.quick):
+        parts = {row["part"] for row in json.loads(done.read_text())["rows"]}
+        boards = [board for board in boards if board.name not in parts]
     for board in boards:
         recorder = Recorder("boards", quick=args.quick, part=board.name)
-        built(board, recorder, args.smallest or args.quick)
+        built(board, recorder, args.luts, args.seconds, args.quick)
         path = recorder.write()
         if not args.quick:
             rows = json.loads(path.read_text())["rows"]

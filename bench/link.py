@@ -18,7 +18,7 @@ import pyarrow as pa
 from splitjoin.arrival import arrivals
 from splitjoin.boards.catalog import CATALOG
 from splitjoin.boards.join import default_baud
-from splitjoin.circuit.wire import Configuration, item_record
+from splitjoin.circuit.wire import Configuration
 from splitjoin.device.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -69,7 +69,7 @@ def wire_bytes(recorder: Recorder) -> None:
                               ("packed_bytes", -(-config.input_record.width // 8)), ("sent_bytes", cost.sent),
                               ("received_bytes", cost.received),
                               ("result_row_bytes", sum(map(row_bytes, QUERIES[name][:2]))),
-                              ("item_bytes", -(-item_record().width // 8))):
+                              ("item_bytes", -(-config.item_record.width // 8))):
             recorder.add(metric, value, "B", {"query": name}, "computed (splitjoin.link.rate)")
 
 

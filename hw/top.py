@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import REPORT_GROUP, SEQUENCE_DEPTH, order_bits, register_tree_depth
 from splitjoin.circuit.registers import REGION_COUNTERS
-from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record, item_record
+from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record
 
 from .core.core import Core, core_ports
 from .gather.combiner import Combiner
@@ -21,6 +21,8 @@ from .network.queue import Queue
 from .network.skid_buffer import SkidBuffer
 from .network.tree import DistributionTree
 from .parts import Submodules
+from .small.join import SmallJoin
+from .small.registers import SmallRegisters
 
 __all__ = ["SplitJoin", "padded", "top_ports"]
 
@@ -45,7 +47,7 @@ def top_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of the top module."""
     return {
         "i": In(stream.Signature(padded(config.input_record))),
-        "o": Out(stream.Signature(padded(item_record()))),
+        "o": Out(stream.Signature(padded(config.item_record))),
         **bus_ports(),
     }
 
@@ -55,7 +57,7 @@ class SplitJoin(wiring.Component):
 
     Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
     ``r_data``: the register bus. ``parts`` adds cores and tree nodes as submodules, or, for Verilog, as instances of
-    one module per kind.
+    one module per kind. With ``small`` the circuit has none of these: see `splitjoin.hw.small.join.SmallJoin`.
     """
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):
@@ -68,6 +70,25 @@ class SplitJoin(wiring.Component):
         return self._config
 
     def elaborate(self, platform) -> Module:
+        return self._small() if self._config.small else self._whole()
+
+    def _small(self) -> Module:
+        """The circuit without trees and cores: `SmallJoin` and its registers."""
+        m = Module()
+        m.submodules.registers = registers = SmallRegisters(self._config)
+        m.submodules.join = join = SmallJoin(self._config)
+        record = data.View(input_layout(self._config), self.i.payload[:self._config.input_record.width])
+        m.d.comb += [
+            join.i.payload.eq(record), join.i.valid.eq(self.i.valid), self.i.ready.eq(join.i.ready),
+            self.o.payload.eq(join.o.payload.as_value()), self.o.valid.eq(join.o.valid), join.o.ready.eq(self.o.ready),
+            join.settings.eq(registers.settings), registers.overflow.eq(join.overflow),
+            *(registers.tuples[n].eq(join.tuples[n]) for n in range(2)),
+            registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
+            self.r_data.eq(registers.r_data),
+        ]
+        return m
+
+    def _whole(self) -> Module:
         m = Module()
         config = self._config
         k = config.cores
@@ -111,7 +132,8 @@ class SplitJoin(wiring.Component):
             self.i.ready.eq(tree.i.ready & accepting),
             right.total.eq(registers.settings.sorted),
             combiner.total.eq(total),
-            self.o.payload.eq(combiner.o.payload.as_value()),
+            self.o.payload.eq(Cat(getattr(combiner.o.payload, name)[:width]
+                                  for name, width in config.item_record.fields)),
             self.o.valid.eq(combiner.o.valid),
             combiner.o.ready.eq(self.o.ready),
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),

@@ -14,7 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, PACKET_BEATS, AxiShape
 from splitjoin.circuit.registers import MAGIC, REGISTERS
-from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode, item_record
+from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode
 from splitjoin.version import __version__
 
 from .backend.library import Converted, Library
@@ -110,7 +110,7 @@ def sidecar(config: Configuration, top_module: str = TOP) -> dict[str, Any]:
         "opcodes": {op.name: op.value for op in Op},
         "item_kinds": {kind.name: kind.value for kind in ItemKind},
         "orders": {mode.name: mode.value for mode in OrderMode},
-        "output_record": list(item_record().fields),
+        "output_record": list(config.item_record.fields),
         "registers": [asdict(reg) for reg in REGISTERS],
         **(axi if top_module == AXI_TOP else {}),
     }

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words
-from splitjoin.circuit.wire import Configuration, item_record
+from splitjoin.circuit.wire import Configuration
 from splitjoin.errors import DeviceError
 from splitjoin.hw.top import padded
 from tqdm import tqdm
@@ -82,7 +82,7 @@ class ModelTransport(Transport):
             self._lib.sj_trace(os.fsencode(trace))
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
         self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share))
-        self._out_words = padded(item_record()) // 32
+        self._out_words = padded(config.item_record) // 32
         self._log = LatencyLog()
 
     def read(self, address: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_, or_
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import probe_groups
@@ -45,16 +45,20 @@ class Matcher(wiring.Component):
         are written. It is given once for each group of a batch, with the group's last ``load`` or later, and at least
         ``TABLE_WRITE_CYCLES`` cycles before the next group's ``fill``, the next ``load`` and the swap.
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
+
+    With ``constant`` there are no registers for bounds, and no ports ``hold``, ``load`` and ``swap``: ``bounds`` are
+    those of the only probe, and stay from its first key until its last match.
     """
 
-    def __init__(self, config: Configuration, side: str):
-        self._config, self._side = config, side
+    def __init__(self, config: Configuration, side: str, *, constant: bool = False):
+        if constant and (config.probes != 1 or config.tables):
+            raise ValueError(f"A matcher of constant bounds must have one probe and no tables, not {config.probes!r} "
+                             f"and tables={config.tables!r}")
+        self._config, self._side, self._constant = config, side, constant
         super().__init__({
             "keys": In(struct(config.keys(side))).array(config.lanes),
             "bounds": In(struct(config.bounds(other_side(side)))),
-            "hold": In(1),
-            "load": In(config.probes),
-            "swap": In(1),
+            **({} if constant else {"hold": In(1), "load": In(config.probes), "swap": In(1)}),
             **({"fill": In(len(probe_groups(config.probes)))} if config.tables else {}),
             "match": Out(config.probes * config.lanes),
         })
@@ -74,8 +78,8 @@ class Matcher(wiring.Component):
                  for slot, wide in zip(slots, config.test_widths, strict=True)]
 
         # All inputs are coded and registered; registers of data need no reset.
-        swaps, loads = (Delays(m, value, name, reset_less=False)
-                        for value, name in ((self.swap, "swap"), (self.load, "load")))
+        swaps, loads = (Delays(m, Const(0) if self._constant else getattr(self, name), name, reset_less=False)
+                        for name in ("swap", "load"))
         coded: dict[str, Delays] = {}
         for j, test in enumerate(tests):
             if isinstance(test, TableTest):
@@ -106,7 +110,9 @@ class Matcher(wiring.Component):
                         codes[f"key{key}"] = Delays(m, keys[f"key{key}"], f"key{key}_{lane}")
             lanes.append(codes)
 
-        batch = [_Held(m, probe, coded, loads, swaps) for probe in range(config.probes)]
+        batch: list[_Held | _Constant] = [
+            _Constant(coded) if self._constant else _Held(m, probe, coded, loads, swaps)
+            for probe in range(config.probes)]
         found = self._look_up(m, tests, coded, lanes, loads, swaps)
         for probe, held in enumerate(batch):
             for lane, codes in enumerate(lanes):
@@ -121,13 +127,15 @@ class Matcher(wiring.Component):
         return m
 
     def _taken(self, m: Module, name: str, value: Value) -> Delays:
+        if self._constant:
+            return Delays(m, value, name)
         taken = Signal(len(value), name=name, reset_less=True)
         with m.If(~self.hold):
             m.d.sync += taken.eq(value)
         return Delays(m, taken, name)
 
     def _within(self, m: Module, name: str, j: int, slot: int, test: Comparison | WidthTest, codes: dict[str, Delays],
-                held: _Held) -> Delays:
+                held: _Held | _Constant) -> Delays:
         """The outcome of interval test ``j``, delayed to the stage of all tests' outcomes."""
         cut = test.cycles if isinstance(test, Comparison) else 1
         keys = [codes[_part(_key(test, slot), n)].at(n + 1) for n in range(cut)]
@@ -151,14 +159,14 @@ class Matcher(wiring.Component):
         return found
 
     def _looked_up(self, m: Module, name: str, j: int, test: TableTest, outputs: list[Value], codes: dict[str, Delays],
-                   held: _Held) -> Delays:
+                   held: _Held | _Constant) -> Delays:
         """The outcome of table test ``j``, delayed to the stage of all tests' outcomes."""
         low = held.at(f"lo{j}", 1) if test.low else None
         schedule = self._config.schedule
         return _later(m, test.within(m, name, outputs, codes[f"table{j}"].at(1), low), f"within{name}",
                       schedule.together - schedule.ready[j])
 
-    def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held) -> Delays:
+    def _sum(self, m: Module, name: str, j: int, codes: dict[str, Delays], held: _Held | _Constant) -> Delays:
         """The outcome of sum test ``j``, delayed to the stage of all tests' outcomes."""
         sum_, n, schedule = self._config.sums[j], "rs".index(self._side), self._config.schedule
         rest, apart = sum_.rest[n], self._config.registers.sums
@@ -169,6 +177,17 @@ class Matcher(wiring.Component):
             None if rest is None else codes[f"key{rest}"].at(SUM_STAGES + (apart and sum_.wide)),
             held.at(f"limit{j}", ready - 1) if sum_.limited else None, apart=apart)
         return _later(m, outcome, f"{name}_later", schedule.together - ready)
+
+
+class _Constant:
+    """The bounds of the only probe, which are the same for keys of any age."""
+
+    def __init__(self, coded: dict[str, Delays]):
+        self._coded = coded
+
+    def at(self, name: str, age: int) -> Value:
+        """The field ``name``."""
+        return self._coded[name].at(0)
 
 
 class _Held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, ResetInserter, ResetSignal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.circuit.wire import Configuration, item_record
+from splitjoin.circuit.wire import Configuration
 
 from ..parts import Submodules
 from ..top import SplitJoin
@@ -27,7 +27,7 @@ class LinkedJoin(wiring.Component):
         bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
         self._config, self._parts = config, parts
         self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
-        record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, item_record()))
+        record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))
         self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash)
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .registers import REGISTERS
-from .wire import Configuration, Record, item_record
+from .wire import Configuration, Record
 
 __all__ = ["ADDRESS_BITS", "CONTROL_WORD", "IDLE_CYCLES", "OKAY", "PACKET_BEATS", "RESET_CYCLES", "SLVERR", "AxiShape",
            "beat_bytes"]
@@ -44,4 +44,4 @@ class AxiShape:
     @classmethod
     def of(cls, config: Configuration) -> AxiShape:
         """The shape of the circuit for ``config``."""
-        return cls(beat_bytes(config.input_record), beat_bytes(item_record()))
+        return cls(beat_bytes(config.input_record), beat_bytes(config.item_record))

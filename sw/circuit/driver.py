@@ -21,7 +21,8 @@ from .folding import FoldChoice
 from .lowering import configure, folding_of, longest_range, plan_for, settings
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
-from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, register, selection
+from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, SMALL_COUNTERS, register, selection
+from .row_ids import RowIds
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
 
@@ -132,6 +133,9 @@ class CircuitSession(Session):
         self._encoder = Encoder(plan, config, longest_range(query), folding)
         self._states = None if folding is None else StateDecoder(config)
         self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
+        self._row_ids = RowIds(config.row_bits) if config.row_bits < ROW_BITS else None
+        # No answer in order none has stars; the circuit may have been asked for them.
+        self._drops_stars = query.order.kind == "none"
         self._ready: list[Items] = []
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
@@ -155,6 +159,8 @@ class CircuitSession(Session):
                                   f"this release can number; open a new one")
         if self._verifier is not None:
             self._verifier.push(arrivals)
+        if self._row_ids is not None:
+            self._row_ids.push(arrivals)
         self._receive(self._encoder.encode(arrivals), until_end=False)
 
     def poll(self) -> Items:
@@ -208,8 +214,11 @@ class CircuitSession(Session):
 
     def counters(self) -> dict[str, int]:
         others = {"id", "selected", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
-        found = {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others}
+        found = {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others
+                 and (not self._config.small or reg.name in SMALL_COUNTERS)}
         if self._verifier is not None:
+            if self._config.small:
+                return found | {"matches": self._verifier.matches} | self._transport.counters()
             # The circuit counts candidates as matches. A candidate becomes a match only after the host has verified it.
             found |= {"candidates": found["matches"], "matches": self._verifier.matches}
         return found | self._transport.counters()
@@ -242,12 +251,14 @@ class CircuitSession(Session):
             raise
         if self._states is not None:
             words = self._states.without_states(words)
-        items, kinds = decode(words)
+        items, kinds = decode(words, self._config.item_record)
         items = items[kinds != ItemKind.END]
+        if self._row_ids is not None:
+            self._row_ids.restore(items)
         if self._verifier is not None:
             items = self._verifier.filter(items)
-            if self._query.order.kind == "none":
-                items = items[items["kind"] == PAIR]
+        if self._drops_stars:
+            items = items[items["kind"] == PAIR]
         self._ready.append(items)
 
     def _check_overflow(self) -> None:

@@ -18,7 +18,7 @@ from .core_kinds import IndexCoder
 from .folding import FoldChoice, payload_fields
 from .plan import CircuitPlan, SumTest
 from .sum_relations import AxisRelation, SumRelation
-from .wire import WORD_BITS, Configuration, Op, Record, item_record
+from .wire import WORD_BITS, Configuration, Op, Record
 
 __all__ = ["Encoder", "SumCodes", "Words", "decode", "pack", "sum_codes", "unpack"]
 
@@ -214,11 +214,11 @@ def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:
     return out
 
 
-def decode(words: Words) -> tuple[Items, npt.NDArray[np.uint64]]:
-    """Result items from output records, and their kinds as on the wire (END included, as an item that the caller
-    drops).
+def decode(words: Words, record: Record) -> tuple[Items, npt.NDArray[np.uint64]]:
+    """Result items from output records of layout ``record``, and their kinds as on the wire (END included, as an item
+    that the caller drops).
     """
-    fields = unpack(item_record(), words)
+    fields = unpack(record, words)
     items = np.zeros(len(words), ITEM)
     items["kind"], items["side"] = fields["kind"], fields["side"]
     items["r"], items["s"] = fields["r"], fields["s"]

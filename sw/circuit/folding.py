@@ -27,6 +27,7 @@ from .fold_parts import FoldPart, FoldValue, StateSlot, count_part, extreme_part
 from .fold_schedule import scheduled
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
+from .wire import ROW_BITS
 
 __all__ = ["FoldChoice", "StoredValue", "fold_choice", "payload_fields"]
 
@@ -61,6 +62,10 @@ def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, 
     """
     if parameters.fold == "never":
         raise UnsupportedError("fold is 'never'")
+    if parameters.small:
+        raise UnsupportedError("small circuits do not fold")
+    if parameters.row_bits != ROW_BITS:
+        raise UnsupportedError(f"states leave in items with row ids of {ROW_BITS} bits, not {parameters.row_bits}")
     if plan.residual is not None:
         raise UnsupportedError("the host verifies the pairs that the tests let through")
     if plan.core.index:

@@ -15,7 +15,8 @@ __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "P
            "REGISTER_FANOUT", "REPORT_GROUP", "SEQUENCE_DEPTH", "SORTED", "STORES", "TABLE_WRITE_CYCLES", "amount_bits",
            "comparisons", "credit_fifo_depth", "distance_bits", "group_bits", "in_flight", "levels", "links",
            "list_depth", "order_bits", "outcome_latency", "position_bits", "probe_groups", "register_tree_depth",
-           "register_tree_size", "ring_rows", "sort_quota", "split", "stack_depth", "tree_nodes", "window_count_bits"]
+           "register_tree_size", "ring_rows", "small_datapaths", "sort_quota", "split", "stack_depth", "tree_nodes",
+           "window_count_bits"]
 
 # Trees and links.
 
@@ -236,6 +237,14 @@ def _listed(least: int) -> int:
     while depth < least:
         depth *= 2
     return depth
+
+
+def small_datapaths(config: Configuration) -> tuple[str, ...]:
+    """The streams for whose stored tuples a small circuit has a datapath: one serves both where the condition is the
+    same from both sides.
+    """
+    same = config.keys_r == config.keys_s and all(r == s for r, s in config.tests) and not config.sums
+    return ("s",) if same else ("r", "s")
 
 
 # Tests that are looked up in tables.

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, Union, cast
 
-from ..errors import CapacityError, UnsupportedError
+from ..errors import CapacityError, OrderError, UnsupportedError
 from ..lang.ir import Expr
 from ..lang.order import Order
 from ..lang.query import Query
@@ -39,9 +39,9 @@ from .schedule import Gate, PipelineRegisters, arranged
 from .sum_relations import SumRelation, sum_relation
 from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
-__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "folding_of", "longest_range",
-           "lower", "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized", "time_bits_for",
-           "unlowered"]
+__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "device_order", "folding_of",
+           "longest_range", "lower", "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized",
+           "time_bits_for", "unlowered"]
 
 #: Widest key in bits: a low end has one bit more, and record fields have at most 64.
 _BITS = 63
@@ -232,7 +232,7 @@ def _circuit_plan(shared: Shared, core: CoreChoice) -> CircuitPlan:
     return CircuitPlan(**given, sums=sums, widths=(None,) * len(plan.tests), core=core)
 
 
-#: The circuit's order for queries of order none whose pairs the host verifies; the host drops the stars.
+#: The circuit's order for queries of order none whose stars the host needs and drops.
 _STARRED = Order("outer", 64)
 
 
@@ -306,14 +306,25 @@ def time_bits_for(longest: int) -> int:
     return max(32, -(-bits // 8) * 8)
 
 
+def device_order(query: Query, config: Configuration, *, verified: bool = False) -> Order:
+    """The order that the circuit of ``config`` keeps for ``query``.
+
+    Without an order there are stars nevertheless, for the host to drop, where it verifies the pairs (``verified``) or
+    restores narrow row ids: stars tell it which probes are done.
+    """
+    narrow = config.row_bits < ROW_BITS
+    return _STARRED if (verified or narrow) and query.order.kind == "none" else query.order
+
+
 def settings(query: Query, config: Configuration, *, verified: bool = False) -> dict[str, int]:
     """Register name → value for ``query``. Raises what `Device.open` raises.
 
     ``verified``: the host verifies the pairs, and needs stars to know which tuples it may release.
     """
-    order = query.order
-    if verified and order.kind == "none":
-        order = _STARRED
+    order = device_order(query, config, verified=verified)
+    most = 2**config.row_bits - 1
+    if order.kind == "outer" and order.n > most:
+        raise OrderError(f"the n of outer(n) must be 1 to {most} with row ids of {config.row_bits} bits, not {order.n}")
     modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL, "inner": OrderMode.INNER}
     precision = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
     # No sub-window holds more than the capacity, so a longer slice covers the whole sub-window.

@@ -96,6 +96,10 @@ class BuildParameters:
         tables: True if equalities and bands of constant width are looked up in LUT RAM instead of being computed; the
             probes of a batch are written to it before their pass begins. With many lanes and probes tables take fewer
             LUTs, and they add `splitjoin.circuit.geometry.TABLE_WRITE_CYCLES` cycles from a probe to its pass.
+        row_bits: Width of row ids in items, 8 to 32, and enough for the windows (`splitjoin.circuit.wire`). The driver
+            restores whole row ids; narrow ones save bytes on a link.
+        small: True for one circuit that processes a tuple at a time (`splitjoin.hw.small`), for small FPGAs: a quarter
+            of the cells of one core, half as fast or less. It demands one core that scans, one lane and one probe.
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
@@ -121,6 +125,9 @@ class BuildParameters:
     region_counters: bool = _switch(help="build the circuit with counters in every region, and show them")
     tables: bool = _switch(help="look up equalities and bands of constant width instead of computing them: fewer LUTs "
                                 "with many lanes and probes", tunable=True)
+    row_bits: int = _parameter(32, holds=lambda n: within(n, 8, 32), must="8 to 32", unit="bits", metavar="BITS",
+                               default="32", help="width of row ids in results on the way to the host, 8 to 32")
+    small: bool = _switch(help="one core as small as it can be, which processes a tuple at a time; for small FPGAs")
 
     def __post_init__(self) -> None:
         for found, parameter in declared(type(self)):
@@ -132,6 +139,16 @@ class BuildParameters:
                   f"{2 * self.lanes} or more")
         if self.core in KINDS:
             KINDS[self.core].check_parameters(self)
+        if self.small:
+            self._check_small()
+
+    def _check_small(self) -> None:
+        for name in ("cores", "lanes", "probes"):
+            value = getattr(self, name)
+            check(f"{name} of a small circuit", value, value == 1, "1")
+        check("core of a small circuit", self.core, self.core in ("auto", "scan"), "auto or scan")
+        for name in ("tables", "region_counters"):
+            check(f"{name} of a small circuit", getattr(self, name), not getattr(self, name), "False, as it has none")
 
 
 def _is_clock(value: object) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "RegionCounter", "Register",
-           "register", "selection"]
+__all__ = ["COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "SMALL_COUNTERS",
+           "RegionCounter", "Register", "register", "selection"]
 
 #: The ID register: "SJ01" in ASCII.
 MAGIC = 0x534A3031
@@ -96,6 +96,10 @@ REGISTERS = _layout(
     ("input_stalls", 64, "r", "cycles", "cycles in which a record was offered and not accepted"),
     ("output_stalls", 64, "r", "cycles", "cycles in which an item was offered and not taken"),
 )
+
+
+#: The counters that small circuits have, in 32 bits; all others read 0 there.
+SMALL_COUNTERS = ("tuples_r", "tuples_s")
 
 
 def register(name: str) -> Register:

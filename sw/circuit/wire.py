@@ -27,7 +27,7 @@ __all__ = ["ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "
            "item_record"]
 
 WORD_BITS = 32
-#: Width of row ids on the wire.
+#: Width of row ids in circuits, and on the wire unless a configuration says less.
 ROW_BITS = 32
 _DECLARED = BuildParameters.__dataclass_fields__
 #: Version of the ABI, incremented whenever the meaning of a record or register changes while its layout stays.
@@ -161,6 +161,8 @@ class Configuration(BuildParameters):
         for part in self.folds:
             check("the values of a fold", part.values, all(within(n, 0, len(self.values) - 1) for n in part.values),
                   "numbers of values")
+        check(f"row_bits with windows of up to {self.window_capacity} tuples", self.row_bits,
+              2**self.row_bits > self.window_capacity, f"{self.window_capacity.bit_length()} or more")
         check("chain of the registers", self.registers.chain, within(self.registers.chain, 1, 64), "1 to 64 bits")
         check("levels of the registers", self.registers.levels, within(self.registers.levels, 0, 64), "0 to 64")
 
@@ -284,6 +286,11 @@ class Configuration(BuildParameters):
         body = max(self.body("r").width, self.body("s").width, (self.cores - 1).bit_length())
         return Record((("op", 2), ("stream", 1), *time, ("body", body)))
 
+    @property
+    def item_record(self) -> Record:
+        """The device-to-host record: `item_record` with row ids of ``row_bits``."""
+        return item_record(self.row_bits)
+
     def describe(self) -> dict[str, Any]:
         """The configuration and its records as plain data, for sidecars and messages."""
         configuration = asdict(self)
@@ -296,7 +303,7 @@ class Configuration(BuildParameters):
                 "input": list(self.input_record.fields),
                 "body_r": list(self.body("r").fields),
                 "body_s": list(self.body("s").fields),
-                "output": list(item_record().fields),
+                "output": list(self.item_record.fields),
             },
             "register_map": [(reg.name, reg.address, reg.bits, reg.access) for reg in REGISTERS],
         }
@@ -308,8 +315,8 @@ class Configuration(BuildParameters):
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-def item_record() -> Record:
-    """The device-to-host record. ``r`` and ``s`` are row ids; in a star, the probe stream's field is the last probe
-    that it covers.
+def item_record(row_bits: int = ROW_BITS) -> Record:
+    """The device-to-host record. ``r`` and ``s`` are row ids modulo 2^``row_bits``; in a star, the probe stream's field
+    is the last probe that it covers.
     """
-    return Record((("kind", 2), ("side", 1), ("r", ROW_BITS), ("s", ROW_BITS)))
+    return Record((("kind", 2), ("side", 1), ("r", row_bits), ("s", row_bits)))

@@ -17,12 +17,13 @@ from ..circuit.geometry import (
     tree_nodes,
 )
 from ..circuit.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
-from ..circuit.wire import ROW_BITS, Configuration, item_record
+from ..circuit.wire import ROW_BITS, Configuration
 from .datapath import DatapathCost, datapath_cost
 from .elements import adder, counter, equal, fifo, gate, mux
 from .folding import state_tree
 from .region import region_cost
 from .resources import Family, Resources, check_family
+from .small import small_parts
 
 __all__ = ["CircuitCost", "PartCost", "circuit_cost", "core_cost", "trees"]
 
@@ -77,6 +78,10 @@ class CircuitCost:
 def circuit_cost(config: Configuration, family: str = "ecp5") -> CircuitCost:
     """The cost of the circuit for ``config``. Raises `UnsupportedError` for an unknown family."""
     known = check_family(family)
+    datapaths = {side: datapath_cost(config, side, known) for side in "rs"}
+    if config.small:
+        return CircuitCost(config, known, datapaths, {name: PartCost(1, resources) for name, resources
+                                                      in small_parts(config, known).items()})
     parts: dict[str, PartCost] = {}
     for side in "rs":
         for name, resources in region_cost(config, side, known).items():
@@ -85,7 +90,7 @@ def circuit_cost(config: Configuration, family: str = "ecp5") -> CircuitCost:
     if config.region_counters:
         parts["region counters"] = PartCost(2 * config.cores, _region_counters(config, known))
     parts |= trees(config, known)
-    return CircuitCost(config, known, {side: datapath_cost(config, side, known) for side in "rs"}, parts)
+    return CircuitCost(config, known, datapaths, parts)
 
 
 def core_cost(config: Configuration, family: Family) -> Resources:
@@ -122,7 +127,7 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         parts["merger of states"] = PartCost(config.cores - 1, merger)
         parts["items of states"] = PartCost(1, items)
     parts["combiner"] = PartCost(1, _lookahead(0, family) * 2 + Resources(
-        lut=mux(family, 2, item_record().width) + 20, ff=2) + fifo(family, 1, SEQUENCE_DEPTH) + _buffer(1, family))
+        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + fifo(family, 1, SEQUENCE_DEPTH) + _buffer(1, family))
     parts["registers"] = PartCost(1, _registers(family))
     parts["counters"] = PartCost(1, _counters(config, family))
     return parts

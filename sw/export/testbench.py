@@ -6,7 +6,7 @@ from string import Template
 
 from ..circuit.axi import AxiShape
 from ..circuit.registers import REGISTERS
-from ..circuit.wire import WORD_BITS, Configuration, ItemKind, item_record
+from ..circuit.wire import WORD_BITS, Configuration, ItemKind
 from .vectors import Vectors
 
 __all__ = ["testbench_files"]
@@ -27,11 +27,11 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
         "top": top, "sources": " ".join(sources), "records": len(vectors.records), "items": len(vectors.items),
         "writes": len(vectors.writes), "patience": _PATIENCE, "abi": f"{vectors.abi:016x}",
         "record_bits": 8 * shape.record_bytes if axi else max(3, config.input_record.words) * WORD_BITS,
-        "item_bits": 8 * shape.item_bytes if axi else max(3, item_record().words) * WORD_BITS,
-        "item_width": item_record().width, "end": ItemKind.END.value, "ordered": int(vectors.order == "total"),
+        "item_bits": 8 * shape.item_bytes if axi else max(3, config.item_record.words) * WORD_BITS,
+        "item_width": config.item_record.width, "end": ItemKind.END.value, "ordered": int(vectors.order == "total"),
         "address_bits": max(REGISTERS[-1].address + REGISTERS[-1].bits // 32 - 1, 1).bit_length(),
         "order": vectors.order, "star": ItemKind.STAR.value,
-        **{f"{name}_{end}": bit for name, (at, width) in item_record().offsets().items()
+        **{f"{name}_{end}": bit for name, (at, width) in config.item_record.offsets().items()
            for end, bit in (("low", at), ("high", at + width - 1))},
     }
     if kind == "cocotb":

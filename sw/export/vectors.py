@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from ..arrival import Arrivals, arrivals
 from ..circuit.encode import Encoder, Words, pack
-from ..circuit.lowering import longest_range, settings
+from ..circuit.lowering import device_order, longest_range, settings
 from ..circuit.plan import CircuitPlan
 from ..circuit.registers import REGISTERS
-from ..circuit.wire import Configuration, ItemKind, item_record
+from ..circuit.wire import Configuration, ItemKind, Record
 from ..device.api import STAR, Items
 from ..errors import InputError
 from ..golden import GoldenDevice
@@ -41,7 +41,7 @@ class Vectors:
         order: The kind of the query's order. Only in order ``total`` is the answer one sequence.
         writes: (word address, word) of each register to write before the first record.
         records: The records to send, FLUSH last, as integers of `Configuration.input_record`.
-        items: The items to receive, END last, as integers of `item_record`.
+        items: The items to receive, END last, as integers of `Configuration.item_record`.
     """
 
     abi: int
@@ -68,16 +68,17 @@ def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Ar
     _check_fits(query, config, incoming)
     encoder = Encoder(plan, config, longest_range(query))
     records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush())]
-    with GoldenDevice(cores=config.cores).open(query) as session:
+    order = device_order(query, config)
+    with GoldenDevice(cores=config.cores).open(replace(query, order=order)) as session:
         session.push(incoming)
         items = session.flush()
     writes, named = [], settings(query, config)
     for reg in REGISTERS:
         if reg.name in named:
             writes += [(reg.address + n, named[reg.name] >> 32 * n & 0xFFFFFFFF) for n in range(reg.bits // 32)]
-    end = pack(item_record(), {"kind": ItemKind.END}, 1)
-    return Vectors(config.abi_hash, query.order.kind, writes, records, [*_integers(_on_the_wire(items)),
-                                                                       *_integers(end)])
+    end = pack(config.item_record, {"kind": ItemKind.END}, 1)
+    return Vectors(config.abi_hash, order.kind, writes, records, [*_integers(_on_the_wire(items, config.item_record)),
+                                                                 *_integers(end)])
 
 
 def _check_fits(query: Query, config: Configuration, incoming: Arrivals) -> None:
@@ -145,13 +146,13 @@ def _cast(values: list[Any], column: Column, schema: Schema) -> pa.Array:
     return pa.array(values, pa.int32() if isinstance(column.type, Date) else pa.int64()).cast(to)
 
 
-def _on_the_wire(items: Items) -> Words:
+def _on_the_wire(items: Items, record: Record) -> Words:
     """Items as the circuit sends them. A star has 0 in the field of the other stream."""
     star = items["kind"] == STAR
     r, s = (np.where(star & (items["side"] == other), 0, items[name]).astype(np.uint64)
             for name, other in (("r", 1), ("s", 0)))
     fields = {"kind": items["kind"].astype(np.uint64), "side": items["side"].astype(np.uint64), "r": r, "s": s}
-    return pack(item_record(), dict(fields), len(items))
+    return pack(record, dict(fields), len(items))
 
 
 def _integers(words: Words) -> list[int]:

@@ -16,7 +16,7 @@ from ..circuit.axi import CONTROL_WORD, AxiShape
 from ..circuit.lowering import configure, plan_for
 from ..circuit.parameters import CircuitParameters
 from ..circuit.registers import REGISTERS
-from ..circuit.wire import Configuration, ItemKind, Op, OrderMode, Record, item_record
+from ..circuit.wire import Configuration, ItemKind, Op, OrderMode, Record
 from ..lang.query import Query
 from ..lang.schema import Schema
 from .vectors import vectors
@@ -74,7 +74,7 @@ def wire_page() -> str:
     worked = [f"| {name} | `{_bytes(number, -(-record.width // 8))}` | "
               f"{fields(Record(record.fields[:-1]), number)}{'; ' + fields(of, number >> body) if of else ''} |"
               for name, number, of in records]
-    items = [f"| {ItemKind(number & 3).name} | `{_bytes(number, 9)}` | {fields(item_record(), number)} |"
+    items = [f"| {ItemKind(number & 3).name} | `{_bytes(number, 9)}` | {fields(config.item_record, number)} |"
              for number in given.items]
     settings = [f"| {next(reg.name for reg in REGISTERS if reg.address <= at < reg.address + reg.bits // 32)} | {at} | "
                 f"`{value:08x}` |" for at, value in given.writes]
@@ -107,7 +107,7 @@ def wire_page() -> str:
         "", "| record | bytes | fields |", "|---|---|---|", *worked, "",
         "Before them the driver writes the settings:", "", "| register | word address | value |", "|---|---|---|",
         *settings, "",
-        "## Items", "", *_table(item_record(), 8 * shape.item_bytes), "",
+        "## Items", "", *_table(config.item_record, 8 * shape.item_bytes), "",
         _text("Kinds: " + ", ".join(f"{kind.value} {kind.name}" for kind in ItemKind) + """ (SLICE stays within the
             circuit). In a STAR the row id of the stream `side` is the last probe that it covers; the other row id has
             no meaning, as have both in END. The answer to the example, with 0 where there is no meaning:"""), "",

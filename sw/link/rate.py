@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..circuit.wire import Configuration, item_record
+from ..circuit.wire import Configuration
 from .frames import CRC_BYTES, DATA_BYTES, REPLY_HEADER, REQUEST_HEADER, SLOT_BYTES
 
 __all__ = ["BITS", "LinkCost", "link_cost"]
@@ -38,7 +38,7 @@ def link_cost(config: Configuration, items: float) -> LinkCost:
     Frames are as full as they may be, and bytes are taken as evenly distributed; where most are small numbers, fewer
     need stuffing.
     """
-    record, item = (-(-of.width // 8) for of in (config.input_record, item_record()))
+    record, item = (-(-of.width // 8) for of in (config.input_record, config.item_record))
     frame = DATA_BYTES // record
     reply = (SLOT_BYTES - 1) // item
     return LinkCost(_framed(record * frame, REQUEST_HEADER) / frame,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..circuit.driver import DeviceStalled, Transport
 from ..circuit.encode import Words
-from ..circuit.wire import Configuration, ItemKind, item_record
+from ..circuit.wire import Configuration, ItemKind
 from ..errors import DeviceError, DeviceLost
 from .endpoint import HostEndpoint
 from .frames import Kind
@@ -67,7 +67,8 @@ class LinkTransport(Transport):
         self._connect, self._clock, self._sleep = connect, clock, sleep
         self._answer_within, self._reconnect_within = answer_within, reconnect_within
         self._stalled_after = stalled_after
-        self._record_bytes, self._item_bytes = (-(-r.width // 8) for r in (config.input_record, item_record()))
+        self._record_bytes, self._item_bytes = (-(-r.width // 8) for r in (config.input_record, config.item_record))
+        self._item_words = config.item_record.words
         self.received_bytes = self.sent_bytes = self.reconnections = 0
         self._session = session or int.from_bytes(os.urandom(4), "little") or 1
         self._endpoint = HostEndpoint(self._session, byte_seconds)
@@ -148,7 +149,7 @@ class LinkTransport(Transport):
         if len(received) % self._item_bytes:
             raise DeviceError(f"replies must hold whole items of {self._item_bytes} bytes, but {len(received)} bytes "
                               f"came; build the circuit again with this release")
-        out = np.zeros((len(received) // self._item_bytes, 4 * item_record().words), np.uint8)
+        out = np.zeros((len(received) // self._item_bytes, 4 * self._item_words), np.uint8)
         out[:, :self._item_bytes] = np.frombuffer(received, np.uint8).reshape(-1, self._item_bytes)
         return out.view("<u4").astype(np.uint32)
 

@@ -19,7 +19,7 @@ import numpy as np
 from ..circuit.axi import CONTROL_WORD, PACKET_BEATS, AxiShape
 from ..circuit.driver import CircuitDevice, DeviceStalled, Transport
 from ..circuit.encode import Words
-from ..circuit.wire import Configuration, ItemKind, item_record
+from ..circuit.wire import Configuration, ItemKind
 from ..errors import DeviceError
 
 __all__ = ["CharacterDevices", "XdmaDevice", "XdmaTransport"]
@@ -95,6 +95,7 @@ class XdmaTransport(Transport):
     def __init__(self, nodes: CharacterDevices, config: Configuration, *, answer_within: float = 2.0,
                  stalled_after: float = 60.0, quiet: float = 0.05):
         self._nodes, self._shape, self._stalled_after = nodes, AxiShape.of(config), stalled_after
+        self._item_words = config.item_record.words
         self._received: queue.SimpleQueue[bytes | OSError | None] = queue.SimpleQueue()
         self._to_write: queue.Queue[bytes] = queue.Queue(_WAITING)
         self._written = 0  # bytes
@@ -147,7 +148,7 @@ class XdmaTransport(Transport):
         while got := self._take(0):
             out += got
         items = np.frombuffer(bytes(out), "<u4").reshape(-1, self._shape.item_bytes // 4)
-        return items[:, :item_record().words].astype(np.uint32)
+        return items[:, :self._item_words].astype(np.uint32)
 
     def close(self) -> None:
         if self._closing:

@@ -14,6 +14,9 @@ __all__ = ["CONSTANT", "cycles_a_tuple", "input_cycles", "latency_cycles"]
 CONSTANT, _STAGES = 24, 3
 #: Cycles from the expiry of one tuple to that of the next (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
+#: Of a small circuit, by simulation: cycles of a tuple beside the datapath's stages; those in which one tuple leaves
+#: the window and the next ones are found to stay; and those of a result.
+_SMALL_STEPS, _SMALL_EXPIRY, _SMALL_PAIR = 10, 12, 4
 
 
 def input_cycles(config: Configuration, load: Workload) -> float:
@@ -31,9 +34,17 @@ def input_cycles(config: Configuration, load: Workload) -> float:
 def cycles_a_tuple(config: Configuration, load: Workload) -> float:
     """Cycles per tuple under full load, with as many tuples of one stream as of the other, arriving as ``load`` says.
 
-    Half of the tuples probe one region and half the other, in parallel.
+    Half of the tuples probe one region and half the other, in parallel. A small circuit processes one at a time.
     """
+    if config.small:
+        return _small_cycles(config, load)
     return max(input_cycles(config, load), CORE_SPEEDS[config.core].comparing_cycles(config, load))
+
+
+def _small_cycles(config: Configuration, load: Workload) -> float:
+    """Cycles in which `splitjoin.hw.small.join.SmallJoin` processes a tuple: it scans, then it sends items."""
+    expiry = _SMALL_EXPIRY if config.time_bits else 0
+    return (load.tuples + _SMALL_STEPS + config.stages + expiry + _SMALL_PAIR * load.matches + load.stars)
 
 
 def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
@@ -41,8 +52,10 @@ def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False)
 
     With an index, w·P stands for the candidates of the core with the most, and the lookups of buckets. With RANGE
     windows, an expiry precedes the probe. If the windows differ in length, the longer one counts. ``busy``: the probe
-    arrives when a pass has just begun, and waits for its end.
+    arrives when a pass has just begun, and waits for its end. A small circuit takes as long as it does for a tuple.
     """
+    if config.small:
+        return _small_cycles(config, load) * (2 if busy else 1)
     work, wait = CORE_SPEEDS[config.core].latency(config, load)
     way = levels(config.cores, config.fanout) + levels(config.cores, config.fanin) + CONSTANT
     way += config.stages - _STAGES + (_EXPIRY if config.time_bits else 0)
