@@ -319,7 +319,7 @@ _SORTING_FAULTS = (
     Fault("a read of a walk is for one probe", SortingEmitter, "wanted.eq(1 << probe[:2])", "wanted.eq(-1)",
           "_take_reads"),
     Fault("the queue has room for everything in flight",
-          SortingEmitter, "(items.level <= geometry.EMITTER_ITEMS - _FROM_PLACE)", "1", "_walk"),
+          SortingEmitter, "valid.eq(fetched[1] |", "valid.eq(1 |", "_walk"),
 )
 _STACK_FAULTS = (
     *_SHARED_FAULTS,
@@ -340,7 +340,8 @@ _RESULT_FAULTS = (
     Fault("nothing leaves that did not enter", Listing, "self.hit_probes.eq(Cat(", "self.hit_probes.eq(~Cat(",
           "__init__"),
     Fault("items leave unchanged and in order", Listing, "(self.group + 1)", "(self.group + 0)", "__init__"),
-    Fault("the picked item is inside", Places, "next_.eq(count + 1)", "next_.eq(count)"),
+    Fault("the picked item is inside", Listing, "self.hit_probes.eq(Cat(", "self.hit_probes.eq(~Cat(",
+          "__init__"),
     Fault("results leave probe by probe", Emitter, "probe.eq(probe + 1)", "probe.eq(probe - 1)", "_express"),
 )
 
