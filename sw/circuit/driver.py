@@ -134,8 +134,8 @@ class CircuitSession(Session):
         self._states = None if folding is None else StateDecoder(config)
         self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
         self._row_ids = RowIds(config.row_bits) if config.row_bits < ROW_BITS else None
-        # No answer in order none has stars; the circuit may have been asked for them.
-        self._drops_stars = query.order.kind == "none"
+        # No answer in order none has stars; the circuit was asked for them.
+        self._drops_stars = query.order.kind == "none" and not (self._verifier is None and self._row_ids is None)
         self._ready: list[Items] = []
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False

@@ -62,14 +62,15 @@ def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, 
     """
     if parameters.fold == "never":
         raise UnsupportedError("fold is 'never'")
-    if parameters.small:
-        raise UnsupportedError("small circuits do not fold")
-    if parameters.row_bits != ROW_BITS:
-        raise UnsupportedError(f"states leave in items with row ids of {ROW_BITS} bits, not {parameters.row_bits}")
     if plan.residual is not None:
         raise UnsupportedError("the host verifies the pairs that the tests let through")
     if plan.core.index:
         raise UnsupportedError(f"cores of kind {plan.core.kind} do not fold; core='scan' does")
+    if parameters.small:
+        raise UnsupportedError("a small circuit does not fold")
+    if parameters.row_bits < ROW_BITS:
+        raise UnsupportedError(f"states leave in items with row ids of {ROW_BITS} bits, and row_bits is "
+                               f"{parameters.row_bits}")
     return _Choice(stored, parameters.clock).of(query)
 
 

@@ -156,6 +156,8 @@ class Configuration(BuildParameters):
               "of less than 64 bits")
         check(f"folds with core {self.core}", len(self.folds), not self.folds or self.kind.folds,
               "0, as it compares a probe with few candidates; give core='scan' to fold")
+        for name, given, must in (("small", self.small, False), ("row_bits", self.row_bits, ROW_BITS)):
+            check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
         for value in self.values:
             check("the bits of a value", value.bits, within(value.bits, 0, 64), "0 to 64")
         for part in self.folds:
