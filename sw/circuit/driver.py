@@ -102,7 +102,7 @@ class CircuitDevice(CircuitParameters, Device):
             raise
 
     def folding(self, query: Query) -> FoldChoice:
-        """What the device's circuits fold of the aggregates of ``query``. Raises `UnsupportedError`, with the reason,
+        """The choice of what the device's circuits fold of ``query``. Raises `UnsupportedError`, with the reason,
         if pairs must leave.
         """
         if not self.folds:
@@ -170,7 +170,7 @@ class CircuitSession(Session):
 
     @property
     def folding(self) -> FoldChoice | None:
-        """What the circuit folds; None if pairs leave."""
+        """The aggregates' parts that the circuit folds; None if pairs leave."""
         return self._folding
 
     def states(self) -> FoldedStates:

@@ -46,8 +46,8 @@ class StoredValue:
 
 @dataclass(frozen=True)
 class FoldChoice:
-    """What a circuit folds. ``outputs``: for each aggregate of the query the numbers of its parts: one, but the sum and
-    the count for averages.
+    """Values and parts of states that a circuit folds. ``outputs``: for each aggregate of the query the numbers of its
+    parts: one, but the sum and the count for averages.
     """
 
     values: tuple[StoredValue, ...]
@@ -56,7 +56,7 @@ class FoldChoice:
 
 
 def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int) -> FoldChoice:
-    """What a circuit with ``parameters`` folds of ``query``, whose condition has ``plan``.
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
 
     ``stored``: the most tuples of S that it holds. Raises `UnsupportedError`, with the reason, if pairs must leave.
     """

@@ -260,7 +260,7 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
 
 
 def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> FoldChoice:
-    """What a circuit with ``parameters`` folds of the aggregates of ``query``, whose condition has ``plan``. Raises
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``. Raises
     `UnsupportedError`, with the reason, if pairs must leave.
     """
     chosen = sized(query, parameters)
