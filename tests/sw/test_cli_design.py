@@ -29,7 +29,8 @@ def test_verilog_takes_what_tune_proposes(folder: Path, capsys: pytest.CaptureFi
     assert design["format"] == FORMAT
     assert design["parameters"]["cores"] == 2
     assert main(["verilog", "--design", "design.json", "-o", "by-design"]) == DONE
-    options = [word for name, value in design["parameters"].items() for word in (f"--{name}", str(value))]
+    options = [word for name, value in design["parameters"].items()
+               for word in (f"--{name.replace('_', '-')}", str(value))]
     assert main(["verilog", *QUERY, "--window", "ROWS 2048", *options, "-o", "by-hand"]) == DONE
     for made in Path("by-hand").iterdir():
         assert made.read_bytes() == (Path("by-design") / made.name).read_bytes(), made.name
