@@ -60,13 +60,6 @@ def want(parts: Sequence[tuple[pa.Table, pa.Table]], window: Any = "RANGE 25") -
     return rows(splitjoin.join(r, s, on=ON, window=window, time="ts", device="golden"))
 
 
-@pytest.fixture(autouse=True)
-def _no_sessions() -> Any:
-    tasks._CACHE.clear()
-    yield
-    tasks._SESSIONS.clear()
-
-
 @pytest.mark.parametrize("device", ["golden", "cpu", SimDevice(cores=2, capacity=64, stall_in=0.3, stall_out=0.3),
                                     at_length(PysimDevice(cores=2, capacity=64, stall_in=0.3, stall_out=0.3))], ids=str)
 def test_only_new_tuples_are_pushed(tmp_path: Path, device: str | Device) -> None:
