@@ -1,4 +1,4 @@
-"""Circuits of user-defined aggregates: a unit that folds partners one by one, and one that merges two states."""
+"""Circuits of user-defined aggregates: a unit that folds partners one by one, and the datapaths of programs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from splitjoin.circuit.fold_nodes import Graph, Node
 from splitjoin.circuit.fold_schedule import FoldPlan, Pipeline
 from splitjoin.lang.fold import Slot, Width
 
-__all__ = ["FoldUnit", "MergeUnit", "evaluated", "lifted", "outside_width", "partner_layout", "result_layout",
-           "state_layout"]
+__all__ = ["FoldUnit", "evaluated", "lifted", "outside_width", "partner_layout", "result_layout", "state_layout"]
 
 
 def partner_layout(plan: FoldPlan) -> data.StructLayout:
@@ -52,13 +51,11 @@ class FoldUnit(wiring.Component):
     A partner is taken every `FoldPlan.interval` cycles; the output of a base tuple is offered `FoldPlan.latency` cycles
     after its last partner was taken, if nothing waits. What does not depend on the state is computed ahead.
 
-    Args: ``partial``: True to give states, for `MergeUnit`, also where the plan has a result.
-
     Ports: ``i``: `partner_layout`. ``o``: `result_layout`, or `state_layout` if the result is computed elsewhere.
     """
 
-    def __init__(self, plan: FoldPlan, *, partial: bool = False):
-        self._plan, self._result = plan, None if partial else plan.result
+    def __init__(self, plan: FoldPlan):
+        self._plan, self._result = plan, plan.result
         super().__init__({
             "i": In(stream.Signature(partner_layout(plan))),
             "o": Out(stream.Signature(state_layout(plan) if self._result is None else result_layout(plan))),
@@ -119,49 +116,6 @@ class FoldUnit(wiring.Component):
         leave = _Output(m, self.o, final)
         m.d.comb += stall.eq(final & ~leave.advance)
         _finish(m, plan, self._result, leave, ended, {"added": was_added, "over": over | bad})
-        return m
-
-
-class MergeUnit(wiring.Component):
-    """Merges two states of one base tuple, those of earlier partners first; one base tuple a cycle.
-
-    Args: ``partial``: True to give the state, for a further `MergeUnit`, also where the plan has a result.
-
-    Ports: ``i_earlier``, ``i_later``: `state_layout`; a record is taken from both or from none. ``o``: as of
-    `FoldUnit`.
-    """
-
-    def __init__(self, plan: FoldPlan, *, partial: bool = False):
-        if plan.merge is None:
-            raise ValueError(f"Aggregate must have a merge, but {plan.fold.name!r} has none")
-        self._plan, self._merge, self._result = plan, plan.merge, None if partial else plan.result
-        super().__init__({
-            "i_earlier": In(stream.Signature(state_layout(plan))), "i_later": In(stream.Signature(state_layout(plan))),
-            "o": Out(stream.Signature(state_layout(plan) if self._result is None else result_layout(plan))),
-        })
-
-    def elaborate(self, platform) -> Module:
-        m = Module()
-        plan, fold = self._plan, self._plan.fold
-        numbers = {s.name: n for n, s in enumerate(fold.slots)}
-        sides = {"r": self.i_earlier, "s": self.i_later}
-        advance = Signal()
-
-        path = _Datapath(m, "merge", self._merge,
-                         lambda node: sides[node.side].payload[f"slot{numbers[node.name]}"], advance)
-        both = self.i_earlier.valid & self.i_later.valid
-        flags = {name: path.delayed(name, self.i_earlier.payload[name] | self.i_later.payload[name])
-                 for name in ("added", "over")}
-        valid = path.delayed("valid", both, reset=True)
-        m.d.comb += [port.ready.eq(advance & both) for port in sides.values()]
-        merged = [Signal(_shape(s.width), name=f"merged{n}") for n, s in enumerate(fold.slots)]
-        values = path.outputs()
-        m.d.comb += [register.eq(value) for register, value in zip(merged, values, strict=True)]
-        outside = reduce(or_, [_outside(_upper(values[n], slot), slot) for n, slot in plan.checked(self._merge)],
-                         Const(0, 1))
-        leave = _Output(m, self.o, valid)
-        m.d.comb += advance.eq(~valid | leave.advance)
-        _finish(m, plan, self._result, leave, merged, {"added": flags["added"], "over": flags["over"] | outside})
         return m
 
 

@@ -54,7 +54,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class FoldPlan:
-    """The circuits of a user-defined aggregate. ``add``: with a loop. ``merge``, ``result``: pipelines, or None.
+    """The circuit of a user-defined aggregate. ``add``: with a loop. ``result``: a pipeline, or None.
 
     ``host_result``: the reason why the host computes the result from the state, empty if the circuit does. ``clock``:
     MHz, or None.
@@ -62,7 +62,6 @@ class FoldPlan:
 
     fold: Fold
     add: Pipeline
-    merge: Pipeline | None
     result: Pipeline | None
     host_result: str
     clock: float | None
@@ -97,8 +96,9 @@ class FoldPlan:
         told = [f"a partner every {self.interval} cycle{'s' * (self.interval > 1)}{at}, result {self.latency} cycles "
                 f"after the last"]
         told += [f"{self.state_bits} bits of state"]
-        told += ["without merge, so one unit folds all partners" if self.merge is None else
-                 f"merged by a pipeline of {self.merge.ahead} cycle{'s' * (self.merge.ahead > 1)}"]
+        if self.fold.merge is None or self.fold.ordered:
+            told += [f"{'without' if self.fold.merge is None else 'with an ordered'} merge, so one unit folds all "
+                     f"partners"]
         return [*told, *([f"result on the host: {self.host_result}"] if self.host_result else [])]
 
 
@@ -107,13 +107,12 @@ def plan_fold(fold: Fold, clock: float | None = None) -> FoldPlan:
     and for a clock at which one of them takes more than a cycle.
     """
     add = _pipeline(fold.add, clock, looped=True)
-    merge = None if fold.merge is None else _pipeline(fold.merge, clock, looped=False)
     try:
         if fold.width is None:
             raise UnsupportedError("result() has no stated width")
-        return FoldPlan(fold, add, merge, _pipeline(fold.result, clock, looped=False), "", clock)
+        return FoldPlan(fold, add, _pipeline(fold.result, clock, looped=False), "", clock)
     except UnsupportedError as error:
-        return FoldPlan(fold, add, merge, None, str(error), clock)
+        return FoldPlan(fold, add, None, str(error), clock)
 
 
 def _pipeline(program: Program, clock: float | None, *, looped: bool) -> Pipeline:

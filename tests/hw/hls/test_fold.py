@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib import data
 from hypothesis import HealthCheck, given, settings, strategies as st
 from splitjoin import UnsupportedError
 from splitjoin.circuit.fold_schedule import FoldPlan, plan_fold
-from splitjoin.hw.gather.fold_tree import FoldTree
-from splitjoin.hw.hls.fold import FoldUnit, MergeUnit, partner_layout, result_layout, state_layout
+from splitjoin.hw.hls.fold import FoldUnit, partner_layout, result_layout, state_layout
 from splitjoin.lang.fold import Fold, Overflow
 from splitjoin.sim.testbench.on_amaranth import simulate
 from splitjoin.sim.testbench.pauses import Stalls
@@ -22,7 +18,7 @@ from splitjoin.sim.testbench.pauses import Stalls
 from ...support.random_aggregates import RandomAggregate, random_aggregates
 from ...support.sampling import at_length, examples
 from ...support.stimuli import cells
-from ...support.user_aggregates import EXAMPLES, Extent, Histogram, Rises, Variance
+from ...support.user_aggregates import EXAMPLES, Extent, Histogram, Variance
 
 #: Clocks in MHz at which the loop has one cycle, and several.
 CLOCKS = (None, 100.0, 160.0)
@@ -72,12 +68,12 @@ def folded(fold: Fold, group: Group) -> list[int] | None:
     return list(state)
 
 
-def expected(plan: FoldPlan, group: Group, *, partial: bool = False) -> dict[str, int]:
+def expected(plan: FoldPlan, group: Group) -> dict[str, int]:
     """The record that leaves: without values where they have no meaning."""
     state, added = folded(plan.fold, group), int(any(p is not None for p in group))
     if state is None:
         return {"added": added, "over": 1}
-    if partial or plan.result is None:
+    if plan.result is None:
         return {"added": added, "over": 0, **{f"slot{n}": v for n, v in enumerate(state)}}
     (value,) = plan.fold.result.evaluator()(plan.fold.row(state), {})
     assert plan.fold.width is not None
@@ -169,90 +165,8 @@ def test_interval_and_latency_are_as_stated(aggregate: Any, clock: float | None,
     assert sink.cycles[0] - single.cycles[0] == plan.latency
 
 
-@settings(max_examples=examples(6), suppress_health_check=[HealthCheck.too_slow])
-@given(number=st.sampled_from([n for n, (c, *_) in enumerate(EXAMPLES) if c.fold.merge is not None]),
-       clock=st.sampled_from([None, 100.0]), stalls=cells(), seed=st.integers(0, 2**32), data=st.data())
-def test_merged_states_are_those_of_one_fold(number: int, clock: float | None, stalls: Stalls, seed: int,
-                                             data: st.DataObject) -> None:
-    """The earlier partners in one state, the later ones in the other: also where the order counts."""
-    plan, rng = planned(EXAMPLES[number][0].fold, clock), random.Random(seed)
-    groups = groups_of(data.draw, plan.fold)
-    halves: dict[str, list[int]] = {"i_earlier": [], "i_later": []}
-    wanted = []
-    for group in groups:
-        cut = rng.randint(0, len(group))
-        parts = [expected(plan, part, partial=True) for part in (group[:cut], group[cut:])]
-        for name, part in zip(halves, parts, strict=True):
-            halves[name].append(packed(state_layout(plan), {n: part.get(n, 0) for n, _ in state_layout(plan)}))
-        over = any(part["over"] for part in parts)
-        wanted.append({"added": parts[0]["added"] | parts[1]["added"], "over": 1} if over else expected(plan, group))
-    *_, sink = run(MergeUnit(plan), halves, len(groups), stalls, budget(plan, len(groups)))
-    layout = state_layout(plan) if plan.result is None else result_layout(plan)
-    check(plan, sink.items, wanted, layout)
-
-
-@pytest.mark.parametrize("leaves", [3, at_length(2), at_length(8)])
-@settings(max_examples=examples(3), suppress_health_check=[HealthCheck.too_slow])
-@given(stalls=cells(), seed=st.integers(0, 2**32))
-def test_one_record_a_base_tuple_leaves_the_tree(leaves: int, stalls: Stalls, seed: int) -> None:
-    """Partners are spread over regions, each of which folds its own; what leaves is what one fold of all gives."""
-    plan, rng = plan_fold(Variance.fold), random.Random(seed)
-    groups: list[Group] = [[[rng.randint(-(2**15), 2**15 - 1)] for _ in range(rng.choice([0, 1, 3, 40]))]
-                           for _ in range(6)]
-    layout = state_layout(plan)
-    sources = {f"i__{leaf}": [packed(layout, expected(plan, group[leaf::leaves], partial=True)) for group in groups]
-               for leaf in range(leaves)}
-    *_, sink = run(FoldTree(plan, leaves), sources, len(groups), stalls, 500)
-    check(plan, sink.items, [expected(plan, group) for group in groups], layout)
-
-
-class Regions(wiring.Component):
-    """Units that fold the partners of their own region, and the tree that merges their states."""
-
-    def __init__(self, plan: FoldPlan, regions: int):
-        self._plan, self._regions = plan, regions
-        tree = FoldTree(plan, regions)
-        super().__init__({"i": In(stream.Signature(partner_layout(plan))).array(regions),
-                          "o": tree.signature.members["o"]})
-        self._tree = tree
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        m.submodules.tree = self._tree
-        for n in range(self._regions):
-            m.submodules[f"region{n}"] = unit = FoldUnit(self._plan, partial=True)
-            wiring.connect(m, wiring.flipped(self.i[n]), unit.i)
-            wiring.connect(m, unit.o, self._tree.i[n])
-        wiring.connect(m, self._tree.o, wiring.flipped(self.o))
-        return m
-
-
-@pytest.mark.parametrize("partners", [0, 1, 30])
-def test_regions_fold_their_own_partners_and_one_record_leaves(partners: int) -> None:
-    """The cycles are those of the partners of one region, and what leaves does not depend on their number."""
-    regions, bases, rng = 4, 5, random.Random(partners)
-    plan = plan_fold(Extent.fold, 100.0)
-    groups: list[Group] = [[[rng.randint(-(2**15), 2**15 - 1)] for _ in range(regions * partners)]
-                           for _ in range(bases)]
-    sources = {f"i__{n}": records(plan, [group[n::regions] for group in groups]) for n in range(regions)}
-    *_, sink = run(Regions(plan, regions), sources, bases, Stalls(False, False), 1000)
-    check(plan, sink.items, [expected(plan, group) for group in groups], result_layout(plan))
-    assert sink.cycles[-1] - sink.cycles[0] == (bases - 1) * max(partners, 1) * plan.interval
-    stalled = Stalls(True, True, seed=partners)
-    *_, sink = run(Regions(plan, regions), sources, bases, stalled, 4000)
-    check(plan, sink.items, [expected(plan, group) for group in groups], result_layout(plan))
-
-
 def test_what_circuits_cannot_do_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"an operation '\*' of 31 bits takes 6.9 ns, so the clock must be at "
                                                r"most 145 MHz, not 200; state fewer bits"):
         plan_fold(Variance.fold, 200.0)
-    plan = plan_fold(Rises.fold)
-    with pytest.raises(ValueError, match="that does not depend on the order, which 'Rises' has not"):
-        FoldTree(plan, 2)
-    with pytest.raises(ValueError, match="Leaves must be 2 or more, not 1"):
-        FoldTree(plan_fold(Extent.fold), 1)
-    without = next(c for c, *_ in EXAMPLES if c.fold.merge is None)
-    with pytest.raises(ValueError, match="Aggregate must have a merge"):
-        MergeUnit(plan_fold(without.fold))
     assert plan_fold(Variance.fold).host_result == "result() has no stated width"
