@@ -11,6 +11,7 @@ from ..circuit.parameters import CircuitParameters
 from ..errors import InputError, ToolError
 from ..explain import explain, window_text
 from ..export.ip import fusesoc_core, ip_xact, system_rdl
+from ..export.litex import litex_files
 from ..export.testbench import testbench_files
 from ..export.vectors import random_arrivals, vectors
 from ..export.wire import wire_helpers
@@ -73,7 +74,8 @@ def write_circuit(args: argparse.Namespace) -> None:
     if args.top == "axi":
         contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{TOP}.vlt", "testbench.v" if args.testbench ==
                                                  "verilog" else None),
-                     "component.xml": ip_xact(top, described["ports"], list(texts)), f"{top}.rdl": system_rdl(top)}
+                     "component.xml": ip_xact(top, described["ports"], list(texts)), f"{top}.rdl": system_rdl(top),
+                     **litex_files(config, list(texts), top, query.order.kind, args.testbench == "verilog")}
     contents[f"{TOP}.json"] = json.dumps(described, indent=2) + "\n"
     _write(Path(args.output), contents)
 
