@@ -65,8 +65,10 @@ def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int =
     runner = _icarus(text, top, folder) if simulator == "icarus" else _Runner(
         _cxxrtl(text, top, folder) if simulator == "cxxrtl" else _program(text, top, traced=traced))
     log, results = folder / "log.txt", folder / "results.xml"
+    # A cached program may come from another environment, whose cocotb was elsewhere.
+    libraries = os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), os.environ.get("LD_LIBRARY_PATH"))))
     variables = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error",
-                 **(environment or {})}
+                 "LD_LIBRARY_PATH": libraries, **(environment or {})}
     try:
         runner.test(
             module or f"splitjoin.sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",

@@ -10,6 +10,7 @@ from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.export.vectors import vectors
 from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
+from splitjoin.sim.testbench.axi_masters import MASTERS
 from splitjoin.sim.testbench.pauses import MATRIX
 from splitjoin.sim.testbench.runner import run_bench
 from splitjoin.sim.testbench.sampling import sampled
@@ -41,4 +42,10 @@ def test_scenarios_through_axi_ports(tmp_path: Path) -> None:
     built = to_verilog(config) + to_axi_verilog(config), AXI_TOP
     ran = run_bench("axi", tmp_path / "bench", built=built,
                     environment={"SPLITJOIN_VECTORS": str(tmp_path / "vectors.json"), "PYTHONWARNINGS": WARNINGS})
-    assert ran == len(sampled(NAMES, ORDERS, list(MATRIX))) + 6 + 2 + 4
+    assert ran == ran_for(len(NAMES), len(ORDERS))
+
+
+def ran_for(scenarios: int, orders: int) -> int:
+    """The number of runs of the bench, for so many scenarios and orders."""
+    return (len(sampled(range(scenarios), range(orders), list(MATRIX), list(MASTERS)))
+            + len(sampled(range(3), range(2), list(MASTERS))) + 2 + len(MATRIX) * len(MASTERS))
