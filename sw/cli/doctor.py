@@ -31,6 +31,7 @@ _ABOUT = {
     "sim": "the circuit compiled by Verilator, cycle-accurate",
     "uart": "a board, or its emulator, at a serial port: uart:/dev/ttyUSB0",
     "xdma": "a circuit with AXI ports behind a DMA driver: xdma:/dev/xdma0",
+    "zynq": "a circuit with AXI ports behind the AXI DMA of a Zynq: zynq:udmabuf0",
 }
 _OLDEST_PYTHON = (3, 11)
 

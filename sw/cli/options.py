@@ -58,8 +58,8 @@ def run_options(parser: argparse.ArgumentParser) -> None:
                         help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
                              "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow; "
                              "daemon: a device that the daemon leases; uart:PORT: a board, or `splitjoin emulate`, at "
-                             "a serial port; xdma:NODE: a circuit with AXI ports behind DMA, such as xdma:/dev/xdma0 "
-                             "(%(default)s)")
+                             "a serial port; xdma:NODE: a circuit with AXI ports behind DMA, such as xdma:/dev/xdma0; "
+                             "zynq:BUFFER: the same behind a Zynq's AXI DMA (%(default)s)")
     parser.add_argument("--design", metavar="FILE", help="design.json of the board's circuit, as `splitjoin build` "
                                                          "wrote it, instead of the circuit's parameters; for uart")
     engine = parser.add_argument_group("CPU engine")

@@ -27,6 +27,7 @@ DEVICES: dict[str, tuple[str, str, str | None]] = {
     "sim": ("splitjoin.sim.device", "SimDevice", "sim"),
     "uart": ("splitjoin.link.uart", "UartDevice", "uart"),
     "xdma": ("splitjoin.link.xdma", "XdmaDevice", None),
+    "zynq": ("splitjoin.link.zynq", "ZynqDevice", None),
 }
 
 

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import fcntl
-import mmap
 import os
 import queue
 import select
 import threading
 import time
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from ..circuit.axi import CONTROL_WORD, PACKET_BEATS, AxiShape
+from ..circuit.axi import PACKET_BEATS
 from ..circuit.driver import CircuitDevice, DeviceStalled, Transport
 from ..circuit.encode import Words
-from ..circuit.wire import Configuration, ItemKind
+from ..circuit.wire import Configuration
 from ..errors import DeviceError
+from .mapped import PAGE, AxiTransport, MappedRegisters, opened_node
 
 __all__ = ["CharacterDevices", "XdmaDevice", "XdmaTransport"]
 
-#: Bytes of the register space that are mapped: a page, which holds all registers.
-_PAGE = 4096
 #: Bytes of a write to the circuit, and most writes that wait.
 _BLOCK, _WAITING = 1 << 18, 4
 #: Seconds after which an idle thread looks whether the session has been closed.
@@ -44,44 +39,22 @@ class CharacterDevices:
     """
 
     def __init__(self, h2c: str, c2h: str, user: str, offset: int = 0):
-        self._opened: list[int] = []
         try:
-            registers = self._open(user, os.O_RDWR | os.O_SYNC)
-            fcntl.flock(registers, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._map = mmap.mmap(registers, _PAGE, offset=offset)
-            self.h2c, self.c2h = self._open(h2c, os.O_WRONLY), self._open(c2h, os.O_RDONLY)
+            with ExitStack() as opened:
+                self.registers = opened.enter_context(closing(MappedRegisters(user, offset)))
+                self.h2c, self.c2h = (opened_node(opened, path, flags) for path, flags in (
+                    (h2c, os.O_WRONLY), (c2h, os.O_RDONLY)))
+                self._opened = opened.pop_all()
         except (OSError, ValueError) as error:
-            self._close_all()
             raise DeviceError(f"the nodes {h2c}, {c2h} and {user} must exist, allow reading, writing and mapping, and "
                               f"be in use by no other process, but: {error}") from error
-        # Registers take whole words: ctypes reads and writes 32 bits at once, slices of a mapping do not.
-        self._words = (ctypes.c_uint32 * (_PAGE // 4)).from_buffer(self._map)
-
-    def read_word(self, address: int) -> int:
-        """The register word at word ``address``."""
-        return int(self._words[address])
-
-    def write_word(self, address: int, word: int) -> None:
-        """Write the register word at word ``address``."""
-        self._words[address] = word
 
     def close(self) -> None:
         """Release the nodes. Not to be used by any thread any more."""
-        if self._opened:
-            del self._words
-            self._map.close()
-            self._close_all()
-
-    def _open(self, path: str, flags: int) -> int:
-        self._opened.append(os.open(path, flags | os.O_CLOEXEC))
-        return self._opened[-1]
-
-    def _close_all(self) -> None:
-        while self._opened:
-            os.close(self._opened.pop())
+        self._opened.close()
 
 
-class XdmaTransport(Transport):
+class XdmaTransport(AxiTransport):
     """A freshly reset circuit of ``config`` behind ``nodes``.
 
     A thread writes records and a thread reads items, as either may block until the other has gone on.
@@ -94,8 +67,8 @@ class XdmaTransport(Transport):
 
     def __init__(self, nodes: CharacterDevices, config: Configuration, *, answer_within: float = 2.0,
                  stalled_after: float = 60.0, quiet: float = 0.05):
-        self._nodes, self._shape, self._stalled_after = nodes, AxiShape.of(config), stalled_after
-        self._item_words = config.item_record.words
+        super().__init__(nodes.registers, config)
+        self._nodes, self._stalled_after = nodes, stalled_after
         self._received: queue.SimpleQueue[bytes | OSError | None] = queue.SimpleQueue()
         self._to_write: queue.Queue[bytes] = queue.Queue(_WAITING)
         self._written = 0  # bytes
@@ -105,7 +78,7 @@ class XdmaTransport(Transport):
         self._reader = threading.Thread(target=self._read_items, name="splitjoin-c2h", daemon=True)
         self._writer = threading.Thread(target=self._write_records, name="splitjoin-h2c", daemon=True)
         try:
-            self._reset(answer_within)
+            self._reset_join(answer_within)
             self._reader.start()
             self._writer.start()
             while self._take(quiet):
@@ -115,17 +88,9 @@ class XdmaTransport(Transport):
             self.close()
             raise
 
-    def read(self, address: int) -> int:
-        return self._nodes.read_word(address)
-
-    def write(self, address: int, word: int) -> None:
-        self._nodes.write_word(address, word)
-
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         n, beat = len(records), self._shape.record_bytes
-        block = np.zeros((n, beat // 4), "<u4")
-        block[:, :records.shape[1]] = records
-        raw = block.tobytes()
+        raw = self._beats(records)
         per_write = max(1, _BLOCK // beat) * beat
         blocks = [raw[at:at + per_write] for at in range(0, len(raw), per_write)]
         until, ended = self._written + len(raw), False
@@ -147,8 +112,7 @@ class XdmaTransport(Transport):
                                     f"sent)")
         while got := self._take(0):
             out += got
-        items = np.frombuffer(bytes(out), "<u4").reshape(-1, self._shape.item_bytes // 4)
-        return items[:, :self._item_words].astype(np.uint32)
+        return self._items(out)
 
     def close(self) -> None:
         if self._closing:
@@ -161,16 +125,6 @@ class XdmaTransport(Transport):
         # would take items of another session.
         if not any(thread.is_alive() for thread in threads):
             self._nodes.close()
-
-    def _reset(self, seconds: float) -> None:
-        """Reset the join, and wait until it is done."""
-        self._nodes.write_word(CONTROL_WORD, 1)
-        until = time.monotonic() + seconds
-        while (word := self._nodes.read_word(CONTROL_WORD)) != 0:
-            if time.monotonic() > until:
-                raise DeviceError(f"the circuit must end its reset within {seconds:g} s, but register control still "
-                                  f"reads {word:08x}; is it a splitjoin circuit with AXI ports?")
-            time.sleep(0.001)
 
     def _take(self, seconds: float) -> bytes:
         """The bytes of whole items that have come, or come within ``seconds``."""
@@ -187,9 +141,6 @@ class XdmaTransport(Transport):
         whole = len(got) - len(got) % self._shape.item_bytes
         self._rest = got[whole:]
         return got[:whole]
-
-    def _has_end(self, items: bytes) -> bool:
-        return bool(items) and items[-self._shape.item_bytes] & 3 == ItemKind.END
 
     def _gone(self, error: OSError) -> DeviceError:
         return DeviceError(f"the circuit's nodes must stay usable, but: {error}; open a new session when they are")
@@ -251,8 +202,8 @@ class XdmaDevice(CircuitDevice):
         super().__post_init__()
         if not isinstance(self.target, str) or not self.target:
             raise DeviceError(f"the device 'xdma' needs the nodes' name, as in 'xdma:/dev/xdma0', not {self.target!r}")
-        if type(self.offset) is not int or self.offset < 0 or self.offset % _PAGE:
-            raise DeviceError(f"offset must be a byte address that is a multiple of {_PAGE}, not {self.offset!r}")
+        if type(self.offset) is not int or self.offset < 0 or self.offset % PAGE:
+            raise DeviceError(f"offset must be a byte address that is a multiple of {PAGE}, not {self.offset!r}")
         if not self.stalled_after > 0:
             raise DeviceError(f"stalled_after must be a number of seconds above 0, not {self.stalled_after!r}")
 

@@ -119,7 +119,7 @@ def test_pysim_writes_no_fst() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(DEVICES) - {"sim", "pysim"}))
 def test_other_devices_have_no_trace(name: str) -> None:
-    target = {"emulator": ":ulx3s_85f", "uart": ":/dev/none", "xdma": ":/dev/none"}.get(name, "")
+    target = {"emulator": ":ulx3s_85f", "uart": ":/dev/none", "xdma": ":/dev/none", "zynq": ":none"}.get(name, "")
     with pytest.raises(DeviceError, match=f"^the device '{name}' has no option 'trace'; its options are "):
         find_device(name + target, trace="run.vcd")
 

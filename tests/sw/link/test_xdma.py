@@ -90,8 +90,8 @@ def test_missing_nodes_and_wrong_options_are_told(tmp_path: Path) -> None:
 def test_registers_are_words_of_the_mapped_page(tmp_path: Path) -> None:
     with card(tmp_path, BAND["band-rows-17"]) as fake:
         nodes = CharacterDevices(*(f"{fake.name}_{end}" for end in ("h2c_0", "c2h_0", "user")))
-        nodes.write_word(5, 0x12345678)
-        assert nodes.read_word(5) == 0x12345678
+        nodes.registers.write(5, 0x12345678)
+        assert nodes.registers.read(5) == 0x12345678
         assert Path(f"{fake.name}_user").read_bytes()[20:24] == bytes.fromhex("78563412")
         nodes.close()
         nodes.close()
