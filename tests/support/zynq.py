@@ -142,7 +142,8 @@ class FakeZynq:
         if address in (10, 22):
             channel = address // 12 * 12
             given = int((self._attributes / "sync_for_device").read_text()[:18], 16)
-            assert word and given >> 32 == self._place(channel) and (given & 0xFFFFFFF0) >= word, "not the engine's bytes"
+            assert 0 < word <= given & 0xFFFFFFF0, "the bytes are not the engine's"
+            assert given >> 32 == self._place(channel), "another place"
             assert given >> 2 & 3 == (2 if channel else 1) and given & 1, "another direction"
             self._words.pop(channel + 1, None)
             self._waiting[channel] = self._rng.randint(1, 4)
