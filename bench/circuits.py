@@ -24,17 +24,20 @@ from splitjoin.hw.verilog import to_verilog
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.sim.build import library
 from splitjoin.sim.device import SimDevice
+from splitjoin.tuner.search import QUEUED
 
 from bench.against import draw, tables
 from bench.band import ON, streams
 from bench.record import Recorder, options_of
-from bench.sustained import Simulated, measure, sustained
+from bench.sustained import Simulated, measure, sustained, sustained_rates
 
 #: Numbers of cores against which latency is measured.
 CORES = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= int(os.environ.get("SPLITJOIN_BENCH_CORES", "64"))]
+_RANDOM = np.random.default_rng(5).integers(0, 2, 1 << 16)
 #: Shapes of input: stream of the n-th arrival, once the windows are full.
 PATTERNS: dict[str, Callable[[int], int]] = {
     "alternating": lambda n: n % 2,
+    "random": lambda n: int(_RANDOM[n % len(_RANDOM)]),
     "bursts of 32": lambda n: n // 32 % 2,
     "R only": lambda n: 0,
 }
@@ -71,6 +74,25 @@ def scan_efficiency(out: Recorder, cores: int, window: int, order: str, lanes: i
             {"cores": cores, "sub_window": window, "order": order, "lanes": lanes, "probes": probes, "input": pattern,
              **_tables(looked_up)},
             "simulation: comparisons / (cycles × streams that probe × cores × lanes × probes), windows full throughout")
+
+
+def arrival_cycles(out: Recorder, cores: int, window: int, lanes: int, probes: int) -> None:
+    """Cycles of a tuple by the order of arrival, without queues ahead of the regions and with them."""
+    full, count = cores * window, max(1500, 20_000 * lanes * probes // window)
+    for queue in (0, QUEUED):
+        for pattern in ("alternating", "random", "bursts of 32"):
+            device = SimDevice(cores=cores, capacity=window, lanes=lanes, probes=probes, core="scan", queue=queue)
+            query, before, after = _input(full, count, "total", pattern)
+            with device.open(query) as session:
+                session.push(before)
+                start = session.counters()["cycles"]
+                session.push(after)
+                cycles = session.counters()["cycles"] - start
+                session.flush()
+            out.add("arrival_cycles_per_tuple", cycles / (2 * count), "cycles",
+                    {"cores": cores, "lanes": lanes, "probes": probes, "sub_window": window, "queue": queue,
+                     "input": pattern},
+                    "simulation: cycles / tuples, input saturated, windows full throughout, order total, no matches")
 
 
 def _input(full: int, count: int, order: str, pattern: str) -> tuple[splitjoin.Query, Arrivals, Arrivals]:
@@ -177,6 +199,13 @@ def scans(out: Recorder) -> None:
                 scan_efficiency(out, 1, window, "total", lanes, probes, looked_up=looked_up)
 
 
+def arriving(out: Recorder) -> None:
+    """Orders of arrival, with queues and without."""
+    for window in (128, 512, 2048):
+        for cores, lanes, probes in ((2, 2, 4), (1, 1, 8), (1, 4, 8), (2, 8, 16)):
+            arrival_cycles(out, cores, window, lanes, probes)
+
+
 def latencies(out: Recorder) -> None:
     """Latency against the number of cores."""
     for cores in CORES:
@@ -200,10 +229,13 @@ def builds(out: Recorder) -> None:
     build(out, 16, 2, 4)
 
 
-PARTS = {"sustained": sustained, "scan": scans, "latency": latencies, "verilog": texts, "build": builds}
+PARTS = {"sustained": sustained, "rates": sustained_rates, "arrival": arriving, "scan": scans, "latency": latencies,
+         "verilog": texts, "build": builds}
 #: A little of everything.
 QUICK: dict[str, Callable[[Recorder], None]] = {
     "sustained": lambda out: measure(out, Simulated(4, 2, 4, 512), 8, "random", 512),
+    "rates": lambda out: measure(out, Simulated(4, 2, 4, 512), 2, "alternating", 512),
+    "arrival": lambda out: arrival_cycles(out, 2, 128, 2, 4),
     "scan": lambda out: scan_efficiency(out, 4, 128, "total", 2, 4), "latency": lambda out: latency(out, 4, 64),
     "verilog": lambda out: verilog(out, 8), "build": lambda out: build(out, 8)}
 

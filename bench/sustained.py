@@ -5,6 +5,7 @@ Part ``sustained`` of bench/circuits.py.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,9 @@ from splitjoin.tuner.arrival import BURST
 from splitjoin.tuner.speed import cycles_a_tuple
 from splitjoin.tuner.workload import Workload
 
-from bench.record import Recorder
+from bench.record import RESULTS, Recorder
 
-__all__ = ["DESIGNS", "Simulated", "measure", "sustained"]
+__all__ = ["DESIGNS", "Simulated", "measure", "sustained", "sustained_rates"]
 
 ON = "abs(r.x - s.a) <= 10"
 #: Values of the key that a band is wide.
@@ -39,6 +40,7 @@ class Simulated:
     probes: int
     window: int
     core: str = "scan"
+    tables: bool = False
 
 
 #: From one comparator to 512 in each cycle.
@@ -54,8 +56,10 @@ def _streams(arrival: str, count: int) -> np.ndarray:
     return at // BURST % 2 if arrival == "bursts" else at % 2
 
 
-def measure(out: Recorder, design: Simulated, matches: int, arrival: str, window: int) -> None:
-    """One row: the cycles of a tuple with ``matches`` expected results, and windows of ``window`` tuples."""
+def simulate(design: Simulated, matches: int, arrival: str, window: int) -> tuple[float, float, Any]:
+    """Cycles of a tuple with ``matches`` expected results, and windows of ``window`` tuples; its results; and the
+    configuration.
+    """
     # So many tuples that some dozens of batches leave.
     count = max(600, min(4000, 60 * design.cores * design.lanes * design.probes) // (1 + matches // 8))
     stream = np.concatenate([np.arange(2 * window) % 2, _streams(arrival, count)])
@@ -76,7 +80,7 @@ def measure(out: Recorder, design: Simulated, matches: int, arrival: str, window
         parts.append(Arrivals(whole.stream[low:high], whole.ts[low:high], whole.r.slice(first[0], size[0]),
                               whole.s.slice(first[1], size[1])))
     device = SimDevice(cores=design.cores, capacity=design.window // design.cores, lanes=design.lanes,
-                       probes=design.probes, core=design.core)
+                       probes=design.probes, core=design.core, tables=design.tables)
     with device.open(query) as session:
         session.push(parts[0])
         before = session.counters()
@@ -86,14 +90,20 @@ def measure(out: Recorder, design: Simulated, matches: int, arrival: str, window
         config = session.config  # type: ignore[attr-defined]  # a CircuitSession
     tuples, cycles, found = (sum(after[name] - before[name] for name in names)
                              for names in (("tuples_r", "tuples_s"), ("cycles",), ("matches",)))
-    load = Workload(window, window, found / tuples, selectivity=matches / window, arrival=arrival)
+    return cycles / tuples, found / tuples, config
+
+
+def measure(out: Recorder, design: Simulated, matches: int, arrival: str, window: int) -> None:
+    """One row: the cycles of a tuple, measured and predicted."""
+    cycles, found, config = simulate(design, matches, arrival, window)
+    load = Workload(window, window, found, selectivity=matches / window, arrival=arrival)
     shape: dict[str, Any] = {"cores": design.cores, "lanes": design.lanes, "probes": design.probes,
                              "sub_window": design.window // design.cores, "window": window, "input": arrival,
-                             "matches": round(found / tuples, 2),
+                             "matches": round(found, 2),
                              "predicted": round(cycles_a_tuple(config, load), 2)}
     if design.core != "scan":
         shape["core"] = design.core
-    out.add("cycles_per_tuple", cycles / tuples, "cycles", shape, BY)
+    out.add("cycles_per_tuple", cycles, "cycles", shape, BY)
 
 
 def sustained(out: Recorder) -> None:
@@ -104,3 +114,24 @@ def sustained(out: Recorder) -> None:
                 measure(out, design, matches, arrival, design.window)
         for window in (256, design.window // 2):
             measure(out, design, 8, "alternating", window)
+
+
+#: The circuits that were placed and routed (bench/synthesis.py).
+ROUTED = (Simulated(8, 1, 4, 4096), Simulated(2, 8, 16, 4096, tables=True))
+
+
+def sustained_rates(out: Recorder) -> None:
+    """Comparisons and tuples a second that the routed circuits sustain, by matches and arrival."""
+    rows = json.loads((RESULTS / "circuits.json").read_text())["rows"]
+    for design in ROUTED:
+        (mhz, how), = ((row["value"], row["how"]) for row in rows if row["metric"] == "ecp5_mhz"
+                       and row["config"]["part"] == "whole circuit" and row["config"]["cores"] == design.cores)
+        for arrival in ("alternating", "random"):
+            for matches in (0, 2, 8, 20):
+                cycles, found, _ = simulate(design, matches, arrival, design.window)
+                shape = {"cores": design.cores, "lanes": design.lanes, "probes": design.probes,
+                         "sub_window": design.window // design.cores, "tables": design.tables, "input": arrival,
+                         "matches": round(found, 2), "cycles": round(cycles, 2), "mhz": round(mhz, 1)}
+                by = f"cycles by simulation, one band, order total, input saturated; clock of the routed circuit: {how}"
+                out.add("sustained_gcmps", design.window * mhz / cycles / 1000, "Gcmp/s", shape, by)
+                out.add("sustained_mtuples", mhz / cycles, "Mtuples/s", shape, by)

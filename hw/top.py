@@ -5,7 +5,14 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.circuit.geometry import REPORT_GROUP, SEQUENCE_DEPTH, order_bits, register_tree_depth
+from splitjoin.circuit.geometry import (
+    REPORT_GROUP,
+    RESULT_QUEUE,
+    SEQUENCE_FIFO,
+    order_bits,
+    register_tree_depth,
+    sequence_depth,
+)
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record
 
@@ -13,9 +20,10 @@ from .core.core import Core, core_ports
 from .gather.combiner import Combiner
 from .gather.state_tree import StateTree
 from .gather.tree import GatherTree
-from .layouts import STREAM_R, STREAM_S, input_layout
+from .layouts import STREAM_R, STREAM_S, input_layout, result_layout
 from .link.counter import Counter
 from .link.registers import RegisterBlock, bus_ports
+from .network.block_fifo import BlockFifo
 from .network.pipeline import pipelined, register_tree
 from .network.queue import Queue
 from .network.skid_buffer import SkidBuffer
@@ -26,8 +34,6 @@ from .small.registers import SmallRegisters
 
 __all__ = ["SplitJoin", "padded", "top_ports"]
 
-#: FIFOs in series that hold the order of streams: each is small enough to be read in a cycle.
-_SEQUENCES = 4
 #: Tuples that may still arrive after `sequence_room` has fallen, plus one.
 _UNDER_WAY = 5
 #: Cycles after a write to a register in which no record is accepted: more than settings take to reach their loads.
@@ -104,7 +110,7 @@ class SplitJoin(wiring.Component):
             m.d.comb += left.total.eq(registers.settings.sorted)
         m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
         m.submodules.combiner = combiner = Combiner()
-        queues = [Queue(unsigned(1), SEQUENCE_DEPTH // _SEQUENCES) for _ in range(_SEQUENCES)]
+        queues = [Queue(unsigned(1), SEQUENCE_FIFO) for _ in range(sequence_depth(config) // SEQUENCE_FIFO)]
         for n, queue in enumerate(queues):
             m.submodules[f"sequence{n}"] = queue
             if n:
@@ -142,8 +148,14 @@ class SplitJoin(wiring.Component):
         # Total order: the combiner needs the stream of each tuple, in arrival order.
         m.d.sync += [sequence.i.payload.eq(record.stream),
                      sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
-        wiring.connect(m, left.o, combiner.left)
-        wiring.connect(m, right.o, combiner.right)
+        for tree_of_side, side, sink in ((left, "left", combiner.left), (right, "right", combiner.right)):
+            if config.queue:
+                # In total order the side that is ahead must not stop, so its items wait here.
+                m.submodules[f"{side}_results"] = results = BlockFifo(result_layout(), RESULT_QUEUE)
+                wiring.connect(m, tree_of_side.o, results.i)
+                wiring.connect(m, results.o, sink)
+            else:
+                wiring.connect(m, tree_of_side.o, sink)
         wiring.connect(m, queues[-1].o, sequence_buffer.i)
         wiring.connect(m, sequence_buffer.o, combiner.sequence)
 

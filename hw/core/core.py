@@ -58,13 +58,8 @@ class Core(wiring.Component):
         m = Module()
         m.submodules.left = left = Region(self._config, "s")
         m.submodules.right = right = Region(self._config, "r")
-        # The regions accept each record independently of each other. Each keeps its own pending work for earlier
-        # records, such as probes that wait for a scan.
-        m.submodules.records = records = Distributor(input_layout(self._config), 2)
-        wiring.connect(m, wiring.flipped(self.i), records.i)
-        for n, region in enumerate((left, right)):
-            wiring.connect(m, records.o[n], region.i)
-            m.d.comb += region.index.eq(self.index)
+        self._distribute(m, left, right)
+        m.d.comb += [region.index.eq(self.index) for region in (left, right)]
         wiring.connect(m, left.o, wiring.flipped(self.left))
         wiring.connect(m, right.o, wiring.flipped(self.right))
         # A pipeline register of the settings in each core, so that the wires to it have a whole cycle.
@@ -82,3 +77,18 @@ class Core(wiring.Component):
             self.selected[0].eq(left.selected), self.selected[1].eq(right.selected),
         ]
         return m
+
+    def _distribute(self, m: Module, left: Region, right: Region) -> None:
+        """Hands each record to both regions."""
+        if self._config.queue:
+            # Both queues take it in the same cycle. Their ``ready`` are registers and do not depend on ``valid``.
+            for region, other in ((left, right), (right, left)):
+                m.d.comb += [region.i.payload.eq(self.i.payload), region.i.valid.eq(self.i.valid & other.i.ready)]
+            m.d.comb += self.i.ready.eq(left.i.ready & right.i.ready)
+            return
+        # The regions accept each record independently of each other. Each keeps its own pending work for earlier
+        # records, such as probes that wait for a scan.
+        m.submodules.records = records = Distributor(input_layout(self._config), 2)
+        wiring.connect(m, wiring.flipped(self.i), records.i)
+        for n, region in enumerate((left, right)):
+            wiring.connect(m, records.o[n], region.i)

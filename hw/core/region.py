@@ -7,14 +7,17 @@ from typing import Any
 from amaranth.hdl import Cat, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import waiting_tasks
 from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..layouts import folded_layout, input_layout, result_layout, window_layout
+from ..network.queue import Queue
 from .counters import RegionCounters
 from .folder import FoldingEmitter
 from .interfaces import OutcomeSignature, RingSignature, interface
 from .kinds import CORE_COMPONENTS
+from .records import RecordQueue
 from .storage import Storage
 
 __all__ = ["Region", "folds", "match_count", "region_layout"]
@@ -41,7 +44,8 @@ class Region(wiring.Component):
     Operations take effect in arrival order; storing, scanning and emitting overlap. In a circuit that folds, the region
     of S gives states (`FoldingEmitter`) in place of results. See `Storage` and `Emitter` for the
     ports, `splitjoin.hw.core.kinds` for the parts that depend on the core kind, and `RegionCounters` for ``select`` and
-    ``selected``.
+    ``selected``. Where the configuration has a queue, records wait in it ahead of the storage side, and probes behind
+    it where passes are short (`splitjoin.circuit.geometry.waiting_tasks`).
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -85,14 +89,26 @@ class Region(wiring.Component):
                 m.d.comb += Cat(emitter.values[n]).eq(Cat(storage.values[n]))
         else:
             m.submodules.emitter = emitter = kind.emitter(config, processing.latency)
-        wiring.connect(m, wiring.flipped(self.i), storage.i)
-        wiring.connect(m, storage.task, processing.task)
+        if config.queue:
+            m.submodules.queue = queue = RecordQueue(config, side)
+            wiring.connect(m, wiring.flipped(self.i), queue.i)
+            wiring.connect(m, queue.o, storage.i)
+        else:
+            wiring.connect(m, wiring.flipped(self.i), storage.i)
+        if depth := waiting_tasks(config):
+            m.submodules.tasks = tasks = Queue(storage.task.payload.shape(), depth)
+            wiring.connect(m, storage.task, tasks.i)
+            wiring.connect(m, tasks.o, processing.task)
+            # Until the processing side claims the tuples that a waiting probe reads, none of them may be replaced.
+            m.d.comb += storage.hold.eq(tasks.o.valid & ~processing.waiting)
+        else:
+            wiring.connect(m, storage.task, processing.task)
         wiring.connect(m, processing.batch, emitter.batch)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
         ring, outcomes = RingSignature(config, side), OutcomeSignature(config)
         wiring.connect(m, interface(processing, ring), interface(storage, ring.flip()))
         wiring.connect(m, interface(processing, outcomes), interface(emitter, outcomes.flip()))
-        kind.add_index(m, config, side, self.i.payload.body, storage, processing)
+        kind.add_index(m, config, side, storage.i.payload.body, storage, processing)
         m.d.comb += [
             storage.index.eq(self.index),
             emitter.index.eq(self.index),

@@ -30,7 +30,7 @@ class Storage(wiring.Component):
     takes effect; counters follow in a third. No combinational path spans two of these stages.
 
     The ring is banked: position p lies in lane p mod lanes. Its slack beyond the tuples that can be live
-    (`splitjoin.circuit.geometry.STORES`) lets new tuples be stored before expired ones have been read for the last
+    (`splitjoin.circuit.geometry.stores`) lets new tuples be stored before expired ones have been read for the last
     time.
 
     Ports:
@@ -63,7 +63,7 @@ class Storage(wiring.Component):
             "stall_probe": Out(1),
             "stall_store": Out(1),
             "stall_expiry": Out(1),
-            "stores_high": Out(range(geometry.STORES + 1)),
+            "stores_high": Out(range(geometry.stores(config) + 1)),
             "overflow": Out(1),
             "overflow_row": Out(ROW_BITS),
             "overflow_after": Out(ROW_BITS),
@@ -282,7 +282,7 @@ class Storage(wiring.Component):
         The flag is a cycle late. That is safe: stores are at least two cycles apart, and a probe claims the tuples that
         it reads before the next store.
         """
-        bits, reach = position_bits(self._config), self._config.capacity + geometry.STORES
+        bits, reach = position_bits(self._config), self._config.capacity + geometry.stores(self._config)
         border = Signal(bits, init=-reach % 2**bits)  # last position to be read before the next store: tail less reach
         slot_free = Signal()
         with m.If(stored):

@@ -7,15 +7,18 @@ Plain Python without any HDL, and the one place for these numbers: components (`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
-from .wire import ROW_BITS, Configuration
+from ..lang.schema import other_side
+from .wire import ROW_BITS, Configuration, Record
 
 __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PROBE_GROUP", "QUOTA",
-           "REGISTER_FANOUT", "REPORT_GROUP", "SEQUENCE_DEPTH", "SORTED", "STORES", "TABLE_WRITE_CYCLES", "amount_bits",
-           "comparisons", "credit_fifo_depth", "distance_bits", "group_bits", "in_flight", "levels", "links",
-           "list_depth", "order_bits", "outcome_latency", "position_bits", "probe_groups", "register_tree_depth",
-           "register_tree_size", "ring_rows", "small_datapaths", "sort_quota", "split", "stack_depth", "tree_nodes",
+           "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
+           "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
+           "in_flight", "levels", "links", "list_depth", "order_bits", "outcome_latency", "position_bits",
+           "probe_groups", "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "sequence_depth",
+           "small_datapaths", "sort_quota", "split", "stack_depth", "stores", "tree_nodes", "waiting_tasks",
            "window_count_bits"]
 
 # Trees and links.
@@ -24,9 +27,13 @@ __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "P
 REGISTER_FANOUT = 4
 #: The smallest depth of a credit FIFO: words of LUT RAM.
 _LUT_RAM_WORDS = 16
-#: Tuples between the input and the combiner that total order can keep apart: batches of both sides that are collected,
-#: scanned and emitted, and what the trees hold.
-SEQUENCE_DEPTH = 256
+#: FIFOs of this depth, in series, hold the order of streams for total order: each is read in a cycle.
+SEQUENCE_FIFO = 64
+#: Tuples between the input and the combiner that total order can keep apart where regions have no queues: batches of
+#: both sides that are collected, scanned and emitted, and what the trees hold.
+_SEQUENCE = 256
+#: Results and stars of each side that wait ahead of the combiner where regions have queues: rows of one block RAM.
+RESULT_QUEUE = 512
 #: Cores in a group: the overflow report is chosen within each group in one step, and among the groups in the next.
 REPORT_GROUP = 4
 
@@ -128,6 +135,34 @@ def order_bits(config: Configuration) -> int:
     return min(ROW_BITS, (config.cores * (config.capacity + 1)).bit_length() + 1)
 
 
+def sequence_depth(config: Configuration) -> int:
+    """Tuples between the input and the combiner that total order can keep apart, a multiple of `SEQUENCE_FIFO`: those
+    that a circuit without queues holds, and those that wait in the queue of the region that is behind.
+    """
+    return _SEQUENCE + -(-2 * config.queue // SEQUENCE_FIFO) * SEQUENCE_FIFO
+
+
+def queued_body(config: Configuration, side: str) -> tuple[list[int], list[int], list[int]]:
+    """The bits of a record's body that the queue ahead of the region which stores ``side`` holds: those that the region
+    uses both of tuples that it stores and of probes, those of the former alone, and those of the latter alone.
+
+    Of a tuple it uses the keys, the index's cells and the values to be folded, and as many of the lowest bits as a
+    core's number has, for MASK; of a probe the bounds and the reach.
+    """
+    other = other_side(side)
+    stored = {*range((config.cores - 1).bit_length()),
+              *_places(config.body(side), config.keys(side), config.cells(side), config.payload(side))}
+    probing = set(_places(config.body(other), config.bounds(other), config.reach(other)))
+    return sorted(stored & probing), sorted(stored - probing), sorted(probing - stored)
+
+
+def _places(body: Record, *parts: Record) -> Iterator[int]:
+    """The bits of ``body`` that its ``parts`` take."""
+    offsets = body.offsets()
+    for name, width in (field for part in parts for field in part.fields):
+        yield from range(offsets[name][0], offsets[name][0] + width)
+
+
 def comparisons(config: Configuration) -> int:
     """Peak comparisons per cycle: both regions of every core compare each lane with each probe."""
     return 2 * config.cores * config.lanes * config.probes
@@ -137,17 +172,41 @@ def comparisons(config: Configuration) -> int:
 
 #: Cycles from an address to the word of a memory (`splitjoin.hw.tech.ram`).
 MEMORY_LATENCY = 2
-#: Tuples that can be stored before the tuples that expired for them are read for the last time.
-STORES = 16
+#: Tuples that can be stored before the tuples that expired for them are read for the last time; and where records wait
+#: ahead of regions: as many as come while two passes serve 16 probes each, and as many again for streams at random.
+STORES, _QUEUED_STORES = 16, 64
+#: Probes that can wait behind the storage side for their batch, in a region whose pass takes hardly longer than its
+#: batch's records take to arrive.
+_WAITING = 16
+
+
+def stores(config: Configuration) -> int:
+    """Tuples that a region can store before the tuples that expired for them are read for the last time.
+
+    With a queue they are more, as far as that takes no more memory: rings have a power of two of rows.
+    """
+    if not config.queue or config.kind.has_index:
+        return STORES
+    return max(STORES, min(_QUEUED_STORES, config.capacity // 2))
+
+
+def waiting_tasks(config: Configuration) -> int:
+    """Probes that can wait between the storage side and the batch that is being collected; 0 for none.
+
+    A region takes a record in two cycles. If its pass takes less than twice as long as a batch's records, R and S
+    alternating, it must not stop for the end of a pass: with streams at random it would not catch up.
+    """
+    near = config.capacity // config.lanes < 2 * (2 * 2 * config.probes)
+    return _WAITING if config.queue and not config.kind.has_index and near else 0
 
 
 def position_bits(config: Configuration) -> int:
     """Width of ring positions. Positions keep counting where slots wrap around: slot = position mod the ring's slots.
 
-    Compared positions differ by at most the capacity, `STORES` positions and two reads; two bits more than that needs
+    Compared positions differ by at most the capacity, `stores` positions and two reads; two bits more than that needs
     keep signed differences exact.
     """
-    return max(config.capacity, STORES, 2 * config.lanes).bit_length() + 1
+    return max(config.capacity, stores(config), 2 * config.lanes).bit_length() + 1
 
 
 def group_bits(config: Configuration) -> int:
@@ -156,13 +215,13 @@ def group_bits(config: Configuration) -> int:
 
 
 def ring_rows(config: Configuration) -> int:
-    """Rows of a lane's bank: a power of two, with room for `STORES` tuples beside the largest number of live ones."""
-    return 1 << (config.capacity + STORES - 1).bit_length() >> (config.lanes.bit_length() - 1)
+    """Rows of a lane's bank: a power of two, with room for `stores` tuples beside the largest number of live ones."""
+    return 1 << (config.capacity + stores(config) - 1).bit_length() >> (config.lanes.bit_length() - 1)
 
 
 def distance_bits(config: Configuration) -> int:
     """Width of the distance between two tuples of the ring, in positions."""
-    return (config.capacity + STORES).bit_length()
+    return (config.capacity + stores(config)).bit_length()
 
 
 def window_count_bits(config: Configuration) -> int:
@@ -213,7 +272,7 @@ def list_depth(config: Configuration, latency: int) -> int:
     flight together.
     """
     return _listed(max(2 * (config.capacity // config.lanes),
-                       (config.capacity + STORES) // config.lanes + reads_under_way(latency) + 1))
+                       (config.capacity + stores(config)) // config.lanes + reads_under_way(latency) + 1))
 
 
 def sort_quota(config: Configuration) -> int:

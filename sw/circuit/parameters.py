@@ -91,6 +91,8 @@ class BuildParameters:
         core: The way in which a region finds the matches of a probe: ``scan`` reads the sub-window; ``hash`` and
             ``bucket`` look up tuples whose keys share a bucket with the probe's bounds; ``auto`` chooses by the
             condition and the sub-window's size (`splitjoin.circuit.core_choice`).
+        queue: Records that can wait ahead of a region, in block RAM, a power of two from 16 to 512; 0 for none. With a
+            queue the regions of a core need not keep in step, so streams may arrive in any order at full speed.
         region_counters: True if every region of every core has counters of its own
             (`splitjoin.circuit.registers.REGION_COUNTERS`).
         tables: True if equalities and bands of constant width are looked up in LUT RAM instead of being computed; the
@@ -122,6 +124,10 @@ class BuildParameters:
     core: str = _parameter("auto", holds=lambda kind: kind in CORE_KINDS, must=f"one of {', '.join(CORE_KINDS)}",
                            metavar="KIND", choices=CORE_KINDS, parse=str, tunable=True, default="auto",
                            help=f"how cores find what a tuple matches: {', '.join(KINDS)}, or auto: what suits")
+    queue: int = _parameter(0, holds=lambda n: within(n, 0, 0) or _power_of_two(n, 16, 512),
+                            must="0 or a power of two from 16 to 512", unit="records", metavar="N", default="0",
+                            tunable=True, help="records that can wait ahead of each region of a core, so that streams "
+                            "may arrive at random or in bursts: a power of two from 16 to 512, or 0")
     region_counters: bool = _switch(help="build the circuit with counters in every region, and show them")
     tables: bool = _switch(help="look up equalities and bands of constant width instead of computing them: fewer LUTs "
                                 "with many lanes and probes", tunable=True)
@@ -149,6 +155,7 @@ class BuildParameters:
         check("core of a small circuit", self.core, self.core in ("auto", "scan"), "auto or scan")
         for name in ("tables", "region_counters"):
             check(f"{name} of a small circuit", getattr(self, name), not getattr(self, name), "False, as it has none")
+        check("queue of a small circuit", self.queue, self.queue == 0, "0, as it has one region")
 
 
 def _is_clock(value: object) -> bool:

@@ -298,6 +298,8 @@ class Configuration(BuildParameters):
         configuration = asdict(self)
         if not self.folds:  # they say nothing of a circuit whose pairs leave
             del configuration["values"], configuration["folds"]
+        if not self.queue:  # it says nothing of a circuit without queues
+            del configuration["queue"]
         return {
             "abi_version": ABI_VERSION,
             "configuration": configuration,

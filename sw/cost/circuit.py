@@ -7,19 +7,24 @@ from functools import cached_property, lru_cache
 
 from ..circuit.geometry import (
     REPORT_GROUP,
-    SEQUENCE_DEPTH,
+    RESULT_QUEUE,
     amount_bits,
     comparisons,
     credit_fifo_depth,
     links,
     order_bits,
+    position_bits,
+    queued_body,
     register_tree_size,
+    sequence_depth,
     tree_nodes,
+    waiting_tasks,
 )
 from ..circuit.registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
 from ..circuit.wire import ROW_BITS, Configuration
+from ..lang.schema import other_side
 from .datapath import DatapathCost, datapath_cost
-from .elements import adder, counter, equal, fifo, gate, mux
+from .elements import adder, counter, equal, fifo, gate, memory, mux
 from .folding import state_tree
 from .region import region_cost
 from .resources import Family, Resources, check_family
@@ -127,7 +132,10 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         parts["merger of states"] = PartCost(config.cores - 1, merger)
         parts["items of states"] = PartCost(1, items)
     parts["combiner"] = PartCost(1, _lookahead(0, family) * 2 + Resources(
-        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + fifo(family, 1, SEQUENCE_DEPTH) + _buffer(1, family))
+        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + _buffer(1, family)
+        + fifo(family, 1, sequence_depth(config)))
+    if config.queue:
+        parts["queue of results"] = PartCost(2, _result_queue(family))
     parts["registers"] = PartCost(1, _registers(family))
     parts["counters"] = PartCost(1, _counters(config, family))
     return parts
@@ -140,7 +148,25 @@ def _settings(config: Configuration) -> int:
 
 def _input(config: Configuration, family: Family) -> Resources:
     # Every core holds the settings.
-    return _distributor(config, 2, family) + Resources(ff=_settings(config))
+    return (_queues(config, family) if config.queue else _distributor(config, 2, family)) + Resources(
+        ff=_settings(config))
+
+
+def _queues(config: Configuration, family: Family) -> Resources:
+    """The queues ahead of both regions, which replace the distributor, and those of probes behind the storage side."""
+    bits, resources = (config.queue - 1).bit_length(), Resources(lut=1)
+    for side in "rs":
+        shared, stored, probing = queued_body(config, side)
+        width = 3 + config.time_bits + len(shared) + max(len(stored), len(probing))
+        # Two addresses and the one above the head, the level, flags, and the register that shows the first record.
+        resources += memory(family, width, config.queue) + Resources(
+            lut=mux(family, 2, min(len(stored), len(probing)) + bits) + counter(family, bits + 1, bits + 1)
+            + adder(family, bits + 1, bits + 1) + equal(family, bits + 1, bits + 1) + 12, ff=width + 4 * bits + 8)
+        if depth := waiting_tasks(config):
+            task = (2 * position_bits(config) + config.capacity.bit_length() + ROW_BITS + 2
+                    + config.bounds(other_side(side)).width + config.reach(other_side(side)).width)
+            resources += fifo(family, task, depth)
+    return resources
 
 
 def _buffer(width: int, family: Family) -> Resources:
@@ -170,6 +196,14 @@ def _lookahead(bits: int, family: Family) -> Resources:
     width, luts = (4, 6) if family == "ecp5" else (14, 8)
     ram = sum(luts * -(-shown // width) for shown in (ROW_BITS, ROW_BITS, bits, 2))
     return Resources(lut=ram + 40, ff=16)
+
+
+def _result_queue(family: Family) -> Resources:
+    width, bits = 2 + 2 * ROW_BITS, (RESULT_QUEUE - 1).bit_length()
+    # Head, tail and level; the items that were read and have not left, and flags.
+    return memory(family, width, RESULT_QUEUE) + fifo(family, width, 16) + Resources(
+        lut=counter(family, bits + 1, bits + 1) + adder(family, bits + 1, 5) + equal(family, bits + 1) + 8,
+        ff=3 * bits + 13)
 
 
 def _registers(family: Family) -> Resources:

@@ -77,7 +77,8 @@ class Proposal:
     def options(self) -> dict[str, int | str]:
         """The options of `splitjoin.circuit.driver.CircuitDevice` and the command line for this design."""
         built = ((found.name, getattr(self.design.config, found.name)) for found, _ in declared(BuildParameters))
-        return {name: value for name, value in built if value is not False}  # a switch that is off is left out
+        return {name: value for name, value in built
+                if value is not False and (name, value) != ("queue", 0)}  # what is off is left out
 
     @property
     def tuples_per_s(self) -> float:
@@ -120,6 +121,8 @@ class Proposal:
         window = f"{load.r:,} a window" if load.r == load.s else f"{load.r:,} and {load.s:,} in the windows of R and S"
         yield "design", (f"lanes {config.lanes}, probes {config.probes}, {config.capacity} tuples a stream and core "
                          f"({window}), fan-out {config.fanout}, fan-in {config.fanin}")
+        if config.queue:
+            yield "queues", f"{config.queue} records ahead of each region: {ARRIVING[load.arrival]}"
         if config.tables:
             looked_up = ", ".join(f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None)
             yield "tables", f"{looked_up} looked up in LUT RAM instead of computed"

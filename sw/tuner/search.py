@@ -11,17 +11,22 @@ from itertools import product
 
 from ..circuit.wire import Configuration
 from ..cost import CircuitCost, circuit_cost
+from .arrival import BURST
 from .boards import Fpga
 from .clock import ClockEstimate, clock
 from .core_kinds import CORE_SPEEDS
 from .speed import cycles_a_tuple, input_cycles, latency_cycles
 from .workload import Workload
 
-__all__ = ["FULL", "DesignPoint", "Requirements", "SearchResult", "search", "window_that_fits"]
+__all__ = ["FULL", "QUEUED", "DesignPoint", "Requirements", "SearchResult", "search", "window_that_fits"]
 
 #: Shares of an FPGA's resources that a design may take: the fullest routed circuits took 51 % of the LUT4 or 53 % of
 #: the flip-flops of their FPGA; one with 65 % of the LUT4 was placed but not routed (docs/synthesis.md).
 FULL = {"lut": 0.55, "ff": 0.55, "block_ram": 1.0, "dsp": 1.0}
+
+
+#: Records of a queue ahead of a region: two bursts. A block RAM has room for more, but no more is needed.
+QUEUED = 2 * BURST
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Requirements:
     Attributes:
         rate: Least tuples a second, both streams together; None for the highest possible rate.
         latency: Most seconds from a probe that waits for a pass to its star; None for any.
-        cores, lanes, probes, tables: Fixed by the user, or None.
+        cores, lanes, probes, queue, tables: Fixed by the user, or None.
     """
 
     rate: float | None = None
@@ -39,6 +44,7 @@ class Requirements:
     cores: int | None = None
     lanes: int | None = None
     probes: int | None = None
+    queue: int | None = None
     tables: bool | None = None
 
 
@@ -162,9 +168,9 @@ def _designs(base: Configuration, fpga: Fpga, load: Workload, requirements: Requ
     for cores in _cores(requirements.cores):
         least = 1 << max(1, (-(-load.tuples // cores) - 1).bit_length())
         shapes = CORE_SPEEDS[base.core].shapes(least, requirements.lanes, requirements.probes)
-        for shape, tables in product(shapes, _tables(base, requirements)):
+        for shape, tables, queue in product(shapes, _tables(base, requirements), _queues(load, requirements)):
             if shape.capacity <= 65536:
-                yield DesignPoint(replace(base, cores=cores, tables=tables, **shape._asdict()), fpga, load)
+                yield DesignPoint(replace(base, cores=cores, tables=tables, queue=queue, **shape._asdict()), fpga, load)
 
 
 def _tables(base: Configuration, requirements: Requirements) -> list[bool]:
@@ -172,6 +178,15 @@ def _tables(base: Configuration, requirements: Requirements) -> list[bool]:
     if requirements.tables is not None:
         return [requirements.tables]
     return [False, True] if base.kind.has_tables and any(wide is not None for wide in base.test_widths) else [False]
+
+
+def _queues(load: Workload, requirements: Requirements) -> list[int]:
+    """The values of ``queue`` to try: with alternating input a queue is of no use, and `QUEUED` records are enough for
+    any other.
+    """
+    if requirements.queue is not None:
+        return [requirements.queue]
+    return [0] if load.arrival == "alternating" else [0, QUEUED]
 
 
 def _cores(required: int | None) -> list[int]:

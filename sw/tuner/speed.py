@@ -12,6 +12,8 @@ __all__ = ["CONSTANT", "cycles_a_tuple", "input_cycles", "latency_cycles"]
 #: Cycles of a probe on an idle circuit beside both trees and the scan or the candidates (`latency_constant_cycles` of
 #: bench/circuits.py), and the stages of the datapath for which they were measured.
 CONSTANT, _STAGES = 24, 3
+#: Further cycles with queues ahead of regions and of the combiner.
+_QUEUED = 7
 #: Cycles from the expiry of one tuple to that of the next (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
 #: Of a small circuit, by simulation: cycles of a tuple beside the datapath's stages; those in which one tuple leaves
@@ -58,5 +60,5 @@ def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False)
         return _small_cycles(config, load) * (2 if busy else 1)
     work, wait = CORE_SPEEDS[config.core].latency(config, load)
     way = levels(config.cores, config.fanout) + levels(config.cores, config.fanin) + CONSTANT
-    way += config.stages - _STAGES + (_EXPIRY if config.time_bits else 0)
+    way += config.stages - _STAGES + (_EXPIRY if config.time_bits else 0) + (_QUEUED if config.queue else 0)
     return way + load.matches / config.cores + work + (wait if busy else 0)

@@ -31,6 +31,7 @@ def requirements_text(requirements: Requirements) -> str:
     said += [] if requirements.latency is None else [f"latency {quantity(requirements.latency, 's')}"]
     fixed = {name: getattr(requirements, name) for name in ("cores", "lanes", "probes")}
     said += [f"{name} {value}" for name, value in fixed.items() if value is not None]
+    said += [] if requirements.queue is None else [f"queues of {requirements.queue}"]
     said += [] if requirements.tables is None else ["with tables" if requirements.tables else "without tables"]
     return ", ".join(said)
 

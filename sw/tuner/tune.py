@@ -30,18 +30,20 @@ SELECTIVITY = 1 / 250_000
 
 def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, latency: float | None = None,
          core: str = "auto", cores: int | None = None, lanes: int | None = None, probes: int | None = None,
-         tables: bool | None = None, matches: float | None = None, selectivity: float | None = None,
-         arrival: str = "alternating", window_tuples: int | tuple[int, int] | None = None) -> Proposal:
+         queue: int | None = None, tables: bool | None = None, matches: float | None = None,
+         selectivity: float | None = None, arrival: str = "alternating",
+         window_tuples: int | tuple[int, int] | None = None) -> Proposal:
     """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the required ``rate``.
 
     ``rate``: least tuples a second, both streams together, in equal shares. ``latency``: most seconds from a probe to
-    its star, if it arrives behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``, ``tables``
-    (True if tests of constant width are looked up): values fixed by the user, or None for the tuner's choice.
-    ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests of an index. If
-    only one of the two is given, every pair that meets these tests is taken as a result; if neither is, the selectivity
-    is `SELECTIVITY`. ``arrival``: the order in which tuples of both streams arrive: ``alternating``, ``random`` or
-    ``bursts`` (of 32). Rates are those that a design sustains with these matches and this arrival. ``window_tuples``:
-    number of tuples in a RANGE window, of R and S where they differ; by default those that arrive in it at ``rate``.
+    its star, if it arrives behind a pass that has just begun. ``core``, ``cores``, ``lanes``, ``probes``, ``queue``,
+    ``tables`` (True if tests of constant width are looked up): values fixed by the user, or None for the tuner's
+    choice. ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests of
+    an index. If only one of the two is given, every pair that meets these tests is taken as a result; if neither is,
+    the selectivity is `SELECTIVITY`. ``arrival``: the order in which tuples of both streams arrive: ``alternating``,
+    ``random`` or ``bursts`` (of 32). Rates are those that a design sustains with these matches and this arrival.
+    ``window_tuples``: number of tuples in a RANGE window, of R and S where they differ; by default those that arrive in
+    it at ``rate``.
 
     If no design meets the requirements, the result is the nearest design that fits, with the limiting resource. Raises
     `CapacityError` if no design fits, and `UnsupportedError` for a ``core`` whose kind has no test in the condition.
@@ -58,7 +60,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
         raise DeviceError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
     if tables is not None and not isinstance(tables, bool):
         raise DeviceError(f"tables must be True, False, or None to have it chosen, not {tables!r}")
-    fixed: dict[str, Any] = {"cores": cores, "lanes": lanes, "probes": probes}
+    fixed: dict[str, Any] = {"cores": cores, "lanes": lanes, "probes": probes, "queue": queue}
     CircuitParameters(core=core, **{name: value for name, value in fixed.items() if value is not None})
     plan = plan_with_bounds(query.predicate)
     windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
@@ -66,7 +68,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     bases, refused = _bases(query, core, tables is True)
     # Raises for queries that no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
-    requirements = Requirements(rate, latency, cores, lanes, probes, tables)
+    requirements = Requirements(rate, latency, cores, lanes, probes, queue, tables)
     found, each = search(bases, fpga, load, requirements)
     if found.best is None:
         most = window_that_fits(bases, fpga, load)

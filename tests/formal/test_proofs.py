@@ -95,3 +95,9 @@ def test_command_line(capsys, monkeypatch):
     assert lines[1].startswith("breaks") and lines[1].endswith(f"buffer, with a fault: {first.faults[0].breaks}")
     assert main(["bufer"]) == 1
     assert capsys.readouterr().err.startswith("there is no proof 'bufer'; there are: buffer; queue of 2")
+    assert main(["--list"]) == 0
+    assert capsys.readouterr().out.startswith("buffer\nqueue of 2\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "35 minutes" in " ".join(capsys.readouterr().out.split())

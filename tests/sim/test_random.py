@@ -25,6 +25,8 @@ from ..support.sampling import at_length, examples
 CIRCUITS = [((1, 4, 2, 2, 1, 1), True), ((3, 2, 2, 2, 1, 8), True), ((5, 4, 3, 2, 2, 2), True),
             ((2, 32, 2, 2, 4, 8), True), ((4, 8, 2, 4, 4, 4), False)]
 FURTHER = [((2, 32, 2, 2, 1, 4), True), ((1, 2, 2, 2, 1, 3), False)]
+#: Circuit → records that wait ahead of each of its regions.
+QUEUES = {(3, 2, 2, 2, 1, 8): 16, (2, 32, 2, 2, 4, 8): 64}
 #: The same of circuits with tables, whose batches are complete before their passes begin.
 WITH_TABLES = [((3, 8, 2, 2, 4, 8), True), ((1, 4, 2, 2, 1, 3), False)]
 ON = "abs(r.x - s.a) <= 2"
@@ -92,12 +94,13 @@ def joins(draw, circuit, *, timed, max_rows):
     return Join(*tables, windows, timed, order, cuts, stalls)
 
 
-def check(circuit, make, join, *, core="auto", tables=False):
+def check(circuit, make, join, *, core="auto", tables=False, queue=0):
     """Fail unless the circuit gives the golden model's answer, or overflows where it must."""
     cores, capacity, fanout, fanin, lanes, probes = circuit
     stall_in, stall_out, seed = join.stalls
     engine = make(cores=cores, capacity=capacity, fanout=fanout, fanin=fanin, lanes=lanes, probes=probes,
-                  core="scan" if tables else core, tables=tables, stall_in=stall_in, stall_out=stall_out, seed=seed)
+                  core="scan" if tables else core, tables=tables, queue=queue, stall_in=stall_in, stall_out=stall_out,
+                  seed=seed)
     query = join.query()
     overflow = first_without_room(join.arrivals(), engine.configuration(query), join.windows) if join.timed else None
     if overflow is not None:
@@ -116,7 +119,7 @@ def test_compiled_circuit(circuit, timed, tables):
     @given(joins(circuit, timed=timed, max_rows=100 + 10 * circuit[1]))
     @settings(max_examples=examples(40))
     def same_answer(join):
-        check(circuit, SimDevice, join, tables=tables)
+        check(circuit, SimDevice, join, tables=tables, queue=QUEUES.get(circuit, 0))
 
     same_answer()
 

@@ -1,37 +1,79 @@
-"""Random conditions of every kind on circuits: Amaranth's simulator gives the golden model's answer."""
+"""Random conditions of every kind on circuits of every kind: Amaranth's simulator gives the golden model's answer."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
+from splitjoin.arrival import arrivals
+from splitjoin.device.api import Device, Items
 from splitjoin.errors import SplitJoinError
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.sim.pysim import PysimDevice
 
-from tests.support.conformance import assert_conforms, run
+from tests.support.conformance import assert_conforms, slices
+from tests.support.sampling import at_length, examples
 from tests.support.strategies import Scenario, scenario
 
-
-@settings(max_examples=8)
-@given(scenario(max_rows=8), st.booleans())
-def test_random_conditions_on_the_simulated_circuit(case: Scenario, tables: bool) -> None:
-    query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
-                       window=case.windows.spec, time=case.time, order=case.order)
-    device = PysimDevice(cores=2, capacity=8)
-    if tables:
-        device = _with_tables(device, query)
-    items = run(device, query, case.r, case.s)
-    assert_conforms(items, run(GoldenDevice(cores=2), query, case.r, case.s), case.order)
+#: Lanes and capacities that go together.
+_RINGS = [(1, 8), (1, 8), (2, 8), (4, 8), (4, 16)]
 
 
-def _with_tables(device: PysimDevice, query: Query) -> PysimDevice:
-    """The device with tables, if the condition has a test that is looked up."""
-    wanted = replace(device, core="scan", tables=True)
-    try:
-        wanted.configuration(query)
-    except SplitJoinError:
+@st.composite
+def options(draw: st.DrawFn) -> dict[str, Any]:
+    """Options of a circuit: its shape, trees, tables, clock, queues, kind of core, and stalls at its ports."""
+    lanes, capacity = draw(st.sampled_from(_RINGS))
+    stalls = draw(st.sampled_from([0.0, 0.0, 0.5]))
+    return {
+        "cores": draw(st.integers(1, 3)), "capacity": capacity, "lanes": lanes,
+        "probes": draw(st.sampled_from([1, 2, 3, 5])), "fanout": draw(st.integers(2, 4)),
+        "fanin": draw(st.integers(2, 4)), "tables": draw(st.booleans()), "queue": draw(st.sampled_from([0, 0, 16])),
+        "clock": draw(st.sampled_from([None, None, 80.0, 160.0])), "core": draw(st.sampled_from(["scan", "auto"])),
+        "region_counters": draw(st.booleans()), "stall_in": stalls, "stall_out": stalls,
+        "seed": draw(st.integers(0, 9)),
+    }
+
+
+def _device(query: Query, wanted: dict[str, Any]) -> PysimDevice:
+    """A device with the options that ``query`` can have: tables need a test for them, an index takes no lanes."""
+    for changed in ({}, {"tables": False}, {"core": "scan"}, {"core": "scan", "tables": False}):
+        try:
+            device = PysimDevice(**wanted | changed)
+            device.configuration(query)
+        except SplitJoinError:
+            continue
         return device
-    return wanted
+    return PysimDevice(cores=wanted["cores"], capacity=8)  # refuses it, as it should
+
+
+def _run(device: Device, query: Query, case: Scenario, masked: int | None) -> Items:
+    """The items of a run in two halves; ``masked``: a core that is masked in the second one."""
+    with device.open(query) as session:
+        found = []
+        for n, part in enumerate(slices(arrivals(query, case.r, case.s), [(len(case.r) + len(case.s)) // 2])):
+            if n == 1 and masked is not None:
+                session.mask({masked})
+            session.push(part)
+            found.append(session.poll())
+        found.append(session.flush())
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("count", [12, at_length(100)])
+def test_random_conditions_on_random_circuits(count: int) -> None:
+    """`make test-long` draws five times as many."""
+    @settings(max_examples=examples(count))
+    @given(scenario(max_rows=8), options(), st.booleans())
+    def same_answer(case: Scenario, wanted: dict[str, Any], masks: bool) -> None:
+        query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
+                           window=case.windows.spec, time=case.time, order=case.order)
+        device = _device(query, wanted)
+        masked = wanted["seed"] % wanted["cores"] if masks else None
+        items = _run(device, query, case, masked)
+        assert_conforms(items, _run(GoldenDevice(cores=device.cores), query, case, masked), case.order)
+
+    same_answer()

@@ -153,6 +153,7 @@ def test_one_datapath_serves_both_streams_where_it_can(on: str, datapaths: tuple
     ({"lanes": 2, "capacity": 16}, "lanes of a small circuit must be 1, not 2"),
     ({"core": "hash"}, "core of a small circuit must be auto or scan, not 'hash'"),
     ({"tables": True}, "tables of a small circuit must be False, as it has none, not True"),
+    ({"queue": 64}, "queue of a small circuit must be 0, as it has one region, not 64"),
     ({"row_bits": 7}, "row_bits must be 8 to 32, not 7"),
 ])
 def test_wrong_parameters(options: dict[str, Any], message: str) -> None:

@@ -35,7 +35,7 @@ def configurations(*, time: bool | None = None) -> st.SearchStrategy[Configurati
     return st.builds(
         make, st.sampled_from(shapes), probes=st.sampled_from([1, 2, 3, 8]),
         tree=st.sampled_from([("or", 0, 1), ("and", 0, 1), ("or", 1, ("and", 0, 1)), 0]), cores=st.integers(1, 4),
-        fanout=st.integers(2, 4), fanin=st.integers(2, 4), time_bits=bits)
+        fanout=st.integers(2, 4), fanin=st.integers(2, 4), time_bits=bits, queue=st.sampled_from([0, 0, 16]))
 
 
 def windows(config: Configuration) -> st.SearchStrategy[Window]:

@@ -45,10 +45,10 @@ class IndexSpeed(CoreSpeed):
         return max(CORE_INPUT + expiry, _PROBE / 2)
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
-        # The FIFO between the regions of a core is short, so the regions run in lockstep, and the one with more
-        # candidates decides.
+        # Without queues, the regions of a core run in lockstep, and the one with more candidates decides. With queues
+        # it still does, as only the order of arrival is evened out.
         cycles = _probe_cycles(maximum_distribution(self.candidates(config, load)))
-        return cycles / 2 * stretch(cycles, 1, load.arrival)
+        return cycles / 2 * stretch(cycles, 1, load.arrival, config.queue)
 
     def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
         # The candidates of the core with the most, and the lookups of buckets after the first.

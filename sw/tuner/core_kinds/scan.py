@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...circuit.geometry import stores, waiting_tasks
 from ...circuit.wire import Configuration
 from ..arrival import stretch
 from ..workload import Workload
@@ -35,7 +36,8 @@ class ScanSpeed(CoreSpeed):
         probes = 1 if load.single else config.probes
         work = max((load.tuples + probes) / config.cores / config.lanes, _TURN)
         came = min(probes, (work - _CLOSED) / _COLLECTED) if config.tables else probes
-        return work / came / 2 * stretch(work, max(1, round(came)), load.arrival)
+        return work / came / 2 * stretch(
+            work, max(1, round(came)), load.arrival, config.queue, waiting_tasks(config), stores(config))
 
     def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
         work = -(-load.tuples // config.cores) / config.lanes

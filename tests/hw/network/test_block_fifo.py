@@ -1,0 +1,57 @@
+# amaranth: UnusedElaboratable=no
+import pytest
+from hypothesis import given, settings, strategies as st
+from splitjoin.hw.network.block_fifo import BlockFifo, HalfRateFifo
+from splitjoin.sim.testbench.on_amaranth import simulate
+from splitjoin.sim.testbench.pauses import scripted
+
+from ...support.simulations import simulation
+from ...support.stimuli import pauses
+
+KINDS = pytest.mark.parametrize("kind", [BlockFifo, HalfRateFifo])
+
+
+@given(st.sampled_from([BlockFifo, HalfRateFifo]), st.sampled_from([4, 8]),
+       st.lists(st.integers(0, 255), max_size=40), pauses(), pauses())
+@settings(max_examples=25)
+def test_items_pass_in_order(kind, depth, items, idle, backpressure):
+    async def body(tb):
+        source, sink = tb.source("i", items, idle), tb.sink("o", backpressure)
+        await tb.run(lambda: not source.queue and len(sink.items) >= len(items), limit=1000)
+        await tb.steps(9)
+        assert sink.items == items
+
+    simulation(kind, 8, depth).run(body)
+
+
+@pytest.mark.parametrize(("kind", "cycles"), [(BlockFifo, 1), (HalfRateFifo, 2)])
+def test_rate_and_latency(kind, cycles):
+    async def body(tb):
+        source, sink = tb.source("i", range(100)), tb.sink("o")
+        await tb.run(lambda: len(sink.items) == 100, limit=300)
+        assert (source.cycles[0], sink.cycles[0]) == (0, 4)
+        assert sink.cycles == [4 + cycles * n for n in range(100)]
+
+    simulate(kind(8, 16), body)
+
+
+@pytest.mark.parametrize(("kind", "behind"), [(BlockFifo, 16), (HalfRateFifo, 1)])
+@pytest.mark.parametrize("depth", [4, 16])
+def test_holds_as_many_as_it_says(kind, behind, depth):
+    async def body(tb):
+        source, sink = tb.source("i", range(80)), tb.sink("o", scripted([True] * 60))
+        await tb.steps(60)
+        assert len(source.cycles) - behind in (depth - 1, depth)
+        await tb.run(lambda: len(sink.items) == 80, limit=300)
+        assert sink.items == list(range(80))
+
+    fifo = kind(8, depth)
+    assert (fifo.shape, fifo.depth) == (8, depth)
+    simulate(fifo, body)
+
+
+@KINDS
+@pytest.mark.parametrize("depth", [3, 2, 0, -4, "16", 16.0])
+def test_wrong_depth(kind, depth):
+    with pytest.raises(ValueError, match=f"^Depth must be a power of two of at least 4, not {depth!r}$"):
+        kind(8, depth)
