@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ..explain import explain
+from ..files import read_table
 from ..lang.query import Query
 from ..lang.schema import Schema
 from ..schema_text import parse_schema
@@ -28,7 +29,8 @@ def propose_circuit(args: argparse.Namespace) -> None:
     window = window_argument(args)
     if args.output is not None:
         check_design_file(args.output)
-    proposal = tune(_declared(args, window), **tune_arguments(args))
+    sample = None if args.sample is None else [read_table(path) for path in args.sample]
+    proposal = tune(_declared(args, window), **tune_arguments(args), sample=sample)
     print(proposal)
     if args.output is not None:
         write_design(args.output, args, proposal)

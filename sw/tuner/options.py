@@ -30,8 +30,11 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--selectivity", metavar="P", type=float,
                        help="share of pairs that meet the tests an index goes by, 0 to 1 (what --matches says, or one "
                             "pair in 250,000)")
-    group.add_argument("--arrival", choices=ARRIVALS, default="alternating",
+    group.add_argument("--arrival", choices=ARRIVALS,
                        help="how tuples of both streams arrive: alternating (the default), random, or bursts of 32")
+    group.add_argument("--sample", nargs=2, metavar="FILE",
+                       help="files with consecutive tuples of R and of S from the same time: matches, selectivity, "
+                            "arrival and the tuples of RANGE windows are measured on them where no option says them")
     group.add_argument("--window-tuples", metavar="N",
                        help="tuples of a stream within its RANGE window, or NR,NS where R's and S's differ (what "
                             "arrives in it at --rate)")

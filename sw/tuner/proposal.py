@@ -10,6 +10,7 @@ from ..cost.text import resources_text
 from .arrival import ARRIVING
 from .boards import Fpga
 from .core_kinds import CORE_SPEEDS
+from .sample import SampleFigures
 from .search import DesignPoint, Requirements
 from .text import quantity, requirements_text, shares_text
 
@@ -29,6 +30,7 @@ class Proposal:
         requirements: The requirements of the design.
         misses: Requirement that is missed → the factor by which it is.
         binding: The resource that limits the design, in words; empty if the requirements are met.
+        sample: The figures of a sample of the data, None if none was given.
     """
 
     board: str
@@ -40,6 +42,7 @@ class Proposal:
     requirements: Requirements
     misses: dict[str, float]
     binding: str
+    sample: SampleFigures | None = None
 
     @property
     def kind(self) -> str:
@@ -127,10 +130,13 @@ class Proposal:
             looked_up = ", ".join(f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None)
             yield "tables", f"{looked_up} looked up in LUT RAM instead of computed"
         if config.kind.has_index:
-            assumed = "assumed where nothing is given" if self.assumed else "given"
+            assumed = ("given" if not self.assumed else "measured" if self.sample is not None
+                       else "assumed where nothing is given")
             few = max(CORE_SPEEDS[config.core].candidates(config, load))
             share = "no pair meets" if not load.selectivity else f"one pair in {1 / load.selectivity:,.0f} meets"
             yield "index", f"{few:.2g} candidates a probe and core are expected, where {share} its tests ({assumed})"
+        if self.sample is not None:
+            yield "sample", str(self.sample)
         yield "clock", f"{design.clock.mhz:.0f} MHz, {design.clock.source}"
         most = ""
         if not config.kind.has_index:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..plan.plan import Plan
 from .arrival import ARRIVALS
 from .boards import board as find_board
 from .proposal import Proposal
+from .sample import measure_sample
 from .search import Requirements, search, window_that_fits
 from .text import binding_text
 from .workload import Workload
@@ -31,8 +33,8 @@ SELECTIVITY = 1 / 250_000
 def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, latency: float | None = None,
          core: str = "auto", cores: int | None = None, lanes: int | None = None, probes: int | None = None,
          queue: int | None = None, tables: bool | None = None, matches: float | None = None,
-         selectivity: float | None = None, arrival: str = "alternating",
-         window_tuples: int | tuple[int, int] | None = None) -> Proposal:
+         selectivity: float | None = None, arrival: str | None = None,
+         window_tuples: int | tuple[int, int] | None = None, sample: Sequence[Any] | None = None) -> Proposal:
     """The design for ``query`` on ``board``: the fastest that fits, or the smallest that has the required ``rate``.
 
     ``rate``: least tuples a second, both streams together, in equal shares. ``latency``: most seconds from a probe to
@@ -41,9 +43,11 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     choice. ``matches``: results of a probe, on average. ``selectivity``: the share of pairs that meet the tests of
     an index. If only one of the two is given, every pair that meets these tests is taken as a result; if neither is,
     the selectivity is `SELECTIVITY`. ``arrival``: the order in which tuples of both streams arrive: ``alternating``,
-    ``random`` or ``bursts`` (of 32). Rates are those that a design sustains with these matches and this arrival.
-    ``window_tuples``: number of tuples in a RANGE window, of R and S where they differ; by default those that arrive in
-    it at ``rate``.
+    ``random`` or ``bursts`` (of 32); None for alternating. Rates are those that a design sustains with these matches
+    and this arrival. ``window_tuples``: number of tuples in a RANGE window, of R and S where they differ; by default
+    those that arrive in it at ``rate``. ``sample``: a table of R and one of S, consecutive tuples of a typical time, on
+    which matches, selectivity, arrival and the tuples of RANGE windows are measured where none of these arguments says
+    them (`splitjoin.tuner.sample.measure_sample`, which raises `InputError` and `SchemaError`).
 
     If no design meets the requirements, the result is the nearest design that fits, with the limiting resource. Raises
     `CapacityError` if no design fits, and `UnsupportedError` for a ``core`` whose kind has no test in the condition.
@@ -56,15 +60,23 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     for name, value, top in (("matches", matches, math.inf), ("selectivity", selectivity, 1)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= top and value < math.inf):
             raise DeviceError(f"{name} must be a number from 0{'' if top == math.inf else f' to {top}'}, not {value!r}")
-    if arrival not in ARRIVALS:
+    if arrival is not None and arrival not in ARRIVALS:
         raise DeviceError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
     if tables is not None and not isinstance(tables, bool):
         raise DeviceError(f"tables must be True, False, or None to have it chosen, not {tables!r}")
     fixed: dict[str, Any] = {"cores": cores, "lanes": lanes, "probes": probes, "queue": queue}
     CircuitParameters(core=core, **{name: value for name, value in fixed.items() if value is not None})
     plan = plan_with_bounds(query.predicate)
+    measured = None if sample is None else measure_sample(query, sample)
+    if measured is not None and window_tuples is None and rate is None:
+        window_tuples = measured.held
     windows = (_window(query, "r", rate, window_tuples), _window(query, "s", rate, window_tuples))
-    load = _load(query, plan, windows, matches, selectivity, arrival)
+    assumed = matches is None and selectivity is None
+    if measured is not None:
+        if assumed:
+            matches, selectivity = measured.matches(*windows), measured.selectivity
+        arrival = arrival or measured.arrival
+    load = _load(query, plan, windows, matches, selectivity, arrival or "alternating")
     bases, refused = _bases(query, core, tables is True)
     # Raises for queries that no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
@@ -79,8 +91,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     misses = found.best.misses(requirements)
     others = {kind: other.best for kind, other in each.items() if kind != found.best.config.core}
     binding = binding_text(found.wanted, requirements, found.best) if misses else ""
-    return Proposal(board, fpga, found.best, others, refused, matches is None and selectivity is None, requirements,
-                    misses, binding)
+    return Proposal(board, fpga, found.best, others, refused, assumed, requirements, misses, binding, measured)
 
 
 def _bases(query: Query, core: str, tables: bool) -> tuple[dict[str, Configuration], dict[str, str]]:
@@ -132,7 +143,8 @@ def _window(query: Query, side: Side, rate: float | None, window_tuples: int | t
             held.append(math.ceil((extent.length + 1) * (_seconds(query) or 0.0) * rate / 2))
     if not held:
         raise WindowError("a RANGE window holds as many tuples as arrive in it: give window_tuples "
-                          "(--window-tuples)" + ("" if _seconds(query) is None else ", or rate (--rate)"))
+                          "(--window-tuples), a sample (--sample)"
+                          + ("" if _seconds(query) is None else ", or rate (--rate)"))
     return max(1, min(held))
 
 
