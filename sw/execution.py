@@ -75,7 +75,7 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
             pass  # the pairs tell
     if to is not None:
         return _stored(query, incoming, output, device, to)
-    with device.open(query.pairs) as session:
+    with device.open_deciding(query) as session:
         items = _items(query, incoming, output, device, session)
         told = _told(session)
     plain, folded = isinstance(device, GoldenDevice), list[pa.ChunkedArray]()
@@ -191,7 +191,7 @@ def _stored(query: Query, incoming: Arrivals, output: Output, device: Device, to
     if schema is None:
         schema = pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
     nbytes = 0
-    with TableWriter(to, schema) as writer, device.open(query.pairs) as session:
+    with TableWriter(to, schema) as writer, device.open_deciding(query) as session:
         for rows in _parts(query, incoming, output, device, session):
             writer.write(rows)
             nbytes += rows.nbytes

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .circuit.deciding import check_decides, deciding, needs_few_pairs
 from .circuit.fold_schedule import plan_fold
 from .circuit.geometry import comparisons
 from .circuit.lowering import configure, folding_of, phases, plan_for, settings, sized
@@ -14,7 +15,7 @@ from .circuit.parameters import CircuitParameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
 from .cost.fold import fold_cost
-from .cost.folding import folding_emitter
+from .cost.folding import first_hits, folding_emitter
 from .cost.resources import check_family
 from .cost.text import cost_lines, family_name, resources_text
 from .errors import SplitJoinError, UnsupportedError
@@ -45,9 +46,11 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     """
     check_family(family)
     chosen = parameters or CircuitParameters(**options)
-    kind, folded, aggregates, query = query.kind, _folded(query), query.aggregates, query.pairs
-    if not kind.is_inner and not folded:
-        folded = [f"kind        {kind}, decided on the host from the pairs of the inner join"]
+    folded, aggregates, few = _folded(query), query.aggregates, deciding(query) if needs_few_pairs(query) else None
+    if not query.kind.is_inner and not folded:
+        pairs = "pairs" if few else "all pairs, which are rows"
+        folded = [f"kind        {query.kind}, decided on the host from {pairs}"]
+    query = query.pairs
     asked = query.aggregated(aggregates) if aggregates else query
     lines = [f"condition   {text(query.predicate)}",
              *folded,
@@ -64,24 +67,35 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         plan = plan_for(query, chosen)
     if passes:
         lines += _passes(host, sized(query, chosen))
+    not_few = ""
+    if few is not None and refused is None:
+        try:
+            narrow = plan_for(few.query, chosen)
+            check_decides(few, narrow, chosen)
+            query, plan = few.query, narrow
+        except SplitJoinError as error:
+            few, not_few = None, str(error)
     lines += plan.lines()
     others = [f"cpu         yes: {_cpu(host)}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
     try:
         if refused is not None:
             raise refused
-        folding = None
+        folding = None if few is None else few.folding
+        if not_few:
+            lines.append(f"folded      not in circuits: {not_few}")
         if aggregates:
             try:
                 folding = folding_of(asked, plan, chosen)
             except UnsupportedError as error:
                 lines.append(f"folded      not in circuits: {error}; so pairs leave them, which the host folds")
-        config = configure(query, plan, chosen, folding)
+        config = configure(query, plan, chosen, folding, first_hits=few is not None and few.first)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
-    return "\n".join([*lines, *_circuit(config, plan), *_state(config, family), *cost_lines(config, family), *others])
+    state = _state(config, family, "" if few is None else str(few))
+    return "\n".join([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others])
 
 
 def _folded(query: Query) -> list[str]:
@@ -92,16 +106,23 @@ def _folded(query: Query) -> list[str]:
             f"pairs"]
 
 
-def _state(config: Configuration, family: str) -> Iterator[str]:
-    """The state that a circuit folds, and the cost of folding it in a region."""
+def _state(config: Configuration, family: str, kind: str) -> Iterator[str]:
+    """The state that a circuit folds, and the cost of folding it in a region. ``kind``: what leaves for a kind of join;
+    empty for aggregates.
+    """
     if not config.folds:
         return
     known = check_family(family)
     items = config.beats + 1
-    yield (f"folded      in simulated circuits: the partners that come before a tuple of R, {config.lanes} × "
-           f"{config.probes} pairs a cycle in each core, to {config.state.width} bits of state, which leave in {items} "
-           f"item{'s' * (items > 1)} a tuple of R; partners that come after it leave as pairs")
-    yield (f"folding     on {family_name(known)} {resources_text(folding_emitter(config, known), known)} a core")
+    leave = f"which leave in {items} item{'s' * (items > 1)} a tuple of R"
+    bits = f"{config.state.width} bit{'s' * (config.state.width > 1)} of state"
+    yield f"folded      in simulated circuits: {kind}; {bits}, {leave}" if kind else (
+        f"folded      in simulated circuits: the partners that come before a tuple of R, {config.lanes} × "
+        f"{config.probes} pairs a cycle in each core, to {bits}, {leave}; partners that come after it leave as pairs")
+    cost = folding_emitter(config, known)
+    if config.first_hits:
+        cost += first_hits(config, known)
+    yield f"folding     on {family_name(known)} {resources_text(cost, known)} a core"
 
 
 def _folds(aggregates: Sequence[Aggregate], chosen: CircuitParameters, family: str) -> Iterator[str]:

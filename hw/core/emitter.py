@@ -19,7 +19,7 @@ from ..network.skid_buffer import SkidBuffer
 from .interfaces import OutcomeSignature
 from .layouts import batch_layout
 
-__all__ = ["Emitter", "at_most_one"]
+__all__ = ["Emitter", "at_most_one", "times"]
 
 
 class Emitter(wiring.Component):
@@ -107,7 +107,7 @@ class Emitter(wiring.Component):
 
     def _read(self, item: data.View, group: Value) -> list[Any]:
         """Assignments of the read ``group`` to ``item``."""
-        scaled = [] if self._concatenated else [item.scaled.eq(_times(group, self._config.cores))]
+        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self._config.cores))]
         return [item.group.eq(group), *scaled]
 
     def _walk(self, m: Module, items: Queue, taken: data.View, due: Signal, finish: Signal) -> None:
@@ -204,7 +204,7 @@ class Emitter(wiring.Component):
             m.d.sync += [step.end.eq(current.end), step.flush.eq(current.flush),
                          *(step[name].eq(current[name]) for name in row_of),
                          step.offset.eq(Cat(oldest_number[:lane_bits], current.group)),
-                         step.rest.eq(_times(oldest_number[:lane_bits], config.cores) + self.index)]
+                         step.rest.eq(times(oldest_number[:lane_bits], config.cores) + self.index)]
         with m.If(check):
             m.d.sync += [slice_.eq(slice_next), star.eq(star_next)]
         quick, stays = ~current.end & ~slices, ~out.i.ready
@@ -243,7 +243,7 @@ class Emitter(wiring.Component):
         ]
 
 
-def _times(value: Value, factor: int) -> Value:
+def times(value: Value, factor: int) -> Value:
     """``value`` · ``factor`` by shifts and sums, for ``factor`` > 0; synthesis would make a slower multiplier of it."""
     return reduce(add, (value << n for n in range(factor.bit_length()) if factor >> n & 1))
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import MEMORY_LATENCY
-from splitjoin.circuit.wire import Configuration
+from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..hls.state import lift, lift_cycles, masked, merged
 from ..layouts import folded_layout, struct, window_layout
+from .emitter import times
 from .interfaces import OutcomeSignature
 from .layouts import batch_layout
 
@@ -101,10 +103,14 @@ class FoldingEmitter(wiring.Component):
         lanes, probes = config.lanes, config.probes
         # Values come with the keys, outcomes later: the values wait, or the outcomes where lifting takes longer.
         spare = self._latency - MEMORY_LATENCY - lift_cycles(config)
-        payload = config.payload("s")
+        payload, rows = config.payload("s"), None
+        if any(value.row for value in config.values):
+            rows, spare = self._rows(m), -1 - lift_cycles(config)
         lifted = []
         for lane in range(lanes):
-            values = self.values[lane] if payload.fields else None
+            values: Any = self.values[lane] if payload.fields else None
+            if rows is not None:
+                values = {f"value{n}": rows[lane] for n in range(len(config.values))}
             for n in range(max(0, spare) if payload.fields else 0):
                 later = Signal(struct(payload), name=f"values{lane}_{n}", reset_less=True)
                 m.d.sync += Cat(later).eq(Cat(values))
@@ -135,3 +141,35 @@ class FoldingEmitter(wiring.Component):
             levels.append(level[0])
         delay(lanes.bit_length() - 1, "level")
         return levels, last, valid
+
+    def _rows(self, m: Module) -> list[Signal]:
+        """For each lane the row id of its tuple, a cycle after the outcome of its read."""
+        config, offered = self._config, self.batch.payload
+        lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
+        # Outcomes of a pass may come before its batch is accepted, or after it, when that of the pass before has left.
+        held_row, held_lane = Signal(ROW_BITS, reset_less=True), Signal(max(1, lane_bits), reset_less=True)
+        held, begun, offered_begun, fresh = Signal(), Signal(), Signal(), Signal(init=1)
+        row, lane0 = Signal(ROW_BITS), Signal(max(1, lane_bits))  # of the read whose outcome is there
+        next_row, pass_lane = Signal(ROW_BITS, reset_less=True), Signal(max(1, lane_bits), reset_less=True)
+        begins, is_held, accepted = Signal(), Signal(), Signal()
+        m.d.comb += [
+            begins.eq(self.found_valid & fresh), is_held.eq(held & ~begun),
+            accepted.eq(self.batch.valid & self.batch.ready),
+            row.eq(Mux(~fresh, next_row, Mux(is_held, held_row, offered.row))),
+            lane0.eq(Mux(~fresh, pass_lane, Mux(is_held, held_lane, offered.lane))),
+        ]
+        with m.If(begins & is_held):
+            m.d.sync += begun.eq(1)
+        with m.Elif(begins):
+            m.d.sync += offered_begun.eq(1)
+        with m.If(accepted):
+            m.d.sync += [held.eq(1), held_row.eq(offered.row), held_lane.eq(offered.lane),
+                         begun.eq(offered_begun | (begins & ~is_held)), offered_begun.eq(0)]
+        with m.If(self.found_valid):
+            m.d.sync += [fresh.eq(self.found.last), next_row.eq(row + lanes * config.cores), pass_lane.eq(lane0)]
+        made = []
+        for lane in range(lanes):
+            made.append(Signal(ROW_BITS, name=f"row{lane}", reset_less=True))
+            number = (lane - lane0)[:lane_bits] if lane_bits else Const(0)
+            m.d.sync += made[lane].eq(row + times(number, config.cores) + self.index)
+        return made

@@ -14,6 +14,7 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration
 from ..layouts import folded_layout, input_layout, result_layout, window_layout
 from ..network.queue import Queue
 from .counters import RegionCounters
+from .first_hits import FirstHits
 from .folder import FoldingEmitter
 from .interfaces import OutcomeSignature, RingSignature, interface
 from .kinds import CORE_COMPONENTS
@@ -42,7 +43,8 @@ class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
     Operations take effect in arrival order; storing, scanning and emitting overlap. In a circuit that folds, the region
-    of S gives states (`FoldingEmitter`) in place of results. See `Storage` and `Emitter` for the
+    of S gives states (`FoldingEmitter`) in place of results; with ``first_hits``, that of R gives the first result of
+    each stored tuple alone (`FirstHits`). See `Storage` and `Emitter` for the
     ports, `splitjoin.hw.core.kinds` for the parts that depend on the core kind, and `RegionCounters` for ``select`` and
     ``selected``. Where the configuration has a queue, records wait in it ahead of the storage side, and probes behind
     it where passes are short (`splitjoin.circuit.geometry.waiting_tasks`).
@@ -88,7 +90,7 @@ class Region(wiring.Component):
             for n in range(config.lanes if config.payload(side).fields else 0):
                 m.d.comb += Cat(emitter.values[n]).eq(Cat(storage.values[n]))
         else:
-            m.submodules.emitter = emitter = kind.emitter(config, processing.latency)
+            m.submodules.emitter = emitter = kind.emitter(config, processing.latency + config.first_hits)
         if config.queue:
             m.submodules.queue = queue = RecordQueue(config, side)
             wiring.connect(m, wiring.flipped(self.i), queue.i)
@@ -107,7 +109,14 @@ class Region(wiring.Component):
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
         ring, outcomes = RingSignature(config, side), OutcomeSignature(config)
         wiring.connect(m, interface(processing, ring), interface(storage, ring.flip()))
-        wiring.connect(m, interface(processing, outcomes), interface(emitter, outcomes.flip()))
+        if config.first_hits and side == "r":
+            m.submodules.first = first = FirstHits(config, latency=processing.latency)
+            wiring.connect(m, interface(processing, outcomes), first.i)
+            wiring.connect(m, first.o, interface(emitter, outcomes.flip()))
+            m.d.comb += [first.read.eq(processing.reads), first.position.eq(processing.position),
+                         first.written.eq(storage.written), first.stored.eq(storage.stored)]
+        else:
+            wiring.connect(m, interface(processing, outcomes), interface(emitter, outcomes.flip()))
         kind.add_index(m, config, side, storage.i.payload.body, storage, processing)
         m.d.comb += [
             storage.index.eq(self.index),

@@ -15,8 +15,9 @@ from ..device.api import ITEM, PAIR, Device, Items, Session, check_inner, check_
 from ..errors import DeviceError, OrderError, UnsupportedError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
+from .deciding import Deciding, check_decides, deciding, needs_few_pairs
 from .encode import Encoder, Words, decode, pack
-from .folded_states import FoldedStates, StateDecoder
+from .folded_states import FoldedStates, StateDecoder, partner_items
 from .folding import FoldChoice
 from .lowering import configure, folding_of, longest_range, plan_for, settings
 from .parameters import CircuitParameters
@@ -83,18 +84,22 @@ class CircuitDevice(CircuitParameters, Device):
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it.
 
-        A query with aggregates gets a circuit that folds them (`CircuitSession.states`), if `folding` has one.
+        A query with aggregates gets a circuit that folds them (`CircuitSession.states`), if `folding` has one; one of
+        kind semi, anti or as-of a circuit that gives the pairs that decide its rows, if `deciding` has one.
         """
-        folding = None
+        folding = decides = None
         if query.aggregates and self.folds:
             folding, query = self.folding(query), query.pairs
+        elif needs_few_pairs(query) and self.folds:
+            decides = self.deciding(query)
+            folding, query = decides.folding, decides.query
         check_inner(query)
         plan = self.plan(query)
-        config = configure(query, plan, self, folding)
+        config = configure(query, plan, self, folding, first_hits=decides is not None and decides.first)
         words = settings(query, config, verified=plan.residual is not None)
         transport = self._connect(config)
         try:
-            session = CircuitSession(query, plan, config, words, transport, folding)
+            session = CircuitSession(query, plan, config, words, transport, folding, decides)
             session.mask(self.masked)
             return session
         except BaseException:
@@ -108,6 +113,28 @@ class CircuitDevice(CircuitParameters, Device):
         if not self.folds:
             raise UnsupportedError(f"the circuits of device {self.name!r} are built without regard to aggregates")
         return folding_of(query.pairs.aggregated(query.aggregates), self.plan(query), self)
+
+    def open_deciding(self, query: Query) -> Session:
+        if self.fold == "never" or not needs_few_pairs(query):
+            return self.open(query.pairs)
+        try:
+            self.deciding(query)
+        except UnsupportedError as error:
+            if self.fold == "always":
+                raise UnsupportedError(f"fold='always' needs a circuit that gives only the pairs that decide, but: "
+                                       f"{error}; give fold='auto' for all pairs") from error
+            return self.open(query.pairs)
+        return self.open(query)
+
+    def deciding(self, query: Query) -> Deciding:
+        """The pairs that the device's circuits give for ``query``, of kind semi, anti or as-of. Raises
+        `UnsupportedError`, with the reason, if all pairs must leave.
+        """
+        if not self.folds:
+            raise UnsupportedError(f"the circuits of device {self.name!r} are built without regard to the kind of join")
+        found = deciding(query)
+        check_decides(found, self.plan(found.query), self)
+        return found
 
     def plan(self, query: Query) -> CircuitPlan:
         """The tests that the device's circuits compute for ``query``."""
@@ -128,8 +155,9 @@ class CircuitSession(Session):
     row_limit = 2**ROW_BITS - 1
 
     def __init__(self, query: Query, plan: CircuitPlan, config: Configuration, words: dict[str, int],
-                 transport: Transport, folding: FoldChoice | None = None):
+                 transport: Transport, folding: FoldChoice | None = None, decides: Deciding | None = None):
         self._query, self._config, self._transport, self._folding = query, config, transport, folding
+        self._decides = decides
         self._encoder = Encoder(plan, config, longest_range(query), folding)
         self._states = None if folding is None else StateDecoder(config)
         self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
@@ -177,7 +205,7 @@ class CircuitSession(Session):
         """The folded states of R's tuples, in their order, that were not returned before. Only circuits that fold have
         them; in place of pairs of R's probes.
         """
-        if self._states is None:
+        if self._states is None or self._decides is not None:
             raise DeviceError("the circuit does not fold; open a query with aggregates")
         return self._states.take()
 
@@ -253,6 +281,8 @@ class CircuitSession(Session):
             words = self._states.without_states(words)
         items, kinds = decode(words, self._config.item_record)
         items = items[kinds != ItemKind.END]
+        if self._decides is not None and self._states is not None:
+            items = partner_items(items, self._states.take())
         if self._row_ids is not None:
             self._row_ids.restore(items)
         if self._verifier is not None:

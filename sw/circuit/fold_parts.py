@@ -12,19 +12,21 @@ from dataclasses import dataclass
 from .fold_nodes import Graph, Node, width_of
 from .fold_schedule import Pipeline
 
-__all__ = ["FoldPart", "FoldValue", "StateSlot", "count_part", "extreme_part", "sum_part"]
+__all__ = ["FoldPart", "FoldValue", "StateSlot", "count_part", "empty_part", "extreme_part", "sum_part"]
 
 
 @dataclass(frozen=True)
 class FoldValue:
     """A value that a tuple is stored with, beside its keys. ``bits``: 0 where it only counts whether it is NULL;
-    ``nullable``: it may be NULL; ``ranged``: it may be outside of what an argument's stated width holds.
+    ``nullable``: it may be NULL; ``ranged``: it may be outside of what an argument's stated width holds; ``row``: it is
+    the tuple's row id, which the circuit knows, so it is not stored.
     """
 
     bits: int
     signed: bool
     nullable: bool
     ranged: bool = False
+    row: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,12 @@ def _part(values: tuple[int, ...], slot: StateSlot, lifted: Node, operation: str
     merged = Graph((Node("input", (), low, high, "r", "slot0"), Node("input", (), low, high, "s", "slot0"),
                     Node(operation, (0, 1), low, high)), (2,))
     return FoldPart(values, (slot,), Pipeline(Graph((lifted,), (0,)), (0,), (False,)), merged)
+
+
+def empty_part() -> FoldPart:
+    """A part without numbers: a state of it tells only whether there was a partner."""
+    nothing = Graph((), ())
+    return FoldPart((), (), Pipeline(nothing, (), ()), nothing)
 
 
 def count_part(values: tuple[int, ...], most: int) -> FoldPart:

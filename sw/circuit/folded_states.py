@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..device.api import ITEM, PAIR, STAR, Items
 from .encode import Words, unpack
 from .wire import ROW_BITS, Configuration, ItemKind, Record, item_record
 
-__all__ = ["FoldedStates", "StateDecoder"]
+__all__ = ["FoldedStates", "StateDecoder", "partner_items"]
 
 _WORD = 64
 
@@ -81,6 +82,19 @@ class StateDecoder:
                     exact = np.where(exact >= 2**(width - 1), exact - 2**width, exact)
                 found[name] = exact
         return FoldedStates(first, found)
+
+
+def partner_items(items: Items, states: FoldedStates) -> Items:
+    """``items`` with a pair in front of the star of each probe of R whose state has a partner: with that partner, or
+    with −1 if the state does not tell which one. ``states``: those of all of R's stars in ``items``, in their order.
+    """
+    stars = np.flatnonzero((items["kind"] == STAR) & (items["side"] == 0))
+    some = states.fields["any"]
+    found = np.zeros(int(np.count_nonzero(some)), ITEM)
+    found["kind"], found["r"] = PAIR, states.first + np.flatnonzero(some)
+    found["s"] = states.fields["slot0_0"][some] if "slot0_0" in states.fields else -1
+    out: Items = np.insert(items, stars[some], found)
+    return out
 
 
 def _narrow(state: Record) -> Record:

@@ -29,16 +29,16 @@ from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import ROW_BITS
 
-__all__ = ["FoldChoice", "StoredValue", "fold_choice", "payload_fields"]
+__all__ = ["FoldChoice", "StoredValue", "check_folds", "fold_choice", "payload_fields"]
 
 
 @dataclass(frozen=True)
 class StoredValue:
     """A value that S's tuples are stored with: that of ``expr``, or with 0 bits only whether it is there. ``low``,
-    ``high``: the range of the whole numbers that are stored.
+    ``high``: the range of the whole numbers that are stored. Row ids have no ``expr``, and are not stored.
     """
 
-    expr: Expr
+    expr: Expr | None
     value: FoldValue
     low: int = 0
     high: int = 0
@@ -60,6 +60,12 @@ def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, 
 
     ``stored``: the most tuples of S that it holds. Raises `UnsupportedError`, with the reason, if pairs must leave.
     """
+    check_folds(plan, parameters)
+    return _Choice(stored, parameters.clock).of(query)
+
+
+def check_folds(plan: CircuitPlan, parameters: CircuitParameters) -> None:
+    """Raise `UnsupportedError`, with the reason, if no circuit with ``parameters`` and ``plan`` folds."""
     if parameters.fold == "never":
         raise UnsupportedError("fold is 'never'")
     if plan.residual is not None:
@@ -71,13 +77,14 @@ def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, 
     if parameters.row_bits < ROW_BITS:
         raise UnsupportedError(f"states leave in items with row ids of {ROW_BITS} bits, and row_bits is "
                                f"{parameters.row_bits}")
-    return _Choice(stored, parameters.clock).of(query)
 
 
 def payload_fields(choice: FoldChoice, table: Any) -> dict[str, Codes | int]:
     """The values, by the names of `Configuration.payload`, that the tuples of S in ``table`` are stored with."""
     found: dict[str, Codes | int] = {}
     for n, stored in enumerate(choice.values):
+        if stored.expr is None:
+            continue
         with np.errstate(all="ignore"):
             v = evaluate(stored.expr, table)
         valid = v.valid

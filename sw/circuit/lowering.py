@@ -242,9 +242,9 @@ def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
 
 
 def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
-              folding: FoldChoice | None = None) -> Configuration:
+              folding: FoldChoice | None = None, *, first_hits: bool = False) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``. ``folding``: what it folds; without it
-    pairs leave.
+    pairs leave. ``first_hits``: as of `Configuration`.
 
     Raises `CapacityError` for a RANGE that needs more bits of time than circuits have.
     """
@@ -256,7 +256,7 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
         index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else time_bits_for(longest),
         registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else (),
         values=() if folding is None else tuple(v.value for v in folding.values),
-        folds=() if folding is None else folding.parts)
+        folds=() if folding is None else folding.parts, first_hits=first_hits)
 
 
 def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> FoldChoice:

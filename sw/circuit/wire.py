@@ -111,6 +111,7 @@ class Configuration(BuildParameters):
         values: The values that S's tuples are stored with, beside their keys, to be folded.
         folds: The parts of the state that the partners of each R probe are folded to; empty for circuits whose pairs
             leave. Pairs of S probes leave either way.
+        first_hits: True if of the pairs of S probes only the first one of each tuple of R leaves. It demands folds.
     """
 
     keys_r: tuple[int, ...]
@@ -126,6 +127,7 @@ class Configuration(BuildParameters):
     widths: tuple[int | None, ...] = ()
     values: tuple[FoldValue, ...] = ()
     folds: tuple[FoldPart, ...] = ()
+    first_hits: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,6 +160,7 @@ class Configuration(BuildParameters):
               "0, as it compares a probe with few candidates; give core='scan' to fold")
         for name, given, must in (("small", self.small, False), ("row_bits", self.row_bits, ROW_BITS)):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
+        check("first_hits", self.first_hits, bool(self.folds) or not self.first_hits, "False without folds")
         for value in self.values:
             check("the bits of a value", value.bits, within(value.bits, 0, 64), "0 to 64")
         for part in self.folds:
@@ -246,7 +249,7 @@ class Configuration(BuildParameters):
         """The values that a tuple of stream ``side`` is stored with to be folded: only S's are."""
         fields: list[tuple[str, int]] = []
         for n, value in enumerate(self.values if side == "s" else ()):
-            fields += [(f"value{n}", value.bits)] if value.bits else []
+            fields += [(f"value{n}", value.bits)] if value.bits and not value.row else []
             fields += [(f"present{n}", 1)] if value.nullable else []
             fields += [(f"wrong{n}", 1)] if value.ranged else []
         return Record(tuple(fields))
@@ -297,7 +300,7 @@ class Configuration(BuildParameters):
         """The configuration and its records as plain data, for sidecars and messages."""
         configuration = asdict(self)
         if not self.folds:  # they say nothing of a circuit whose pairs leave
-            del configuration["values"], configuration["folds"]
+            del configuration["values"], configuration["folds"], configuration["first_hits"]
         if not self.queue:  # it says nothing of a circuit without queues
             del configuration["queue"]
         return {

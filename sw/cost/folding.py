@@ -1,17 +1,17 @@
-"""Cost of the parts that fold in a circuit: a region's output side, and the tree of states (`splitjoin.hw.core.folder`,
-``hw.gather.state_tree``).
+"""Cost of the parts that fold in a circuit: a region's output side, the filter of first hits, and the tree of states
+(`splitjoin.hw.core.folder`, ``hw.core.first_hits``, ``hw.gather.state_tree``).
 """
 
 from __future__ import annotations
 
 from ..circuit.fold_parts import FoldPart
-from ..circuit.geometry import MEMORY_LATENCY, outcome_latency
+from ..circuit.geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows
 from ..circuit.wire import ROW_BITS, Configuration
-from .elements import adder, control, gate
+from .elements import adder, control, equal, gate, memory, mux
 from .fold import graph_cost, pipeline_cost
 from .resources import Family, Resources
 
-__all__ = ["folding_emitter", "merge_cost", "state_tree"]
+__all__ = ["first_hits", "folding_emitter", "merge_cost", "state_tree"]
 
 #: LUT4 of control.
 _CONTROL = {"emitter": 16, "merger": 4, "items": 12}
@@ -45,9 +45,28 @@ def folding_emitter(config: Configuration, family: Family) -> Resources:
     cost += Resources(lut=probes * bits * 4 // 5 + control(family, _CONTROL["emitter"]),
                       ff=probes * bits * 2 + bits + 1 + delayed + 2 * probes.bit_length() + 8
                       + lanes * config.payload("s").width * max(0, spare))
+    if any(value.row for value in config.values):
+        # A row id in each lane; that of the next read, and of the batch that is held.
+        cost += Resources(lut=adder(family, *[ROW_BITS] * (lanes + 1)) + mux(family, 3, ROW_BITS),
+                          ff=(lanes + 2) * ROW_BITS + 8)
     hits = lanes * probes  # counted
     return cost + Resources(lut=adder(family, *[n.bit_length() for n in range(2, hits + 1)]) // 2 if hits > 1 else 0,
                             ff=hits + hits.bit_length())
+
+
+def first_hits(config: Configuration, family: Family) -> Resources:
+    """The cost of the filter that lets through the first hit of each stored tuple."""
+    lanes, probes, bits = config.lanes, config.probes, position_bits(config)
+    latency, row = outcome_latency(config), (ring_rows(config) - 1).bit_length()
+    # The first position that was not fetched, and how far each read is ahead of it.
+    cost = Resources(lut=adder(family, bits, bits, bits, bits) + 2 * bits + 6, ff=2 * bits + 3)
+    cost += Resources(ff=(latency - MEMORY_LATENCY) * bits + lanes * (latency - 1) + MEMORY_LATENCY + 1)
+    each = Resources(lut=adder(family, bits) + equal(family, row) * MEMORY_LATENCY + 4 + row * (lanes > 1),
+                     ff=row * (MEMORY_LATENCY + 2) + 2 * MEMORY_LATENCY)
+    each += memory(family, 1, ring_rows(config))
+    # A hit leaves if its tuple had none before, and no earlier probe has hit it.
+    each += Resources(lut=probes + gate(family, probes) * max(1, probes // 3), ff=probes)
+    return cost + each * lanes
 
 
 def _lanes(config: Configuration, family: Family) -> Resources:

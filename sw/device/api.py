@@ -114,6 +114,14 @@ class Device(ABC):
     def open(self, query: Query) -> Session:
         """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""
 
+    def open_deciding(self, query: Query) -> Session:
+        """Start a session whose pairs, in total order, decide the rows of ``query``, of whatever kind.
+
+        By default that is `Query.pairs`, with all pairs. A device may leave out pairs that decide nothing, and give −1
+        for a partner of which it matters only that there is one. Raises what `open` raises.
+        """
+        return self.open(query.pairs)
+
 
 def check_inner(query: Query) -> None:
     """Raise `UnsupportedError` unless ``query`` is an inner join, the only kind that devices themselves run."""

@@ -23,11 +23,11 @@ _MAX = 2**63 - 1
 class KindOperator:
     """Decides the rows of ``query``, whose kind is not inner, from arrivals and from the items of the inner join.
 
-    `arrive` takes arrivals as they are given to the device, `take` the device's items, which must be in total order. A
-    row is an item of kind `PAIR`, in whose field ``r`` or ``s`` a −1 stands for NULL. Rows that wait for a decision
-    precede the results of the arrival that decides it, R's before S's, then by row id; their ``side`` is the stream of
-    the tuple that waited. Stars stay where they are. The state are the undecided tuples and the arrivals whose pairs
-    are not known yet.
+    `arrive` takes arrivals as they are given to the device, `take` the device's items, which must be in total order, of
+    all pairs or of those that decide (`Device.open_deciding`). A row is an item of kind `PAIR`, in whose field ``r`` or
+    ``s`` a −1 stands for NULL. Rows that wait for a decision precede the results of the arrival that decides it, R's
+    before S's, then by row id; their ``side`` is the stream of the tuple that waited. Stars stay where they are. The
+    state are the undecided tuples and the arrivals whose pairs are not known yet.
 
     ``bases``: True if the rows are all tuples of R, each when it is decided, whatever the kind.
     """
@@ -151,7 +151,8 @@ class KindOperator:
         """Note the partners in ``items``. True for each item that is a row, or a star."""
         pair = items["kind"] == PAIR
         r, s = self._undecided["r"], self._undecided["s"]
-        in_r, in_s = items["r"][pair] - r.first, items["s"][pair] - s.first
+        in_r, in_s = items["r"][pair] - r.first, items["s"][pair]
+        in_s = in_s[in_s != NONE] - s.first  # a partner without a number decides for R alone
         kept = ~pair if self._bases or not self._kind.has_pairs else np.ones(len(items), np.bool_)
         if self._kind.how == "semi":
             _, firsts = np.unique(in_r, return_index=True)

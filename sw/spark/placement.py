@@ -56,7 +56,7 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     try:
         made = _made(device, options)
         if device_name(device) != "daemon":
-            made.open(query.pairs).close()
+            made.open_deciding(query).close()
     except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
         if fail_on_fallback or device_name(device) == FALLBACK:
             raise

@@ -82,7 +82,7 @@ class Task:
         """
         device = find_device(self.device, **leased(self.device, self.options))
         check_pairs(device, self.query, "Spark")
-        with device.open(self.query.pairs) as session:
+        with device.open_deciding(self.query) as session:
             try:
                 session.push(arrivals)
                 items = session.flush()

@@ -107,7 +107,7 @@ class Select:
         for side, named in zip(SIDES, self.statement.tables, strict=True):
             yield f"{side.upper()}                {named}"
         if not self.query.kind.is_inner:
-            yield f"kind             {self.query.kind}, decided on the host from the pairs of the inner join"
+            yield f"kind             {self.query.kind}, decided on the host from pairs"
         for side in SIDES:
             found = self.placement.pre(side)
             said = " AND ".join(map(text, found)) + ", once per tuple; one that fails keeps its place in the window"

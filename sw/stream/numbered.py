@@ -17,7 +17,8 @@ __all__ = ["NumberedSession"]
 
 
 class NumberedSession:
-    """Runs ``query`` in a fresh session of ``device`` whose first tuples are ``first`` = (R's, S's row id).
+    """Runs the pairs that decide ``query`` in a fresh session of ``device`` whose first tuples have row ids ``first``,
+    R's and S's.
 
     Items of probes before ``settled`` were delivered by an earlier session and are dropped. Groups of ``outer(N)``
     count from the beginning of the stream, not of the session: the device closes every probe's group, and this class
@@ -29,12 +30,12 @@ class NumberedSession:
 
     def __init__(self, query: Query, device: Device, first: tuple[int, int] = (0, 0),
                  settled: tuple[int, int] = (0, 0)):
-        self._order = query.order
-        kind = query.order.kind
+        self._order = query.pairs.order
+        kind = self._order.kind
         if kind == "outer" or (kind == "none" and not device.immediate):
             query = replace(query, order=Order("outer", 1))
         self._immediate = device.immediate
-        self._session = device.open(query)
+        self._session = device.open_deciding(query)
         self._first = dict(zip(SIDES, first, strict=True))
         self._given_out = np.array(settled, np.int64)  # by earlier sessions
         self._settled = np.array(settled, np.int64)

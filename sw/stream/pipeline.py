@@ -107,7 +107,7 @@ class Pipeline:
         self.failure: Exception | None = None
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
-        self.device_session = NumberedSession(query.pairs, self._runs_on(device)) if snapshot is None else (
+        self.device_session = NumberedSession(query, self._runs_on(device)) if snapshot is None else (
             self._resumed(snapshot))
 
     def default_source(self, side: Side) -> int:
@@ -332,7 +332,7 @@ class Pipeline:
 
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
         """A fresh session of ``device`` to which all retained rows were replayed."""
-        session = NumberedSession(self._query.pairs, self._runs_on(device), self.windows.first, settled)
+        session = NumberedSession(self._query, self._runs_on(device), self.windows.first, settled)
         try:
             rest = None if self.ended else self.windows.arrivals()
             while rest is not None and len(rest):

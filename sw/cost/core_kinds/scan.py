@@ -6,7 +6,7 @@ from ...circuit.geometry import comparisons
 from ...circuit.wire import Configuration
 from ..elements import adder, control, counter, equal, gate, mux
 from ..emitter import emitter
-from ..folding import folding_emitter
+from ..folding import first_hits, folding_emitter
 from ..resources import Family, Resources
 from ..widths import Widths
 from .kind import CoreCost
@@ -23,7 +23,8 @@ class ScanCost(CoreCost):
     def parts(self, config: Configuration, side: str, family: Family, w: Widths) -> dict[str, Resources]:
         if config.folds and side == "s":
             return {"scanner": _scanner(config, family, w), "folding": folding_emitter(config, family)}
-        return {"scanner": _scanner(config, family, w), "emitter": emitter(config, family, w)}
+        first = {"first hits": first_hits(config, family)} if config.first_hits else {}
+        return {"scanner": _scanner(config, family, w), **first, "emitter": emitter(config, family, w)}
 
     def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
         each = lut / comparisons(config)
