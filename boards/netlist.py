@@ -21,14 +21,15 @@ from .pads import uart_pins
 
 __all__ = ["bitstream_top", "icebox", "netlist_top"]
 
-#: Family → Yosys's commands that read the simulation models of its cells. The files of this package have models that
-#: Yosys lacks, or that only a simulator of events can run.
+#: Family → the models of its block RAM, which Verilator reads: Yosys would take long for first contents.
+_BLOCKS = {"ecp5": CELLS, "ice40": Path(flow.__file__).with_name("ice40_cells.v")}
+#: Family → Yosys's commands that read the simulation models of its other cells. The files of this package have models
+#: that Yosys lacks, or that only a simulator of events can run. All are elaborated only where a netlist has the cell.
 _MODELS = {
-    "ecp5": "read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v\nread_verilog -overwrite ecp5.v",
-    "ice40": "read_verilog -D ICE40_HX +/ice40/cells_sim.v\nread_verilog -overwrite ice40.v",
-    "gowin": "read_verilog +/gowin/cells_sim.v",
+    "ecp5": "read_verilog -defer -D NO_INCLUDES +/lattice/cells_sim_ecp5.v\nread_verilog cells.v\nblackbox DP16KD",
+    "ice40": "read_verilog -lib cells.v\nread_verilog -defer -D ICE40_HX +/ice40/cells_sim.v",
+    "gowin": "read_verilog -defer +/gowin/cells_sim.v",
 }
-_ICE40 = Path(flow.__file__).with_name("ice40_cells.v")
 #: An ECP5's reset after configuration, in whose place registers have initial values, and its pads, without the third
 #: state that Yosys's models have and simulators of cycles do not.
 _PADS = """
@@ -47,13 +48,15 @@ def netlist_top(board: Board, linked: wiring.Component, bit: float) -> EmulatedT
 
     ``bit``: clock cycles of a bit on the UART of ``linked``. Raises `ToolError` if synthesis fails.
     """
-    netlist = mapped_netlist(board, linked)
-    def make() -> tuple[str, Pins]:
-        text = _modelled(board, f"read_json {netlist}\nhierarchy -top {TOP}")
-        return text, uart_pins(board, board.platform(), text)
+    script = _script(board, mapped_netlist(board, linked))
+    cells = _BLOCKS[board.family].read_text() if board.family in _BLOCKS else ""
 
-    return EmulatedTop(("netlist", str(netlist), _MODELS[board.family], CELLS.read_text(), _PADS,
-                         _ICE40.read_text()), make, bit)
+    def make() -> tuple[str, Pins]:
+        text = _modelled(script, cells)
+        pins = uart_pins(board, board.platform(), text)
+        return f"{_directed(text, pins)}\n{cells}", pins
+
+    return EmulatedTop(("netlist", script, cells, _PADS), make, bit)
 
 
 def icebox() -> bool:
@@ -69,7 +72,7 @@ def bitstream_top(board: Board, bitstream: Path, bit: float) -> EmulatedTop:
     if not icebox():
         raise ToolError(f"{_VLOG} and {_UNPACK} read bitstreams back, but are not installed; apt-get install "
                         f"fpga-icestorm")
-    content = bitstream.read_bytes()
+    content, cells = bitstream.read_bytes(), _BLOCKS["ice40"].read_text()
 
     def make() -> tuple[str, Pins]:
         def back(folder: Path) -> None:
@@ -86,15 +89,28 @@ def bitstream_top(board: Board, bitstream: Path, bit: float) -> EmulatedTop:
         # icebox_vlog declares ports again as wires, which Verilator refuses.
         text = re.sub(r"^(?:wire|reg) .*;$", lambda line: re.sub(r" (?:clk|rx|tx)\b,?", "", line[0]).replace(",;", ";"),
                       verilog.read_text(), flags=re.MULTILINE)
-        return f"{text}\n{_ICE40.read_text()}", Pins(TOP, "clk", "rx", "tx", None)
+        return f"{text}\n{cells}", Pins(TOP, "clk", "rx", "tx", None)
 
-    return EmulatedTop(("bitstream", content.hex(), _ICE40.read_text()), make, bit)
+    return EmulatedTop(("bitstream", content.hex(), cells), make, bit)
 
 
-def _modelled(board: Board, read: str) -> str:
-    """Plain Verilog of what the commands ``read`` read, with models in the place of cells."""
-    script = f"""
-        {read}
+def _directed(text: str, pins: Pins) -> str:
+    """``text`` with the UART's transmit pin as output and every other pad as input.
+
+    The pads of an iCE40 are ``inout`` in its netlist. Verilator, which simulates no strengths, would hold a pad at a
+    constant that nothing in the circuit drives, clock and receive pin included.
+    """
+    def directed(port: re.Match[str]) -> str:
+        return f"  {'output' if port[1] == pins.tx else 'input'} {port[1]};"
+
+    return re.sub(r"^  inout (\S+) *;$", directed, text, flags=re.MULTILINE)
+
+
+def _script(board: Board, netlist: Path) -> str:
+    """Yosys's commands that put models in the place of all cells of ``netlist``, on ``board``, but block RAM."""
+    return f"""
+        read_json {netlist}
+        hierarchy -top {TOP}
         write_verilog -noattr netlist.v
         design -reset
         read_verilog netlist.v
@@ -107,11 +123,12 @@ def _modelled(board: Board, read: str) -> str:
         write_verilog -noattr modelled.v
     """
 
+
+def _modelled(script: str, cells: str) -> str:
+    """The Verilog that ``script`` writes, with the text ``cells`` as the file that it reads."""
     def make(folder: Path) -> None:
-        (folder / "ecp5.v").write_text(CELLS.read_text() + _PADS)
-        (folder / "ice40.v").write_text(_ICE40.read_text())
+        (folder / "cells.v").write_text(cells + _PADS)
         (folder / "script.ys").write_text(script)
         YOSYS.run(["-q", "script.ys"], folder)
 
-    key = (script, CELLS.read_text(), _PADS, _ICE40.read_text(), YOSYS.version)
-    return (cached("modelled", key, make) / "modelled.v").read_text()
+    return (cached("modelled", (script, cells, _PADS, YOSYS.version), make) / "modelled.v").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from typing import Any
 from amaranth.back import verilog
 from splitjoin.cache import making
 from splitjoin.circuit.wire import Configuration
+from splitjoin.errors import ToolError
 from splitjoin.hw.link.linked import LinkedJoin
 
 from .build import _design, _recipe, _target, _work_folder
@@ -74,6 +76,7 @@ def model(top: EmulatedTop) -> Any:
                 os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
                 source = work / "linked.v"
                 text, pins = top.make()
+                _check_directions(text, pins)
                 source.write_text(text)
                 run_tool([str(verilator.program), "--cc", str(source), "--top-module", pins.module, "--prefix",
                           "Vlinked", "--Mdir", str(work / "cc"), "-O3", "--no-timing", "-Wno-fatal", "-Wno-lint"],
@@ -94,6 +97,14 @@ def model(top: EmulatedTop) -> Any:
                           *map(str, objects(verilator, compiler, "-O2")), "-lpthread"], verilator)
                 made.replace(target)
     return _load(target)
+
+
+def _check_directions(text: str, pins: Pins) -> None:
+    """Raise `ToolError` for a pin that is ``inout``: Verilator would make it a constant, and the circuit be silent."""
+    for name in (pins.clk, pins.rx, pins.tx):
+        if re.search(rf"\binout\b[^;,)]*\b{re.escape(name)}\b", text):
+            raise ToolError(f"the pins of an emulated circuit must be inputs or outputs, but {name} is inout; give it "
+                            f"the direction that it is used in")
 
 
 @cache

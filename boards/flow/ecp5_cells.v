@@ -112,9 +112,27 @@ module DP16KD(
   reg [35:0] rows [(1 << (14 - SHIFT)) - 1:0];
   reg [35:0] latch, low, high;
 
-  // No circuit here initializes a memory with anything but zeros.
+  // First contents: 1,024 groups of 18 bits, each at 20 bits from the last. Each half of a group is a byte with its ninth
+  // bit, which words of 4, 2 and 1 bits leave out.
+  localparam [20479:0] CONTENTS = {
+    INITVAL_3F, INITVAL_3E, INITVAL_3D, INITVAL_3C, INITVAL_3B, INITVAL_3A, INITVAL_39, INITVAL_38, INITVAL_37,
+    INITVAL_36, INITVAL_35, INITVAL_34, INITVAL_33, INITVAL_32, INITVAL_31, INITVAL_30, INITVAL_2F, INITVAL_2E,
+    INITVAL_2D, INITVAL_2C, INITVAL_2B, INITVAL_2A, INITVAL_29, INITVAL_28, INITVAL_27, INITVAL_26, INITVAL_25,
+    INITVAL_24, INITVAL_23, INITVAL_22, INITVAL_21, INITVAL_20, INITVAL_1F, INITVAL_1E, INITVAL_1D, INITVAL_1C,
+    INITVAL_1B, INITVAL_1A, INITVAL_19, INITVAL_18, INITVAL_17, INITVAL_16, INITVAL_15, INITVAL_14, INITVAL_13,
+    INITVAL_12, INITVAL_11, INITVAL_10, INITVAL_0F, INITVAL_0E, INITVAL_0D, INITVAL_0C, INITVAL_0B, INITVAL_0A,
+    INITVAL_09, INITVAL_08, INITVAL_07, INITVAL_06, INITVAL_05, INITVAL_04, INITVAL_03, INITVAL_02, INITVAL_01,
+    INITVAL_00};
   integer n;
-  initial for (n = 0; n < 1 << (14 - SHIFT); n = n + 1) rows[n] = 0;
+  initial for (n = 0; n < 1 << (14 - SHIFT); n = n + 1)
+    case (SHIFT)
+      5: rows[n] = {CONTENTS[40 * n + 20 +: 18], CONTENTS[40 * n +: 18]};
+      4: rows[n] = CONTENTS[20 * n +: 18];
+      3: rows[n] = CONTENTS[20 * (n / 2) + 9 * (n % 2) +: 9];
+      2: rows[n] = CONTENTS[20 * (n / 4) + 9 * (n / 2 % 2) + 4 * (n % 2) +: 4];
+      1: rows[n] = CONTENTS[20 * (n / 8) + 9 * (n / 4 % 2) + 2 * (n % 4) +: 2];
+      default: rows[n] = CONTENTS[20 * (n / 16) + 9 * (n / 8 % 2) + n % 8];
+    endcase
 
   always @(posedge CLKA)
     if (CEA & WEA & selected_a) rows[ada >> SHIFT] <= (rows[ada >> SHIFT] & ~mask) | (di & mask);

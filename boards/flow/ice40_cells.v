@@ -1,5 +1,5 @@
 // A model of iCE40's block RAM for simulating netlists and bitstreams that are read back: 256 words of 16 bits, or in
-// modes 1, 2 and 3 of 8, 4 and 2 bits. Contents before the first write are undefined: no circuit here has initial ones.
+// modes 1, 2 and 3 of 8, 4 and 2 bits. INIT_0 has the first contents of rows 0 to 15, row 0 in its lowest bits, and so on.
 // After Lattice's memory usage guide for iCE40 devices (FPGA-TN-02002).
 module SB_RAM40_4K(
   output [15:0] RDATA,
@@ -29,6 +29,10 @@ module SB_RAM40_4K(
   parameter [255:0] INIT_F = 0;
 
   reg [15:0] mem [0:255];
+  localparam [4095:0] CONTENTS = {INIT_F, INIT_E, INIT_D, INIT_C, INIT_B, INIT_A, INIT_9, INIT_8, INIT_7, INIT_6, INIT_5,
+                                  INIT_4, INIT_3, INIT_2, INIT_1, INIT_0};
+  integer at;
+  initial for (at = 0; at < 256; at = at + 1) mem[at] = CONTENTS[16 * at +: 16];
 
   // Bits of a row that a narrow word has: every 2nd, 4th or 8th one, from the one on that the upper address bits name.
   function [15:0] lanes(input [1:0] mode, input [2:0] upper);
