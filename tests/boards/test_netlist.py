@@ -103,7 +103,7 @@ def test_a_pin_that_is_inout_is_refused():
     """Verilator would make it a constant: the circuit would never see a clock, and send nothing."""
     text = "module top(clk, rx, tx);\n  inout clk;\n  input rx;\n  output tx;\nendmodule"
     top = EmulatedTop(("inout",), lambda: (text, Pins("top", "clk", "rx", "tx", None)), BIT)
-    with pytest.raises(ToolError, match="^the pins of an emulated circuit must be inputs or outputs, but clk is inout;"):
+    with pytest.raises(ToolError, match=r"^the pins of an emulated circuit must be inputs or outputs, but clk"):
         model(top)
 
 
