@@ -200,8 +200,26 @@ def draw_sustained(files: Files) -> None:
     save(figure, "sustained")
 
 
+def draw_external(files: Files) -> None:
+    """Share of the peak that a region reaches behind external memories, against the probes of a batch."""
+    if "external" not in files:
+        return
+    rows = files["external"]["rows"]
+    longest = max(row["config"]["window"] for row in rows)
+    with chart("external-memory") as axes:
+        for name in dict.fromkeys(row["config"]["memory"] for row in rows):
+            mine = pick(files, "external", "external_efficiency", memory=name, window=longest)
+            if mine:
+                axes.plot([row["config"]["probes"] for row in mine], [row["value"] for row in mine], "o-",
+                          label=f"{name}: {mine[0]['config']['bytes a cycle']:.3g} bytes a cycle")
+        axes.set(xlabel="probes of a batch", ylabel="share of the peak", xscale="log", ylim=(0, 1.05),
+                 title=f"128 comparators, window of {longest:,} tuples of 8 bytes, by a model")
+        axes.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1,024"])
+        axes.legend(fontsize=9)
+
+
 def draw_all(files: Files) -> None:
     """All charts but those against cores."""
     for draw in (draw_hour, draw_engines, draw_intervals, draw_session, draw_spark, draw_stages,
-                 draw_sustained):
+                 draw_sustained, draw_external):
         draw(files)

@@ -15,7 +15,7 @@ PAGE = BENCH.parent / "docs" / "benchmarks.md"
 FIGURES = BENCH.parent / "docs" / "figures.md"
 TITLES = {"first_hour": "The first hour", "circuits": "The circuit", "stages": "Latency of a probe, by stage",
           "costs": "Predicted cells and mapped ones", "folds": "User-defined aggregates as circuits",
-          "states": "Aggregates folded in circuits",
+          "states": "Aggregates folded in circuits", "external": "A scan of a window in external memory (a model)",
           "cpu": "The CPU engine", "oij": "Aggregates over interval joins", "kinds": "Kinds of join",
           "latency": "The CPU engine, from push to result", "soak": "The CPU engine, for an hour",
           "spark": "Joins in Spark", "spark_skew": "A skewed batch join in Spark",

@@ -90,11 +90,11 @@ def test_recorder_replaces_its_own_part(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_only_the_recorder_knows_where_results_go() -> None:
-    """The others that name the folder read it: `boards` to go on where a run ended, and `predicates --only` to replace
-    rows of a full run in it.
+    """The others that name the folder read it: `boards` to go on where a run ended, `predicates --only` to replace
+    rows of a full run in it, and `sustained` for the clocks of routed circuits.
     """
     named = {path.stem for path in BENCH.glob("*.py") if "RESULTS" in path.read_text()}
-    assert named == {"record", "against", "boards", "predicates"}
+    assert named == {"record", "against", "boards", "predicates", "sustained"}
 
 
 def test_quick_results_go_where_git_does_not_look() -> None:
