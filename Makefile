@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-JOBS   ?= 2
+# Tests at a time: one more than the two cores of a small machine, as those of Spark mostly wait.
+JOBS   ?= 3
 
 # A host name that does not resolve crashes Spark's JVM.
 export SPARK_LOCAL_IP ?= 127.0.0.1
