@@ -31,7 +31,7 @@ with _quiet_interrupts():
     from .lang.field import field, measured, parquet_schema
     from .lang.fold import fixed, signed, unsigned
     from .lang.python.aggregate import aggregate, function
-    from .lang.python.choices import coalesce, greatest, least, where
+    from .lang.python.choices import coalesce, date_diff, date_trunc, greatest, least, where
     from .lang.python.decorator import predicate
     from .lang.query import Query, register_condition_front_end as _register_condition_front_end
     from .lang.schema import Schema
@@ -45,9 +45,9 @@ __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
     "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
     "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
-    "WindowError", "WindowOverflow", "aggregate", "coalesce", "field", "fixed", "function", "greatest",
-    "join", "least", "measured", "open_async", "open_unsorted", "parquet_schema", "predicate", "query", "signed", "sql",
-    "tune", "unsigned", "where",
+    "WindowError", "WindowOverflow", "aggregate", "coalesce", "date_diff", "date_trunc", "field", "fixed", "function",
+    "greatest", "join", "least", "measured", "open_async", "open_unsorted", "parquet_schema", "predicate", "query",
+    "signed", "sql", "tune", "unsigned", "where",
 ]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.

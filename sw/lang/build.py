@@ -202,6 +202,10 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     if isinstance(ta, Duration) and isinstance(tb, Duration) and op in "+-":
         a, b, unit = same_unit(a, b, at)
         return _fold(Arith(Duration(unit), op, a, b), at)
+    if isinstance(ta, Duration) and op == "*" and _is_integer(b):
+        return _fold(Arith(ta, op, a, b), at)
+    if isinstance(tb, Duration) and op == "*" and _is_integer(a):
+        return arith(op, b, a, at)
     if isinstance(ta, Date) and isinstance(tb, Date) and op == "-":
         return _fold(Arith(EXACT, op, a, b), at)
     if isinstance(ta, Date) and is_exact(tb) and op in "+-" and _is_integer(b):
@@ -211,6 +215,9 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     if any(isinstance(x, Lit) and x.value is None and isinstance(y.type, (Timestamp, Duration, Date))
            for x, y in ((a, b), (b, a))):
         return Lit(EXACT, None)
+    if isinstance(ta, Date) and isinstance(tb, Duration):
+        raise PredicateError(f"{at!r}: whole days are added to a date as a number, such as r.day + 1, as engines make "
+                             f"a date or a timestamp of a date and an INTERVAL")
     if not (_is_number(ta) and _is_number(tb)):
         raise PredicateError(f"{at!r}: {op!r} needs numbers, or times that can be combined, not {ta} and {tb}")
     if is_exact(ta) and is_exact(tb):

@@ -13,16 +13,22 @@ from fractions import Fraction
 from typing import Literal
 
 from ..errors import PredicateError
-from .build import and_, arith, compare, condition, is_null, neg, not_, one_type, or_, remainder, whole
+from .build import and_, arith, compare, condition, is_null, neg, not_, one_type, or_, remainder, time_literal, whole
+from .calendar import UNITS, CalendarUnit, started
 from .conversions import to_float
 from .eval.vector import constant
-from .ir import Arith, Call, Case, Expr, Extreme, FloatCall, Like, Lit, StartsWith
-from .operations import OPERATIONS
+from .ir import Arith, Call, Case, Expr, Extreme, FloatCall, Like, Lit, StartsWith, UnitNumber, UnitStart
+from .operations import MAX_PLACES, OPERATIONS
 from .properties import denominator
-from .types import BOOL, EXACT, FLOAT64, Binary, Exact, Float, Int, String, Timestamp, Type, is_exact
+from .types import BOOL, EXACT, FLOAT64, Binary, Date, Exact, Float, Int, String, Timestamp, Type, is_exact
 
-__all__ = ["case", "coalesce", "complement", "distinct", "extreme", "in_", "like", "nullif", "operation", "rounded",
-           "shift", "square_root", "starts_with"]
+__all__ = ["case", "coalesce", "complement", "date_diff", "date_trunc", "distinct", "extreme", "in_", "like", "nullif",
+           "operation", "rounded", "rounded_to", "shift", "square_root", "starts_with"]
+
+#: The most decimal places that exact numbers are rounded to: those of decimals.
+_EXACT_PLACES = 38
+#: Names of the zone UTC in Arrow's types.
+_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00")
 
 
 def case(when: Sequence[Expr], then: Sequence[Expr], otherwise: Expr, at: str) -> Expr:
@@ -105,16 +111,101 @@ def rounded(name: Literal["floor", "ceil", "round"], a: Expr, at: str) -> Expr:
         return FloatCall(a.type, a, name)
     if not is_exact(a.type):
         raise PredicateError(f"{at!r}: {name}() needs a number, not {a.type}")
-    if denominator(a) == 1:
+    return _multiple(name, a, Fraction(1), at)
+
+
+def rounded_to(a: Expr, places: Expr, at: str) -> Expr:
+    """``round(a, places)``: to a constant number of decimal places, with halves away from zero; a negative number
+    rounds to tens, hundreds, …. Exact numbers stay exact; floats are rounded as DuckDB does it.
+    """
+    if isinstance(a, Lit) and a.value is None:
+        return a
+    if not (is_exact(a.type) or isinstance(a.type, Float)):
+        raise PredicateError(f"{at!r}: round() needs a number, not {a.type}")
+    most = MAX_PLACES if isinstance(a.type, Float) else _EXACT_PLACES
+    if not (isinstance(places, Lit) and isinstance(places.value, int) and not isinstance(places.value, bool)
+            and abs(places.value) <= most):
+        raise PredicateError(f"{at!r}: the number of decimal places of round() must be a constant from {-most} to "
+                             f"{most} for {a.type}, not {places}")
+    if isinstance(a.type, Float):
+        return FloatCall(a.type, a, "round", places.value)
+    return _multiple("round", a, Fraction(10) ** -places.value, at)
+
+
+def _multiple(name: Literal["floor", "ceil", "round"], a: Expr, unit: Fraction, at: str) -> Expr:
+    """The exact ``a`` as a multiple of ``unit``: the next one below, the next one above, or the nearest."""
+    if (unit * denominator(a)).numerator == 1:
         return a
     if name == "floor":
-        return arith("-", a, remainder("%", a, Lit(EXACT, 1), at), at)
+        return arith("-", a, remainder("%", a, Lit(EXACT, whole(unit)), at), at)
     if name == "ceil":
-        return neg(rounded("floor", neg(a, at), at), at)
-    half, zero = Lit(EXACT, Fraction(1, 2)), Lit(EXACT, 0)
-    up = rounded("floor", arith("+", a, half, at), at)
-    down = rounded("ceil", arith("-", a, half, at), at)
+        return neg(_multiple("floor", neg(a, at), unit, at), at)
+    half, zero = Lit(EXACT, whole(unit / 2)), Lit(EXACT, 0)
+    up = _multiple("floor", arith("+", a, half, at), unit, at)
+    down = _multiple("ceil", arith("-", a, half, at), unit, at)
     return case([compare("<", a, zero, at)], [down], up, at)
+
+
+def date_trunc(unit: Expr, a: Expr, at: str) -> Expr:
+    """``date_trunc(unit, a)``: the timestamp at which the calendar unit begins in which ``a`` lies."""
+    named = _unit(unit, "date_trunc", at)
+    if isinstance(a, Lit) and a.value is None:
+        return a
+    _check_time(a, named, "date_trunc", at)
+    type_ = started(a.type)
+    assert type_ is not None
+    return _constant(UnitStart(type_, a, named))
+
+
+def date_diff(unit: Expr, start: Expr, end: Expr, at: str) -> Expr:
+    """``date_diff(unit, start, end)``: the number of beginnings of units after ``start`` up to ``end``, negative where
+    ``end`` is earlier; for weeks, as in DuckDB, the number of whole periods of seven days between the two days.
+    """
+    named = _unit(unit, "date_diff", at)
+    times = [_as_time(x, beside, at) for x, beside in ((start, end), (end, start))]
+    if any(isinstance(t, Lit) and t.value is None for t in times):
+        return Lit(EXACT, None)
+    for t in times:
+        _check_time(t, named, "date_diff", at)
+    zoned = [isinstance(t.type, Timestamp) and t.type.tz is not None for t in times]
+    if any(zoned) and not all(zoned):
+        raise PredicateError(f"{at!r}: a timestamp with a time zone cannot be combined with one without "
+                             f"({times[0].type} and {times[1].type}); cast one of them before the join")
+    first, last = (_constant(UnitNumber(EXACT, t, "day" if named == "week" else named)) for t in times)
+    made = arith("-", last, first, at)
+    return remainder("div", made, Lit(EXACT, 7), at) if named == "week" else made
+
+
+def _unit(unit: Expr, name: str, at: str) -> CalendarUnit:
+    text = unit.value.lower().removesuffix("s") if isinstance(unit, Lit) and isinstance(unit.value, str) else None
+    found = next((u for u in UNITS if u == text), None)
+    if found is None:
+        raise PredicateError(f"{at!r}: the unit of {name}() must be a constant text, one of {', '.join(UNITS)}, "
+                             f"not {unit if isinstance(unit, Lit) else unit.type}")
+    return found
+
+
+def _as_time(a: Expr, beside: Expr, at: str) -> Expr:
+    """``a``; a constant text beside a date or timestamp as one."""
+    if isinstance(a, Lit) and isinstance(a.value, str) and isinstance(beside.type, (Date, Timestamp)):
+        return time_literal(a.value, beside.type, at)
+    return a
+
+
+def _check_time(a: Expr, unit: CalendarUnit, name: str, at: str) -> None:
+    """Raise `PredicateError` unless ``a`` is a time of which ``unit`` is the same for all engines."""
+    if not isinstance(a.type, (Date, Timestamp)):
+        raise PredicateError(f"{at!r}: {name}() needs dates or timestamps, not {a.type}")
+    zone = a.type.tz if isinstance(a.type, Timestamp) else None
+    if zone is not None and zone not in _UTC and unit not in ("microsecond", "millisecond", "second"):
+        raise PredicateError(f"{at!r}: in which {unit} a time lies depends on the time zone, and engines take the "
+                             f"session's; {name}() needs a timestamp in UTC or without a zone, not {a.type}; convert "
+                             f"the column before the join")
+
+
+def _constant(e: Expr) -> Expr:
+    """``e``, as a literal if it has no columns."""
+    return Lit(e.type, constant(e)) if all(isinstance(x, Lit) for x in e.children) else e
 
 
 def square_root(a: Expr, at: str) -> Expr:

@@ -12,13 +12,14 @@ from fractions import Fraction
 from typing import Literal
 
 from ..errors import PredicateError
+from .calendar import CalendarUnit
 from .schema import Side
 from .types import Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 
 __all__ = ["MAX_DEPTH", "MIRRORED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp", "CmpOp", "Col",
            "Expr", "Extreme", "FloatCall", "FloatFunction", "IsNull", "Isqrt", "Like", "Lit", "Neg", "NextFloat",
-           "Not", "Or", "StartsWith", "Unary", "Within", "check_depth", "columns", "distinct", "rebuilt", "sides",
-           "text", "too_deep", "walk"]
+           "Not", "Or", "StartsWith", "Unary", "UnitNumber", "UnitStart", "Within", "check_depth", "columns",
+           "distinct", "rebuilt", "sides", "text", "too_deep", "walk"]
 
 #: ``/`` is for floats. For whole numbers, ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
 #: rounds down and ``%`` has the divisor's sign (Python); with a divisor of 0 all four are NULL. ``<<`` multiplies by a
@@ -204,9 +205,27 @@ class Like(Unary):
 
 @dataclass(frozen=True)
 class FloatCall(Unary):
-    """``function`` of the float ``a``, in its type. All of them are exact, or rounded as IEEE 754 says."""
+    """``function`` of the float ``a``, in its type. All of them are exact, or rounded as IEEE 754 says.
+
+    ``places``: for ``round``, the decimal places that are kept; a negative number rounds to tens, hundreds, ….
+    """
 
     function: FloatFunction
+    places: int = 0
+
+
+@dataclass(frozen=True)
+class UnitNumber(Unary):
+    """The number of the calendar unit in which the date or timestamp ``a`` lies, from that of 1970-01-01 as 0."""
+
+    unit: CalendarUnit
+
+
+@dataclass(frozen=True)
+class UnitStart(Unary):
+    """The timestamp at which the calendar unit begins in which the date or timestamp ``a`` lies."""
+
+    unit: CalendarUnit
 
 
 @dataclass(frozen=True)
@@ -295,7 +314,11 @@ def text(e: Expr) -> str:
         case Like():
             return f"({text(e.a)} LIKE {_literal(Lit(e.a.type, e.pattern))})"
         case FloatCall():
-            return f"{e.function}({text(e.a)})"
+            return f"{e.function}({text(e.a)}{f', {e.places}' if e.places else ''})"
+        case UnitNumber():
+            return f"{e.unit}s({text(e.a)})"
+        case UnitStart():
+            return f"date_trunc('{e.unit}', {text(e.a)})"
         case Call(args=(a, b)) if not e.op.isidentifier():
             return f"({text(a)} {e.op} {text(b)})"
         case Call():

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from .types import EXACT, Int, Type
 
-__all__ = ["FLOAT_FUNCTIONS", "OPERATIONS", "Operation", "Range", "functions", "like_pattern", "operators"]
+__all__ = ["MAX_PLACES", "OPERATIONS", "Operation", "Range", "float_values", "functions", "like_pattern",
+           "operators"]
 
 Array = npt.NDArray[Any]
 #: Least and greatest value, both included.
@@ -119,9 +120,27 @@ def _nearest(x: Array) -> Array:
         return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
 
 
-#: Function of `splitjoin.lang.ir.FloatCall` → its values for an array of floats, in their type.
-FLOAT_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+_FLOAT_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "sqrt": _square_root, "floor": np.floor, "ceil": np.ceil, "round": _nearest}
+#: The most decimal places that floats are rounded to: greater powers of ten are no float64.
+MAX_PLACES = 22
+
+
+def float_values(function: str, places: int, x: Array) -> Array:
+    """The values of `splitjoin.lang.ir.FloatCall` for an array of floats, in their type."""
+    return _rounded(x, places) if places else _FLOAT_FUNCTIONS[function](x)
+
+
+def _rounded(x: Array, places: int) -> Array:
+    """As DuckDB: multiplied, rounded and divided in float64. A value beyond the largest is left as it is with places
+    behind the point, and 0 with places before it.
+    """
+    wide, power = x.astype(np.float64), np.float64(10 ** abs(places))
+    with np.errstate(all="ignore"):
+        made = _nearest(wide * power) / power if places > 0 else _nearest(wide / power) * power
+        beyond = wide if places > 0 else np.zeros_like(wide)
+        kept: Array = np.where(np.isfinite(wide), np.where(np.isfinite(made), made, beyond), wide).astype(x.dtype)
+    return kept
 
 
 @cache

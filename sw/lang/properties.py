@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import cast
 
-from .ir import Abs, Arith, Call, Case, Cast, Col, Expr, Extreme, IsNull, Isqrt, Lit, Neg, Within
+from .calendar import tick, unit_number, unit_start
+from .ir import Abs, Arith, Call, Case, Cast, Col, Expr, Extreme, IsNull, Isqrt, Lit, Neg, UnitNumber, UnitStart, Within
 from .operations import OPERATIONS, Range
 from .types import Bool, Date, Decimal, Duration, Float, Int, Timestamp, units_per
 
@@ -60,6 +61,10 @@ def value_range(e: Expr) -> Range:
             return max([low, *(least for least, _ in sure)]), high
         case Call():
             return OPERATIONS[e.op].range(e.of, *map(value_range, e.args))
+        case UnitNumber() | UnitStart():
+            ends = [unit_number(int(x), e.unit, tick(e.a.type)) for x in value_range(e.a)]
+            low, high = ends if isinstance(e, UnitNumber) else [unit_start(n, e.unit, tick(e.type)) for n in ends]
+            return Fraction(low), Fraction(high)
         case Isqrt():
             top = math.floor(value_range(e.a)[1])
             return Fraction(-1), Fraction(math.isqrt(top) if top >= 0 else -1)

@@ -17,8 +17,10 @@ _OPERATORS = " ".join(o.name for o in operators() if o.name not in "&|")
 _METHODS = ", ".join(f".{o.name}({'other' * (o.operands - 1)})" for o in functions())
 _SUPPORTED = (f"columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as "
               f"{_OPERATORS} << >>), .between(lo, hi), .isin(values), .starts_with(prefix), .like(pattern), .sqrt(), "
-              f"{_METHODS}, .cast(type), .is_null(), .is_not_null(), math.floor(), math.ceil(), and splitjoin.least, "
-              f"greatest, where and coalesce")
+              f".round(places), "
+              f"{_METHODS}, .cast(type), .is_null(), .is_not_null(), "
+              f".is_distinct_from(other), math.floor(), math.ceil(), and splitjoin.least, "
+              f"greatest, where, coalesce, date_diff and date_trunc")
 
 
 class Refusing:

@@ -17,6 +17,7 @@ from typing import Any, cast, get_args
 import pyarrow as pa
 
 from ..errors import PredicateError, SplitJoinError
+from .calendar import UNITS, started
 from .ir import (
     MAX_DEPTH,
     Abs,
@@ -40,10 +41,12 @@ from .ir import (
     Not,
     Or,
     StartsWith,
+    UnitNumber,
+    UnitStart,
     distinct,
     too_deep,
 )
-from .operations import OPERATIONS
+from .operations import MAX_PLACES, OPERATIONS
 from .order import Order
 from .query import Query, TimeColumns
 from .schema import SIDES, Column, Schema, Side
@@ -157,7 +160,9 @@ def _properties(e: Expr) -> list[Any]:
         case Like():
             return [_encode_value(e.pattern)]
         case FloatCall():
-            return [e.function]
+            return [e.function, e.places]
+        case UnitNumber() | UnitStart():
+            return [e.unit]
         case Call():
             return [e.op, _encode_type(e.of)]
         case Neg() | Abs() | Cast() | Not() | IsNull() | And() | Or() | Case():
@@ -203,9 +208,14 @@ def _node(name: str, type_: Type, of: tuple[Expr, ...], properties: list[Any], s
         case "Like", (a,), [pattern] if type_ == BOOL and isinstance(a.type, String):
             found = _decode_value(pattern)
             return Like(type_, a, found) if isinstance(found, str) else None
-        case "FloatCall", (a,), [function] if function in get_args(FloatFunction) and isinstance(type_, Float) and (
-                a.type == type_):
-            return FloatCall(type_, a, cast(FloatFunction, function))
+        case "FloatCall", (a,), [function, int() as places] if function in get_args(FloatFunction) and (
+                isinstance(type_, Float) and a.type == type_
+                and abs(places) <= (MAX_PLACES if function == "round" else 0)):
+            return FloatCall(type_, a, cast(FloatFunction, function), int(places))
+        case "UnitNumber", (a,), [unit] if unit in UNITS and type_ == EXACT and isinstance(a.type, (Date, Timestamp)):
+            return UnitNumber(type_, a, cast(Any, unit))
+        case "UnitStart", (a,), [unit] if unit in UNITS and type_ == started(a.type):
+            return UnitStart(type_, a, cast(Any, unit))
         case "Call", _, [str() as op, common] if (
                 op in OPERATIONS and len(of) == OPERATIONS[op].operands and all(is_exact(e.type) for e in of)):
             whole = _decode_type(common)

@@ -9,11 +9,13 @@ from typing import Any, Literal
 from ..errors import PredicateError, SplitJoinError
 from ..lang import build, functions
 from ..lang.build import find_column
+from ..lang.calendar import UNITS
 from ..lang.casts import cast, named_type
-from ..lang.ir import MAX_DEPTH, ArithOp, CmpOp, Expr, too_deep
+from ..lang.ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
 from ..lang.operations import OPERATIONS, functions as integer_functions
 from ..lang.schema import Schema
 from ..lang.sql.parser import parse_sql
+from ..lang.types import EXACT, Float, Timestamp
 
 __all__ = ["ColumnReader", "unsupported"]
 
@@ -95,7 +97,7 @@ def _compare(op: CmpOp) -> Callable[[list[Expr], str], Expr]:
     return lambda p, at: build.compare(op, p[0], p[1], at)
 
 
-def _rounded(name: Literal["floor", "ceil", "round"]) -> Callable[[list[Expr], str], Expr]:
+def _rounded(name: Literal["floor", "ceil"]) -> Callable[[list[Expr], str], Expr]:
     return lambda p, at: functions.rounded(name, p[0], at)
 
 
@@ -103,8 +105,25 @@ def _arith(op: ArithOp) -> Callable[[list[Expr], str], Expr]:
     return lambda p, at: build.arith(op, p[0], p[1], at)
 
 
-_ROUNDED: dict[str, Literal["floor", "ceil", "round"]] = {"floor": "floor", "ceil": "ceil", "ceiling": "ceil",
-                                                          "round": "round"}
+def _round(p: list[Expr], at: str) -> Expr:
+    if len(p) == 1 or p[1] == Lit(EXACT, 0):
+        return functions.rounded("round", p[0], at)
+    if isinstance(p[0].type, Float):
+        raise PredicateError(f"{at!r}: Spark rounds the decimal digits that a float prints as; round the column "
+                             f"before the join, or cast it to a decimal there")
+    return functions.rounded_to(p[0], p[1], at)
+
+
+def _date_trunc(p: list[Expr], at: str) -> Expr:
+    if isinstance(p[1].type, Timestamp) and p[1].type.tz is not None:
+        raise PredicateError(f"{at!r}: Spark truncates a timestamp in the session's time zone; truncate the column "
+                             f"before the join, or cast it to timestamp_ntz there")
+    if isinstance(p[0], Lit) and str(p[0].value).lower() not in UNITS:  # of other units Spark makes NULL
+        raise PredicateError(f"{at!r}: the unit of date_trunc() must be one of {', '.join(UNITS)}, not {p[0]}")
+    return functions.date_trunc(p[0], p[1], at)
+
+
+_ROUNDED: dict[str, Literal["floor", "ceil"]] = {"floor": "floor", "ceil": "ceil", "ceiling": "ceil"}
 _MANY = 1 << 30
 #: Name → the least and the greatest number of its arguments, and what it is.
 _FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
@@ -126,6 +145,7 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
     "like": (2, 2, lambda p, at: functions.like(p[0], p[1], at)),
     "sqrt": (1, 1, lambda p, at: functions.square_root(p[0], at)),
     **{name: (1, 1, _rounded(function)) for name, function in _ROUNDED.items()},
+    "round": (1, 2, _round), "date_trunc": (2, 2, _date_trunc),
     "coalesce": (1, _MANY, functions.coalesce), "ifnull": (2, 2, functions.coalesce), "nvl": (2, 2, functions.coalesce),
     "nullif": (2, 2, lambda p, at: functions.nullif(p[0], p[1], at)),
     "least": (2, _MANY, lambda p, at: functions.extreme("least", p, at)),

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from ..calendar import tick, unit_number, unit_start
 from ..ir import columns
-from ..operations import FLOAT_FUNCTIONS, OPERATIONS, like_pattern
+from ..operations import OPERATIONS, float_values, like_pattern
 from ..schema import Side
 from ..types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
 
@@ -83,8 +84,11 @@ def compile_condition(e: ir.Expr) -> Evaluator:
             fits = like_pattern(e.pattern).fullmatch
             return _strict1(lambda v: fits(v) is not None, e.a)
         case ir.FloatCall():
-            function = FLOAT_FUNCTIONS[e.function]
-            return _strict1(lambda v: type(v)(function(np.asarray(v))), e.a)
+            return _strict1(lambda v: type(v)(float_values(e.function, e.places, np.asarray(v))), e.a)
+        case ir.UnitNumber():
+            return _strict1(lambda v: unit_number(v, e.unit, tick(e.a.type)), e.a)
+        case ir.UnitStart():
+            return _strict1(lambda v: unit_start(unit_number(v, e.unit, tick(e.a.type)), e.unit, tick(e.type)), e.a)
         case ir.Call():
             operation, of = OPERATIONS[e.op], e.of
             if operation.operands == 1:

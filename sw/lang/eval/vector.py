@@ -16,9 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .. import ir
+from ..calendar import finest, tick, unit_number, unit_start
 from ..ir import columns, distinct
-from ..operations import FLOAT_FUNCTIONS, OPERATIONS, like_pattern
-from ..types import Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
+from ..operations import OPERATIONS, float_values, like_pattern
+from ..types import UNIT_NS, Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
 from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
 
 __all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "magnitude", "widen"]
@@ -85,7 +86,9 @@ def _value(e: ir.Expr, args: list[Vector], table: Mapping[ir.Col, Vector], n: in
             fits = like_pattern(e.pattern).fullmatch
             return Vector(np.array([fits(v) is not None for v in args[0].values], np.bool_), args[0].valid)
         case ir.FloatCall():
-            return Vector(FLOAT_FUNCTIONS[e.function](args[0].values), args[0].valid)
+            return Vector(float_values(e.function, e.places, args[0].values), args[0].valid)
+        case ir.UnitNumber() | ir.UnitStart():
+            return _unit(e, args[0])
         case ir.Call():
             return _call(e, args)
         case ir.NextFloat():
@@ -202,6 +205,17 @@ def _arith(e: ir.Arith, a: Vector, b: Vector) -> Vector:
         return Vector(x + y if e.op == "+" else x - y, valid, a.denominator)
     x, y = _wide(a.values, b.values, max(magnitude(a.values), magnitude(b.values)))
     return _division(e.op, x, y, valid, a.denominator)
+
+
+def _unit(e: ir.UnitNumber | ir.UnitStart, a: Vector) -> Vector:
+    """The number or the first time of a calendar unit."""
+    of, most = tick(e.a.type), magnitude(a.values)
+    number = unit_number(widen(a.values, most * finest(e.unit, of)), e.unit, of)
+    if isinstance(e, ir.UnitNumber):
+        return Vector(number, a.valid)
+    # No unit is longer than a year: the time at which one begins is at most so far beyond the largest.
+    room = (most * of + 366 * UNIT_NS["DAY"]) // tick(e.type)
+    return Vector(unit_start(widen(number, room), e.unit, tick(e.type)), a.valid)
 
 
 def _wide(x: Array, y: Array, largest: int) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from .. import functions
 from ..refusals import text_of
 from .values import Value, lift
 
-__all__ = ["coalesce", "greatest", "least", "where"]
+__all__ = ["coalesce", "date_diff", "date_trunc", "greatest", "least", "where"]
 
 
 def least(*values: Any) -> Value:
@@ -33,6 +33,26 @@ def coalesce(*values: Any) -> Value:
     """The first of the values that is not NULL."""
     at = _called("coalesce", values)
     return Value(functions.coalesce([lift(v, at) for v in values], at), at, atom=True)
+
+
+def date_trunc(unit: str, time: Any) -> Value:
+    """The timestamp at which the calendar unit begins in which ``time`` lies: SQL's ``date_trunc``.
+
+    ``unit``: "microsecond", "millisecond", "second", "minute", "hour", "day", "week" (from Monday), "month", "quarter"
+    or "year". ``time``: a date, or a timestamp in UTC or without a zone.
+    """
+    at = _called("date_trunc", (unit, time))
+    return Value(functions.date_trunc(lift(unit, at), lift(time, at), at), at, atom=True)
+
+
+def date_diff(unit: str, start: Any, end: Any) -> Value:
+    """The number of boundaries of calendar units from ``start`` to ``end``: SQL's ``date_diff``, as DuckDB counts.
+
+    ``unit`` and the times: as for `date_trunc`. It is negative where ``end`` is earlier. From 09:59 to 10:00 it is one
+    hour. For weeks it is the number of whole periods of seven days.
+    """
+    at = _called("date_diff", (unit, start, end))
+    return Value(functions.date_diff(lift(unit, at), lift(start, at), lift(end, at), at), at, atom=True)
 
 
 def _extreme(kind: Literal["least", "greatest"], values: tuple[Any, ...]) -> Value:

@@ -76,6 +76,11 @@ class Value(Refusing):
         at = f"{operand_text(self)}.is_not_null()"
         return Value(build.not_(build.is_null(self.expr, at), at), at, atom=True)
 
+    def is_distinct_from(self, other: Any) -> Value:
+        """``self != other``, but NULL equals NULL only, and the result is never NULL."""
+        at = f"{operand_text(self)}.is_distinct_from({text_of(other)})"
+        return Value(functions.distinct(self.expr, lift(other, at), at), at, atom=True)
+
     def between(self, lo: Any, hi: Any) -> Value:
         """``lo <= self <= hi``."""
         at = f"{operand_text(self)}.between({text_of(lo)}, {text_of(hi)})"
@@ -104,6 +109,15 @@ class Value(Refusing):
         """The square root, in float64."""
         at = f"{operand_text(self)}.sqrt()"
         return Value(functions.square_root(self.expr, at), at, atom=True)
+
+    def round(self, places: int = 0) -> Value:
+        """The value rounded to ``places`` decimal places, with halves away from zero as in SQL; a negative number
+        rounds to tens, hundreds, ….
+        """
+        at = f"{operand_text(self)}.round({text_of(places)})"
+        if places == 0 and isinstance(places, int):
+            return Value(functions.rounded("round", self.expr, at), at, atom=True)
+        return Value(functions.rounded_to(self.expr, lift(places, at), at), at, atom=True)
 
     def __floor__(self) -> Value:
         return self._rounded("floor")

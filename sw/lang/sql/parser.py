@@ -26,8 +26,9 @@ __all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql", "par
 #: What errors say a condition may hold.
 SUPPORTED = (f"columns, literals, + - * / %, DIV (//), {' '.join(o.name for o in operators())} ~ << >>, abs(), "
              f"{', '.join(f'{o.name}()' for o in integer_functions())}, least(), greatest(), coalesce(), nullif(), "
-             f"sqrt(), floor(), ceil(), round(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, starts_with(), LIKE, AND, "
-             f"OR, NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
+             f"sqrt(), floor(), ceil(), round(), date_diff(), date_trunc(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, "
+             f"starts_with(), LIKE, AND, OR, NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and "
+             f"IS [NOT] DISTINCT FROM")
 
 _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -41,10 +42,9 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant",
     **dict.fromkeys((exp.Ln, exp.Log, exp.Exp, exp.Pow), "a function that libraries round differently in the last "
                     "digit (compute the column before the join)"),
-    **dict.fromkeys((exp.DateDiff, exp.DatetimeDiff, exp.TimestampDiff), "a difference in units, of which DuckDB "
-                    "counts the boundaries and Spark the whole ones (compare the times' difference with an INTERVAL)"),
-    **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), "a truncated time (compare with the first and last time of "
-                    "the unit, or truncate the column before the join)"),
+    **dict.fromkeys((exp.DatetimeDiff, exp.TimestampDiff), "a difference in whole units (date_diff() counts the "
+                    "boundaries between two times; or compare their difference with an INTERVAL)"),
+    exp.TimestampTrunc: "TIMESTAMP_TRUNC (write date_trunc('day', …))",
     exp.ILike: "ILIKE", exp.SimilarTo: "SIMILAR TO", exp.RegexpLike: "a regular expression",
     exp.Escape: "LIKE with ESCAPE",
     exp.Cast: "a cast to this type (cast the column before the join)", exp.TryCast: "TRY_CAST",
@@ -60,7 +60,7 @@ _READ = {"this", "expression", "low", "high", "is_string", "quoted", "table", "u
 _READ_OF: dict[type[exp.Expr], set[str]] = {
     exp.Case: {"ifs", "default"}, exp.If: {"true", "false"}, exp.In: {"expressions"}, exp.Least: {"expressions"},
     exp.Greatest: {"expressions"}, exp.Coalesce: {"expressions"}, exp.Anonymous: {"expressions"},
-    exp.Like: {"negate"}, exp.HexString: {"is_integer"},
+    exp.Interval: {"fraction_in_string"}, exp.Like: {"negate"}, exp.HexString: {"is_integer"}, exp.Round: {"decimals"},
 }
 
 
@@ -239,6 +239,9 @@ class Reader:
     def rounded(self, e: exp.Expr) -> Expr:
         name: Literal["floor", "ceil", "round"] = "floor" if isinstance(e, exp.Floor) else (
             "ceil" if isinstance(e, exp.Ceil) else "round")
+        places = e.args.get("decimals")
+        if places is not None and name == "round":
+            return functions.rounded_to(self.expr(e.this), self.expr(places), self.quote(e))
         return functions.rounded(name, self.expr(e.this), self.quote(e))
 
     def square_root(self, e: exp.Expr) -> Expr:
@@ -252,10 +255,22 @@ class Reader:
                                  ) from None
 
     def function(self, e: exp.Expr) -> Expr:
-        found = OPERATIONS.get(e.name.lower())
+        found, of_times = OPERATIONS.get(e.name.lower()), _OF_TIMES.get(e.name.lower())
+        if of_times is not None:
+            return self.of_times(e, *of_times)
         if found is None or len(e.expressions) != found.operands:
             raise self.unsupported(e)
         return functions.operation(found.name, [self.expr(x) for x in e.expressions], self.quote(e))
+
+    def of_times(self, e: exp.Expr, name: str, operands: int) -> Expr:
+        at, parts = self.quote(e), e.expressions
+        if len(parts) != operands or not (isinstance(parts[0], exp.Literal) and parts[0].is_string):
+            raise PredicateError(f"{at!r}: {name}() takes a unit in quotes and {operands - 1} time"
+                                 f"{'s' * (operands > 2)}, such as {name}('day', r.at{', s.due' * (operands > 2)})")
+        unit, *times = (self.expr(x) for x in parts)
+        if name == "date_diff":
+            return functions.date_diff(unit, times[0], times[1], at)
+        return functions.date_trunc(unit, times[0], at)
 
     def column(self, e: exp.Expr) -> Expr:
         name, side = e.name, e.args.get("table")
@@ -308,6 +323,13 @@ _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
 }
 
 
+#: A number of an INTERVAL.
+_AMOUNT = r"[+-]?\d{1,20}(?:\.\d{1,20})?"
+#: Functions of times by their names in SQL: each with its first name, and the number of its operands.
+_OF_TIMES = {"date_diff": ("date_diff", 3), "datediff": ("date_diff", 3), "date_trunc": ("date_trunc", 2),
+             "datetrunc": ("date_trunc", 2)}
+
+
 def number(text: str) -> Lit:
     """A number as SQL writes it."""
     if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
@@ -319,18 +341,26 @@ def number(text: str) -> Lit:
 
 
 def interval(e: exp.Expr, at: str) -> Lit:
-    """``INTERVAL '15' MINUTE``."""
+    """``INTERVAL '15' MINUTE``, or several numbers with their units in one text: ``INTERVAL '1 day 2 hours'``."""
     unit = e.args.get("unit")
-    number = e.this.name.strip() if isinstance(e.this, exp.Literal) else ""
-    if not isinstance(unit, exp.Var) or not re.fullmatch(r"[+-]?\d{1,20}(\.\d{1,20})?", number):
-        raise PredicateError(f"{at!r}: an INTERVAL must be one number and one unit, such as "
-                             f"INTERVAL '15' MINUTE")
-    word = unit.name.upper()
-    per = UNIT_NS.get(word.removesuffix("S"))
-    if per is None:
-        raise PredicateError(f"{at!r}: the unit of an INTERVAL must be one of "
-                             f"{', '.join(u + 'S' for u in UNIT_NS)}, not {word}{suggest(word, UNIT_NS)}")
-    ns = Fraction(number) * per
+    text = e.this.name.strip() if isinstance(e.this, exp.Literal) else ""
+    if isinstance(unit, exp.Var):
+        text = f"{text} {unit.name}" if re.fullmatch(_AMOUNT, text) else ""
+    elif unit is not None:
+        text = ""
+    if not re.fullmatch(rf"{_AMOUNT}\s*[a-zA-Z]+(\s+{_AMOUNT}\s*[a-zA-Z]+){{0,9}}", text):
+        raise PredicateError(f"{at!r}: an INTERVAL must be a constant number and a unit, such as INTERVAL '15' MINUTE, "
+                             f"or several in one text, such as INTERVAL '1 day 2 hours'")
+    ns = Fraction(0)
+    for number, name in re.findall(rf"({_AMOUNT})\s*([a-zA-Z]+)", text):
+        word = name.upper()
+        per = UNIT_NS.get(word.removesuffix("S"))
+        if per is None:
+            length = "; a month has no fixed length, so compare date_trunc('month', …), or compute the column before " \
+                     "the join" if word.removesuffix("S") in ("MONTH", "QUARTER", "YEAR") else suggest(word, UNIT_NS)
+            raise PredicateError(f"{at!r}: the unit of an INTERVAL must be one of "
+                                 f"{', '.join(u + 'S' for u in UNIT_NS)}, not {word}{length}")
+        ns += Fraction(number) * per
     if ns.denominator != 1:
         raise PredicateError(f"{at!r}: an INTERVAL must be a whole number of nanoseconds")
     return build.duration(ns.numerator)

@@ -31,7 +31,14 @@ class Sql(Dialect):
     class Parser(parser.Parser):
         # Ours are read by their names, whatever sqlglot knows of functions of that name.
         FUNCTIONS: ClassVar[dict[str, Any]] = {
-            name: node for name, node in parser.Parser.FUNCTIONS.items() if name.lower() not in OPERATIONS}
+            name: node for name, node in parser.Parser.FUNCTIONS.items()
+            if name.lower() not in OPERATIONS and name not in ("DATE_DIFF", "DATEDIFF", "DATE_TRUNC", "DATETRUNC")}
+
+        def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+            # Of a text such as '1 day 2 hours' or '1 day x', sqlglot itself may read the first two words only.
+            if this.is_string and re.search(r"[^\W\d]", this.name):
+                return self.expression(exp.Interval(this=this))
+            return super()._parse_interval_span(this, parse_function_unit)
 
 
 def sql_of(e: exp.Expr) -> str:

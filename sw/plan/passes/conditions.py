@@ -39,6 +39,8 @@ from ...lang.ir import (
     Not,
     Or,
     StartsWith,
+    UnitNumber,
+    UnitStart,
     Within,
     rebuilt,
     sides,
@@ -78,6 +80,8 @@ def fold(e: Expr) -> Expr:
             return Cmp(BOOL, MIRRORED[e.op], e.b, e.a)
         case Cmp() if e.a == e.b and not may_be_null(e.a):  # NaN equals NaN
             return Lit(BOOL, e.op in ("=", "<=", ">="))
+        case Cmp() if (numbers := _unit_numbers(e)) is not None:
+            return numbers
         case Case():
             return _case(e)
         case Extreme():
@@ -89,6 +93,16 @@ def fold(e: Expr) -> Expr:
         case Call():
             return _call(e)
     return e
+
+
+def _unit_numbers(e: Cmp) -> Cmp | None:
+    """``e``, a comparison of the beginnings of two calendar units of one kind, as one of their numbers, which are
+    smaller.
+    """
+    a, b = (x.a if isinstance(x, Cast) else x for x in (e.a, e.b))
+    if not (isinstance(a, UnitStart) and isinstance(b, UnitStart) and a.unit == b.unit):
+        return None
+    return Cmp(BOOL, e.op, UnitNumber(EXACT, a.a, a.unit), UnitNumber(EXACT, b.a, b.unit))
 
 
 def _literal(e: Expr) -> Expr:

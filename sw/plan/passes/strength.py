@@ -11,6 +11,7 @@ Exact comparisons with nonlinear terms over both streams are replaced by linear 
 * A square: a comparison with the integer root of the rest, which the host computes. In a sum of squares (Euclidean
   distance) each square alone: a band per axis.
 * Quotients, remainders and xor with constants: the equivalent interval or congruence.
+* A calendar unit of a time: the time is compared with the beginning of a unit.
 * All other terms: the bounds that follow from the values' ranges.
 """
 
@@ -22,8 +23,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, cast
 
+from ...lang.build import whole
+from ...lang.calendar import tick, unit_number, unit_start
 from ...lang.eval.vector import constant
-from ...lang.ir import Abs, Arith, Call, Cmp, CmpOp, Expr, Isqrt, Lit, sides
+from ...lang.ir import Abs, Arith, Call, Cmp, CmpOp, Expr, Isqrt, Lit, UnitNumber, UnitStart, sides
 from ...lang.properties import causes, denominator, value_range
 from ...lang.schema import Side
 from ...lang.types import BOOL, EXACT, Float, is_text
@@ -108,6 +111,8 @@ def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
     at = -rest.constant / f  # e op' at
     if isinstance(e, Call):
         return _of_bits(e, op, at) if f > 0 or e.op == "^" else None
+    if isinstance(e, (UnitNumber, UnitStart)):
+        return _of_unit(e, at, f > 0)
     if not isinstance(e, Arith):
         return None
     if not isinstance(e.b, Lit) or not isinstance(e.b.value, int) or e.b.value <= 0:
@@ -133,6 +138,19 @@ def _of_bits(e: Call, op: CmpOp, at: Fraction) -> Simpler | None:
             if len(sides(one)) == 1 and len(sides(other)) == 1:
                 return Simpler("and", (Cmp(BOOL, "=", one, replace(e, args=(other, Lit(EXACT, int(at))))),))
     return None
+
+
+def _of_unit(e: UnitNumber | UnitStart, at: Fraction, at_most: bool) -> Simpler:
+    """The comparison that a calendar unit's number, or its first time, is at most, or at least, ``at``, as one of the
+    time itself.
+    """
+    if isinstance(e, UnitNumber):
+        unit = math.floor(at) + 1 if at_most else math.ceil(at)
+    else:  # the first unit that begins after `at`, or at it
+        unit = unit_number(math.floor(at) if at_most else math.ceil(at) - 1, e.unit, tick(e.type)) + 1
+    # Ticks of a nanosecond hold the beginning of every unit; the total makes both sides whole.
+    begins = Fraction(unit_start(unit, e.unit, 1), tick(e.a.type))
+    return Simpler("and", (Cmp(BOOL, "<" if at_most else ">=", e.a, Lit(EXACT, whole(begins))),))
 
 
 def _square(u: Expr, f: Fraction, rest: Total) -> Simpler | None:

@@ -92,10 +92,10 @@ def test_types_of_differences(a: Expr, b: Expr, type_: Type) -> None:
     ("+", r["b"], num(1), "not bool and exact number"),
     ("+", r["s"], r["s"], r"not timestamp\[s\] and timestamp\[s\]"),
     ("-", HOUR, r["s"], r"not duration\[us\] and timestamp\[s\]"),
-    ("*", HOUR, num(2), r"not duration\[us\] and exact number"),
+    ("*", HOUR, num(1.5), r"not duration\[us\] and exact number"),
     ("+", r["d"], num(1.5), "not date and exact number"),
     ("-", num(1), r["d"], "not exact number and date"),
-    ("+", r["d"], HOUR, "not date and duration"),
+    ("+", r["d"], HOUR, "whole days are added to a date as a number"),
     ("+", r["d"], r["f64"], "not date and float64"),
     ("-", r["z"], r["s"], "'here': a timestamp with a time zone cannot be combined with one without"),
 ])

@@ -120,7 +120,7 @@ def test_a_shared_node_is_sent_once() -> None:
 def test_every_node_is_sent_or_of_passes_only() -> None:
     nodes = {name for name, cls in vars(ir).items() if isinstance(cls, type) and issubclass(cls, ir.Expr)}
     sent = {"Abs", "And", "Arith", "Call", "Case", "Cast", "Cmp", "Col", "Extreme", "IsNull", "Lit", "Neg", "Not", "Or",
-            "StartsWith", "Like", "FloatCall"}
+            "StartsWith", "Like", "FloatCall", "UnitNumber", "UnitStart"}
     assert nodes - {"Expr", "Unary", "Isqrt", "NextFloat", "Within"} == sent
 
 
