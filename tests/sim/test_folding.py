@@ -111,12 +111,13 @@ def test_one_record_a_base_tuple_leaves() -> None:
     (Rises("s.p"), {}, "Rises has no merge that does not depend on the order"),
     ("count(*)", {"core": "bucket"}, "cores of kind bucket do not fold; core='scan' does"),
     (Variance("s.p"), {"clock": 200.0}, "an operation .* so the clock must be at most 145 MHz, not 200"),
+    (lambda: Balance("s.p"), {}, r"total may leave signed\(16\) in one order of up to 256 partners and not in another"),
 ])
 def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: Any, options: dict[str, Any],
                                                                    reason: str) -> None:
     r, s = tables(8, 1)
     s = s.append_column("f", pa.array(np.ones(8)))
-    asked = query(r, s, {"a": aggregate})
+    asked = query(r, s, {"a": aggregate() if callable(aggregate) else aggregate})
     with pytest.raises(UnsupportedError, match=rf"fold='always' needs a circuit that folds .*{reason}"):
         folds_on(SimDevice(capacity=64, fold="always", **options), asked)
     assert not folds_on(SimDevice(capacity=64, **options), asked)
@@ -136,7 +137,23 @@ def test_never_and_sessions_ship_pairs() -> None:
 # The compiler reads these annotations; to mypy they are calls.
 @splitjoin.aggregate
 class Narrow:
-    """A sum that does not fit."""
+    """A sum that does not fit, and only rises."""
+
+    total: splitjoin.unsigned(16)  # type: ignore[valid-type]
+
+    def add(self, x: splitjoin.signed(16)):  # type: ignore[no-untyped-def, valid-type]
+        self.total += abs(x)
+
+    def merge(self, other):  # type: ignore[no-untyped-def]
+        self.total += other.total
+
+    def result(self) -> splitjoin.unsigned(16):  # type: ignore[valid-type]
+        return self.total
+
+
+@splitjoin.aggregate
+class Balance:
+    """A sum that may not fit on the way."""
 
     total: splitjoin.signed(16)  # type: ignore[valid-type]
 
@@ -150,13 +167,25 @@ class Narrow:
         return self.total
 
 
+def test_an_error_in_the_order_of_arrival_alone_is_one_on_circuits() -> None:
+    r, s = tables(4, 3)
+    s = s.set_column(s.schema.get_field_index("p"), "p", pa.array([2**15 - 1, 2**15 - 1, -(2**15), 5], pa.int16()))
+    of = {"on": "TRUE", "window": "ROWS 9", "aggregate": {"t": Balance("s.p")}, "select": ["ts"]}
+    said = []
+    for device in ("golden", PysimDevice(cores=1, capacity=32)):
+        with pytest.raises(InputError, match=r"total of 'Balance.*' of row .* of r must fit signed") as caught:
+            splitjoin.join(r, s, device=device, **of)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 def test_a_state_that_leaves_its_width_is_the_same_error() -> None:
     r, s = tables(12, 3)
     s = s.set_column(s.schema.get_field_index("p"), "p", pa.array([2**15 - 1] * 12, pa.int16()))
     of = {"on": "TRUE", "window": "ROWS 9", "time": "ts", "aggregate": {"t": Narrow("s.p")}, "select": ["ts"]}
     said = []
     for device in ("golden", PysimDevice(cores=1, capacity=32, lanes=2, fold="always")):
-        with pytest.raises(InputError, match=r"total of 'Narrow.*' of row .* of r must fit signed") as caught:
+        with pytest.raises(InputError, match=r"total of 'Narrow.*' of row .* of r must fit unsigned") as caught:
             splitjoin.join(r, s, device=device, **of)
         said.append(str(caught.value))
     assert said[0] == said[1]
