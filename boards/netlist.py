@@ -22,13 +22,13 @@ from .pads import uart_pins
 __all__ = ["bitstream_top", "icebox", "netlist_top"]
 
 #: Family → the models of its block RAM, which Verilator reads: Yosys would take long for first contents.
-_BLOCKS = {"ecp5": CELLS, "ice40": Path(flow.__file__).with_name("ice40_cells.v")}
+_BLOCKS = {"ecp5": CELLS, **{name: Path(flow.__file__).with_name(f"{name}_cells.v") for name in ("ice40", "gowin")}}
 #: Family → Yosys's commands that read the simulation models of its other cells. The files of this package have models
 #: that Yosys lacks, or that only a simulator of events can run. All are elaborated only where a netlist has the cell.
 _MODELS = {
     "ecp5": "read_verilog -defer -D NO_INCLUDES +/lattice/cells_sim_ecp5.v\nread_verilog cells.v\nblackbox DP16KD",
     "ice40": "read_verilog -lib cells.v\nread_verilog -defer -D ICE40_HX +/ice40/cells_sim.v",
-    "gowin": "read_verilog -defer +/gowin/cells_sim.v",
+    "gowin": "read_verilog -lib cells.v\nread_verilog -defer +/gowin/cells_sim.v",
 }
 #: An ECP5's reset after configuration, in whose place registers have initial values, and its pads, without the third
 #: state that Yosys's models have and simulators of cycles do not.
@@ -49,7 +49,7 @@ def netlist_top(board: Board, linked: wiring.Component, bit: float) -> EmulatedT
     ``bit``: clock cycles of a bit on the UART of ``linked``. Raises `ToolError` if synthesis fails.
     """
     script = _script(board, mapped_netlist(board, linked))
-    cells = _BLOCKS[board.family].read_text() if board.family in _BLOCKS else ""
+    cells = _BLOCKS[board.family].read_text()
 
     def make() -> tuple[str, Pins]:
         text = _modelled(script, cells)

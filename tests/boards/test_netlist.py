@@ -83,7 +83,7 @@ class Table(wiring.Component):
 
 @pytest.mark.parametrize(("name", "bits"), [
     ("icebreaker", 8), *(at_length("icebreaker", bits) for bits in (2, 4, 16, 32)),
-    *(at_length("ulx3s_12f", bits) for bits in (1, 2, 4, 8, 9, 18, 36)),
+    *(at_length(name, bits) for name in ("ulx3s_12f", "tang_nano_9k") for bits in (1, 2, 4, 8, 9, 18, 36)),
 ])
 def test_the_netlist_of_a_board_has_pads_clock_and_first_contents_of_memories(name, bits):
     """Each way in which families' block RAMs divide their contents into words."""
@@ -152,6 +152,7 @@ def assert_joins(top, query, arrivals, plan, config):
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "circuit"), [
     ("ulx3s_25f", CIRCUIT), ("ice40_hx8k_b_evn", CIRCUIT), ("icebreaker", SMALL), ("ulx3s_12f", SMALL),
+    ("tang_nano_9k", SMALL),
 ])
 def test_the_netlist_of_a_join_has_the_golden_model_s_answer(name, circuit):
     *of, linked = linked_join(circuit)
