@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak chaos synth synth-full boards wheel-test clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link chaos synth synth-full boards wheel-test clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 
 soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and no growth in memory.
 	$(BIN)/python -m bench.soak
+
+soak-link: $(STAMP) ## An hour of an emulated board behind a bad line: every row checked, and no growth in memory.
+	$(BIN)/python -m bench.link_soak
 
 chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, fifty times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos

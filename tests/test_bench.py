@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bench import (
@@ -16,6 +17,7 @@ from bench import (
     first_hour,
     hour_joins,
     latency,
+    link_soak,
     predicates,
     record,
     soak,
@@ -173,6 +175,17 @@ def test_soak_finds_what_differs() -> None:
     assert same.pairs > 100
     same._sums["cpu"].update(b"more")
     assert "golden" in same.differs()
+
+
+def test_link_soak_finds_rows_that_differ() -> None:
+    same = link_soak.Checked("cpu")
+    assert all(same.push(64, seed) for seed in range(4))
+    assert same.end()
+    assert same.tuples == 512
+    assert same.rows > 100
+    same._found, same._expected = ([pa.record_batch({"n": [n]})] for n in (1, 2))
+    assert not same._agree()
+    same.close()
 
 
 def test_every_engine_agrees_on_every_condition() -> None:
