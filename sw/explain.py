@@ -18,6 +18,7 @@ from .cost.fold import fold_cost
 from .cost.folding import first_hits, folding_emitter
 from .cost.resources import check_family
 from .cost.text import cost_lines, family_name, resources_text
+from .cpu.engines import suits_runs
 from .errors import SplitJoinError, UnsupportedError
 from .lang.aggregate import Aggregate
 from .lang.ir import text
@@ -170,7 +171,9 @@ def _cpu(plan: Plan) -> str:
         return f"nested loops; no index, as no test must hold for every match{verified}"
     kinds = ", ".join(f"T{j} ({'hash' if is_equality(plan, j) else 'range'})" for j in tests)
     best = " by the one or two most selective of" if len(tests) > 2 else " by"
-    return f"an index{best} {kinds}, or nested loops, whichever is cheaper for the selectivity it measures{verified}"
+    runs = ", sorted runs" if suits_runs(plan) else ""
+    return (f"an index{best} {kinds}{runs}, or nested loops, whichever is cheaper for the selectivity it measures"
+            f"{verified}")
 
 
 def window_text(query: Query, side: Side) -> str:

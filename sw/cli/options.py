@@ -63,10 +63,10 @@ def run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--design", metavar="FILE", help="design.json of the board's circuit, as `splitjoin build` "
                                                          "wrote it, instead of the circuit's parameters; for uart")
     engine = parser.add_argument_group("CPU engine")
-    engine.add_argument("--engine", choices=("auto", "index", "nested", "sliding", "key-oij", "scale-oij"),
-                        help="how matches are found: by an index, by nested loops, or by what is cheaper (auto); of "
-                             "aggregates by equal keys, how they are folded without pairs: sliding (auto), key-oij, "
-                             "scale-oij")
+    engine.add_argument("--engine", choices=("auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij"),
+                        help="how matches are found: by an index, by sorted runs, by nested loops, or by what is "
+                             "cheapest (auto); of aggregates by equal keys, how they are folded without pairs: "
+                             "sliding (auto), key-oij, scale-oij")
     engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
     circuit_options(parser)
     parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "

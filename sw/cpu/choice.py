@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..plan.plan import Plan, is_equality, leading_tests
 from .codes import Lanes
+from .engines import is_inequality, slot_tests, suits_runs
 
 __all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]
 
@@ -21,6 +22,11 @@ _PROBES, _STORED = 256, 4096
 #: Nanoseconds: a pair in the nested loop (exact, with narrow keys), a cell looked up, a tuple in it, and one of these
 #: that has to be verified.
 _EXACT, _NARROW, _CELL, _CANDIDATE, _VERIFIED = 0.07, 0.03, 12.0, 0.2, 6.0
+#: Nanoseconds of sorted runs: a probe and storing a tuple, a block of 64 tuples, a tuple found in it. They are taken if
+#: they need at most this part of the time of the others.
+_SORTED, _BLOCK, _ROW, _CLEARLY = 250.0, 8.0, 6.0, 0.7
+#: Probes of the sample whose intervals are intersected.
+_JOINT_PROBES = 64
 #: Target number of stored tuples per cell.
 _FILL = 32
 #: Largest share of chunks in which narrow keys may find candidates.
@@ -29,18 +35,24 @@ _SUSPECTED = 0.3
 
 @dataclass(frozen=True)
 class Selectivity:
-    """Fractions of stored tuples that a probe meets, by test, measured over both streams; NaN where none could be."""
+    """Fractions of stored tuples that a probe meets, measured; NaN where none could be.
+
+    ``fractions``: by test, over both streams. ``slots``: per stored stream by slot, of all leading tests on that slot.
+    ``joint``: per stored stream, of all leading tests.
+    """
 
     fractions: dict[int, float]
+    slots: dict[str, dict[int, float]] = field(default_factory=dict)
+    joint: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An engine, "nested" or "index", the tests that it narrows the search by, and the number of levels of each.
+    """An engine, "nested", "index" or "sorted", the tests that it narrows the search by, and the levels of each.
 
-    For "nested" the levels are those of the narrow keys (256 or 65536), none for exact keys only. ``why``: the same in
-    words. ``cost``: nanoseconds a probe, about. ``lookups``: the tuples that a probe should find in the cells of an
-    index.
+    ``levels``: for "index" how many levels each test has; for "nested" those of the narrow keys (256 or 65536), none
+    for exact keys only; for "sorted" the slots that R's and S's runs are sorted by. ``why``: the same in words.
+    ``cost``: nanoseconds a probe, about. ``lookups``: the tuples that a probe should find in the cells of an index.
     """
 
     engine: str
@@ -53,7 +65,7 @@ class Choice:
     def is_similar_to(self, other: Choice) -> bool:
         """True if a change from ``other`` to this choice is not worthwhile."""
         return (self.engine, self.tests) == (other.engine, other.tests) and all(
-            a == b if self.engine == "nested" else 2 * b <= 3 * a <= 4 * b
+            2 * b <= 3 * a <= 4 * b if self.engine == "index" else a == b
             for a, b in zip(self.levels, other.levels, strict=True))
 
 
@@ -69,17 +81,61 @@ def measure(plan: Plan, r: Lanes, s: Lanes) -> Selectivity:
                 inside = np.searchsorted(keys, highs, side="right") - np.searchsorted(keys, lows, side="left")
                 found.append(float(np.maximum(inside, 0).mean() / len(keys)))
         fractions[j] = float(np.mean(found)) if found else float("nan")
-    return Selectivity(fractions)
+    slots: dict[str, dict[int, float]] = {}
+    joint: dict[str, float] = {}
+    for side, probes, stored in (("s", r, s), ("r", s, r)):
+        slots[side], joint[side] = _measure_slots(plan, side, probes, stored)
+    return Selectivity(fractions, slots, joint)
+
+
+def _measure_slots(plan: Plan, side: str, probes: Lanes, stored: Lanes) -> tuple[dict[int, float], float]:
+    """The fractions of tuples of stream ``side`` that a probe meets: by slot, and by all of them at once."""
+    both, found = np.ones((), np.bool_), {}
+    for slot, tests in slot_tests(plan, side).items():
+        keys = _sample(stored.keys[slot], _STORED)
+        lows, highs = (np.stack([_sample(ends[j], _JOINT_PROBES) for j in tests])
+                       for ends in (probes.lows, probes.highs))
+        met = (keys >= lows.max(axis=0)[:, None]) & (keys <= highs.min(axis=0)[:, None])
+        both = both & met
+        found[slot] = float(met.mean()) if met.size else float("nan")
+    return found, float(both.mean()) if both.size else float("nan")
 
 
 def choose(plan: Plan, selectivity: Selectivity, live: int, forced: str | None, prefilter: bool) -> Choice:
-    """The engine for windows of about ``live`` tuples. ``forced``: "nested", "index" or None for the cheaper one."""
+    """The engine for windows of about ``live`` tuples. ``forced``: its name, or None for the cheapest one."""
     known = sorted((f, j) for j, f in selectivity.fractions.items() if f == f)
     nested = _nested(known, live, prefilter)
     if not known or forced == "nested":
         return nested
+    if forced == "sorted":
+        return _sorted(plan, selectivity, live)
     index = _index(plan, known, live)
-    return index if forced == "index" or index.cost < nested.cost else nested
+    best = index if forced == "index" or index.cost < nested.cost else nested
+    if forced is None and suits_runs(plan):
+        runs = _sorted(plan, selectivity, live)
+        if runs.cost < _CLEARLY * best.cost:
+            return runs
+    return best
+
+
+def _sorted(plan: Plan, selectivity: Selectivity, live: int) -> Choice:
+    by, costs = {}, []
+    for side in ("r", "s"):
+        fractions, joint = selectivity.slots.get(side, {}), selectivity.joint.get(side, float("nan"))
+        slots = slot_tests(plan, side)
+        least = min(fractions.values(), default=1.0)
+        # The first of those that are about equal, so that chance changes nothing.
+        by[side] = next((slot for slot in slots if fractions.get(slot, 1.0) <= 2 * least), min(slots))
+        wide = fractions.get(by[side], float("nan")) * live / 64
+        others = [tests for slot, tests in slots.items() if slot != by[side]]
+        if wide == wide and joint == joint:
+            # An extreme of one end tells exactly which blocks hold a match.
+            exact = len(others) == 1 and len(others[0]) == 1 and is_inequality(plan, others[0][0])
+            blocks = 0.0 if not others else min(wide, joint * live) if exact else wide
+            costs.append(blocks * _BLOCK + joint * live * _ROW)
+    named = "; ".join(f"{side.upper()} by key {slot}" for side, slot in by.items())
+    return Choice("sorted", tuple(leading_tests(plan)), (by["r"], by["s"]), f"sorted runs, {named}",
+                  _SORTED + float(np.mean(costs)) if costs else math.inf)
 
 
 def _nested(known: list[tuple[float, int]], live: int, prefilter: bool) -> Choice:

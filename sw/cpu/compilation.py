@@ -31,13 +31,15 @@ from ..lang.ir import columns
 from ..lang.query import Query
 from ..lang.schema import SIDES
 from ..lang.serial import decode_query, encode_condition, encode_query
+from ..plan.passes.pipeline import make_plan
 from ..progress import tell
 from ..version import __version__
+from .engines import suits_runs
 from .session import BatchSession
 
 __all__ = ["Compilation", "OpenCompiled", "compile_query", "compile_sample"]
 
-#: Opens a compiled session of a query with an engine: "auto", "index" or "nested".
+#: Opens a compiled session of a query with an engine: "auto", "index", "sorted" or "nested".
 OpenCompiled = Callable[[Query, str], BatchSession]
 
 #: Arrivals of the sample.
@@ -138,7 +140,8 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
     """Compile, in this process, what a join of the ``coming`` arrivals needs, and note that it has been done."""
     marker = _marker(query, engine)
     # As the window fills, and the values change, another engine may be chosen.
-    for one in (engine, *(e for e in ("index", "nested") if engine == "auto")):
+    others = ("index", "nested", *(["sorted"] if suits_runs(make_plan(query.predicate)) else []))
+    for one in (engine, *(others if engine == "auto" else ())):
         with suppress(UnsupportedError), open_compiled(query, one) as session:
             session.push(coming)
             session.flush()

@@ -13,14 +13,14 @@ from ..device.api import Device, Session, check_inner
 from ..errors import DeviceError, UnsupportedError
 from ..lang.query import Query
 from ..plan.passes.pipeline import make_plan
-from ..plan.plan import leading_tests
 from .compilation import Compilation, compile_query, compile_sample
+from .engines import check_engine
 from .session import BatchSession
 from .tiered import TieredSession
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
 
-CpuEngine = Literal["auto", "index", "nested", "sliding", "key-oij", "scale-oij"]
+CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij"]
 #: Engines that fold aggregates without making pairs (`splitjoin.oij`).
 INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")
 CompileTime = Literal["background", "first"]
@@ -31,8 +31,9 @@ class CpuDevice(Device):
     """Runs queries on the CPU. Takes every predicate, window and order.
 
     Attributes:
-        engine: ``"index"`` looks stored tuples up by the keys of one or two conditions; ``"nested"`` compares every
-            pair of a window, in vector code; ``"auto"`` takes the cheaper one for the measured selectivity. Of
+        engine: ``"index"`` looks stored tuples up by the keys of one or two conditions; ``"sorted"`` keeps them in
+            sorted runs, for two inequalities such as BETWEEN two columns; ``"nested"`` compares every pair of a window,
+            in vector code; ``"auto"`` takes the cheapest one for the measured selectivity. Of
             aggregates over joins by equal keys, ``"sliding"``, ``"key-oij"`` and ``"scale-oij"`` make no pairs
             (docs/aggregates.md), and ``"auto"`` takes the first of these where it can.
         threads: 1 to 256; all processors of this process by default. Two of them are a worker, which has a region for
@@ -64,14 +65,13 @@ class CpuDevice(Device):
             raise DeviceError(f"compiling must be 'background' or 'first', not {self.compiling!r}")
 
     def open(self, query: Query) -> Session:
-        """Start a session of ``query``. Raises `UnsupportedError` if an index is required and no test suits one."""
+        """Start a session of ``query``. Raises `UnsupportedError` if no test suits the required engine."""
         check_inner(query)
         if self.engine in INTERVAL_ENGINES:
             raise UnsupportedError(f"engine={self.engine!r} folds aggregates, but the query gives pairs; use "
                                    f"engine='auto'")
-        if self.engine == "index" and not leading_tests(make_plan(query.predicate)):
-            raise UnsupportedError(f"an index needs a comparison of both streams that must hold for every match, but "
-                                   f"'{query.predicate}' has none; use engine='nested'")
+        if self.engine not in ("auto", "nested"):
+            check_engine(make_plan(query.predicate), self.engine)
         when = self.compiling or os.environ.get("SPLITJOIN_COMPILE") or "background"
         if when not in ("background", "first"):
             raise DeviceError(f"the variable SPLITJOIN_COMPILE must be 'background' or 'first', not {when!r}")

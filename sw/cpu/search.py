@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import UnsupportedError
 from ..lang.ir import Expr, distinct, sides
 from ..lang.query import Query
 from ..lang.types import is_text
@@ -20,11 +19,13 @@ from ..plan.plan import Plan, Tree, leading_tests, tests_nothing
 from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes
+from .engines import check_engine
 from .expression import Compiler, ExpressionWorker
 from .expression_kernel import Kernel
 from .index import IndexWorker
 from .nested import NestedWorker
 from .pairs import column_arrays
+from .sorted_runs import SortedWorker
 from .verified import VerifiedWorker
 from .worker import Batch, Worker
 
@@ -80,9 +81,7 @@ def make_search(query: Query, engine: str, prefilter: bool, threads: int) -> Sea
     both streams.
     """
     plan = make_plan(query.predicate)
-    if engine == "index" and not leading_tests(plan):
-        raise UnsupportedError(f"an index needs a comparison of both streams that must hold for every match, but "
-                               f"'{query.predicate}' has none; use engine='nested'")
+    check_engine(plan, engine)
     if _is_long(plan):
         plan = _required_only(plan)
     if plan.residual is not None and tests_nothing(plan):
@@ -90,7 +89,7 @@ def make_search(query: Query, engine: str, prefilter: bool, threads: int) -> Sea
     tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter, threads)
     if plan.residual is None:
         return tests
-    return VerifiedSearch(query.predicate, plan.residual, tests, engine != "index", threads)
+    return VerifiedSearch(query.predicate, plan.residual, tests, engine not in ("index", "sorted"), threads)
 
 
 def _is_long(plan: Plan) -> bool:
@@ -160,7 +159,7 @@ class PlanSearch(Search):
         self._plan, self._forced, self._prefilter = plan, forced, prefilter
         self._coder = LaneCoder(plan)
         self._choice: Choice | None = None
-        self._workers: Sequence[IndexWorker | NestedWorker] = []
+        self._workers: Sequence[IndexWorker | NestedWorker | SortedWorker] = []
         self._replaced_candidates = 0  # candidates of workers that were replaced
         # At the last choice: the tuples of the longest window; and, also moved by each check, the candidates so far.
         self._live = self._candidates_before = 0
@@ -226,10 +225,15 @@ class PlanSearch(Search):
         if self._choice is not None and not stale and choice.is_similar_to(self._choice):
             return
         self._choice = choice
-        made: list[IndexWorker | NestedWorker] = []
+        made: list[IndexWorker | NestedWorker | SortedWorker] = []
         for n in range(self.threads):
-            new = (IndexWorker(n, self.threads, self._plan, choice, selectivity) if choice.engine == "index"
-                   else NestedWorker(n, self.threads, self._plan, choice, samples))
+            new: IndexWorker | NestedWorker | SortedWorker
+            if choice.engine == "index":
+                new = IndexWorker(n, self.threads, self._plan, choice, selectivity)
+            elif choice.engine == "sorted":
+                new = SortedWorker(n, self.threads, self._plan, choice)
+            else:
+                new = NestedWorker(n, self.threads, self._plan, choice, samples)
             if self._workers:
                 self._replaced_candidates += self._workers[n].candidates
                 new.adopt(self._workers[n].stores)

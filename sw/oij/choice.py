@@ -50,7 +50,7 @@ def interval_choice(query: Query, device: Device) -> IntervalChoice | None:
     """The engine that folds the aggregates of ``query`` on ``device``; None if the device gives pairs, which the host
     folds. Raises `UnsupportedError` where the device asks for an engine that cannot run the query.
     """
-    if not query.aggregates or not isinstance(device, CpuDevice) or device.engine in ("index", "nested"):
+    if not query.aggregates or not isinstance(device, CpuDevice) or device.engine in ("index", "sorted", "nested"):
         return None
     form, name = interval_form(query), device.engine
     if isinstance(form, str):

@@ -100,6 +100,7 @@ def test_nothing_is_known_without_tuples() -> None:
 
 @pytest.mark.parametrize(("on", "said"), [
     ("r.x = s.a AND r.y < s.b", "an index by T0 (hash), T1 (range), or nested loops, whichever is cheaper"),
+    ("r.x BETWEEN s.a AND s.b", "an index by T0 (range), T1 (range), sorted runs, or nested loops, whichever is"),
     ("r.x = s.a OR r.y = s.b", "nested loops; no index, as no test must hold for every match"),
 ])
 def test_explain_says_what_can_run(on: str, said: str) -> None:
@@ -108,7 +109,8 @@ def test_explain_says_what_can_run(on: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ({"engine": "fast"}, "engine must be 'auto', 'index', 'nested', 'sliding', 'key-oij' or 'scale-oij', not 'fast'"),
+    ({"engine": "fast"}, "engine must be 'auto', 'index', 'sorted', 'nested', 'sliding', 'key-oij' or 'scale-oij', not "
+                         "'fast'"),
     ({"threads": 0}, "threads must be a number from 1 to 256, or None for all processors, not 0"),
     ({"threads": True}, "not True"), ({"threads": 2.0}, "not 2.0"),
     ({"prefilter": 1}, "prefilter must be True or False, not 1"),

@@ -12,7 +12,18 @@ import splitjoin
 import splitjoin.arrival
 from hypothesis import given, settings, strategies as st
 from splitjoin.arrival import Arrivals
-from splitjoin.cpu import CpuDevice, engine, index, levels, nested, search, session as sessions, store
+from splitjoin.cpu import (
+    CpuDevice,
+    engine,
+    index,
+    levels,
+    nested,
+    runs,
+    search,
+    session as sessions,
+    sorted_runs,
+    store,
+)
 from splitjoin.cpu.search import ExpressionSearch
 from splitjoin.device.api import Items
 from splitjoin.errors import DeviceError, InputError, UnsupportedError
@@ -31,7 +42,12 @@ from tests.support.strategies import Scenario as RandomScenario, scenario
 WAYS = {"auto": CpuDevice(threads=1), "index": CpuDevice(engine="index", threads=1),
         "nested": CpuDevice(engine="nested", threads=1),
         "exact": CpuDevice(engine="nested", threads=1, prefilter=False),
-        "three workers": CpuDevice(threads=5), "three indexes": CpuDevice(engine="index", threads=5)}
+        "three workers": CpuDevice(threads=5), "three indexes": CpuDevice(engine="index", threads=5),
+       "sorted": CpuDevice(engine="sorted", threads=1), "three sorted": CpuDevice(engine="sorted", threads=5)}
+#: Scenarios of sorted runs, each of which compiles for two seconds: guards, factors and floats. `test_sorted` has more.
+IN_RUNS = {"one-sided", "scaled", "float-greater"}
+#: Those that look for keys.
+SEEKING = ("index", "three indexes", "sorted", "three sorted")
 #: How results are put in order does not depend on how they were found, but on the number of workers: one way goes
 #: through all of them, another through stars as well.
 ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
@@ -50,6 +66,8 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(index, "_SPARE", 0)
         monkeypatch.setattr(index, "_MOST_TUPLES", 60)
         monkeypatch.setattr(levels, "_EARLY", 2)
+        monkeypatch.setattr(sorted_runs, "_ROOM", 1)
+        monkeypatch.setattr(runs, "_TAIL", 1)
 
 
 @cache
@@ -65,7 +83,9 @@ ALIKE = {"null-band", "string-not-equal", "int64-extremes", "float-greater", "on
 
 def needed(case: Scenario, way: str, order: str, batches: str) -> bool:
     """True unless `make test-long` is soon enough."""
-    if "index" in way and case.name in ALIKE:
+    if "sorted" in way:
+        return case.name in IN_RUNS and (order, batches) == ("total", "tiny")
+    if way in SEEKING and case.name in ALIKE:
         return False
     return order == "total" or (way, batches) == ("three workers", "tiny") or (
         way, order, batches) == ("auto", "inner(2)", "tiny")
@@ -77,8 +97,8 @@ def needed(case: Scenario, way: str, order: str, batches: str) -> bool:
     indirect=["batches"], ids=str)
 def test_scenarios(case: Scenario, way: str, order: str) -> None:
     query = case.query(order)
-    if "index" in way and not leading_tests(make_plan(query.predicate)):
-        with pytest.raises(UnsupportedError, match="an index needs"):
+    if way in SEEKING and not leading_tests(make_plan(query.predicate)):
+        with pytest.raises(UnsupportedError, match=r"an index needs|sorted runs need"):
             WAYS[way].open(query)
         return
     got, expected = run(WAYS[way], query, case.r, case.s, [5, 50]), golden(case.name, order)
@@ -113,7 +133,7 @@ def tables(n: int) -> tuple[pa.Table, pa.Table]:
     return pa.table({"x": whole[0], "y": part[0]}), pa.table({"a": whole[1], "b": part[1]})
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [at_length(way) if "sorted" in way else way for way in WAYS])
 @pytest.mark.parametrize("on", ["abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3", "r.x = s.a AND r.y < s.b",
                                 at_length("r.x = s.a"), "r.x < s.a AND abs(r.y - s.b) <= 3",
                                 "r.x = s.a OR r.y = s.b",
@@ -125,7 +145,7 @@ def test_many_batches_and_chunks(way: str, on: str) -> None:
     with expressions(query) as session:
         session.push(splitjoin.arrival.arrivals(query, r, s))
         expected, counters = session.flush(), session.counters()
-    if "index" in way and " OR " in on:
+    if way in SEEKING and " OR " in on:
         return
     got = splitjoin.join(r, s, on=on, window=("ROWS 5000", "ROWS 3000"), device=WAYS[way])
     assert np.array_equal(got.items, expected)
@@ -168,7 +188,7 @@ def test_range_lengths_beyond_64_bits() -> None:
         assert answers[0].num_rows > 3
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [at_length(way) if way == "sorted" else way for way in WAYS])
 def test_one_stream_after_the_other(way: str) -> None:
     """Engines take over windows of which one is still empty."""
     r, s = tables(3_000)
