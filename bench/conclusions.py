@@ -223,9 +223,29 @@ def _sustained(files: Files) -> str:
             points = ", ".join(f"{row['value']:.1f} with {row['config']['matches']:.0f}" for row in mine)
             said.append(f"{design['cores']} cores of {design['lanes']} × {design['probes']} take {points} results")
     return f"""**Conclusion.** A tuple takes the cycles of the scan, or of its results at the output, whichever is more:
-{"; ".join(said)}. Where tuples arrive at random or in bursts, the regions of a core wait for each other. The
-tuner's model is within 10 % in {near} of {len(rows)} cases, and off by {off[-1]:.0%} at most.
+{"; ".join(said)}. Where tuples arrive at random or in bursts, the regions of a core wait for each other, unless
+records can [wait ahead of them](circuits.md#streams-at-random-or-in-bursts). The tuner's model is within 10 % in {near}
+of {len(rows)} cases, and off by {off[-1]:.0%} at most.
 """
+
+
+#: Results of a tuple in the table of sustained rates.
+_MATCHES = (0, 2, 8, 20)
+
+
+def _routed(row: dict[str, Any]) -> str:
+    """The name of a routed circuit in tables."""
+    config = row["config"]
+    return (f"{config['cores']} cores, lanes × probes {config['lanes']} × {config['probes']}"
+            f"{', tables' if config.get('tables') else ''}")
+
+
+def _rates(files: Files, row: dict[str, Any], arrival: str) -> str:
+    """The cells of a circuit's sustained rates."""
+    same = {key: row["config"][key] for key in ("cores", "lanes", "probes")}
+    compared, tuples = (pick(files, "circuits", metric, input=arrival, **same)
+                        for metric in ("sustained_gcmps", "sustained_mtuples"))
+    return " | ".join(f"{a['value']:.1f} G ({b['value']:.2f} M)" for a, b in zip(compared, tuples, strict=True))
 
 
 def circuit(files: Files) -> Iterator[str]:
@@ -241,23 +261,33 @@ the pipeline, whatever the number of cores. Twice the cores halve the scan and a
 ![Cycles a tuple against its results, by order of arrival](pictures/sustained.svg)
 
 {_sustained(files)}
-| whole circuit, placed and routed on an ECP5-85F | clock, MHz | comparisons a second | LUT4 of 83,640 |
+Two whole circuits, placed and routed on an ECP5-85F, with windows of 4,096 tuples. Sustained comparisons (and tuples)
+a second by results of a tuple and order of arrival, at the clock of the routed circuit:
+
+| whole circuit | arrival | {" | ".join(f"{results} results" for results in _MATCHES)} |
+|---|---|---|---|---|---|"""
+    for row in pick(files, "circuits", "ecp5_mhz", part="whole circuit"):
+        for arrival in ("alternating", "random"):
+            yield f"| {_routed(row)} | {arrival} | {_rates(files, row, arrival)} |"
+    yield """
+| whole circuit | clock, MHz | comparisons a second at most | LUT4 of 83,640 |
 |---|---|---|---|"""
     for row in pick(files, "circuits", "ecp5_mhz", part="whole circuit"):
-        config = row["config"]
-        same = {key: config[key] for key in ("cores", "lanes", "probes", "part")}
+        same = {key: row["config"][key] for key in ("cores", "lanes", "probes", "part")}
         peak, luts = (one(files, "circuits", metric, **same) for metric in ("ecp5_peak_gcmps", "ecp5_lut4"))
-        yield (f"| {config['cores']} cores, lanes × probes {config['lanes']} × {config['probes']}"
-               f"{', tables' if config.get('tables') else ''} | {row['value']:.1f} | {peak:.1f} G | {luts:,.0f} |")
+        yield f"| {_routed(row)} | {row['value']:.1f} | {peak:.1f} G | {luts:,.0f} |"
+    sustains = pick(files, "circuits", "sustained_gcmps", input="random", cores=row["config"]["cores"])[1]
     index = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="bucket")
     scan = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="scan")
     nested = max(row["value"] for row in pick(files, "cpu", "nested_gcmps_per_core")
                  if row["config"]["engine"].startswith("cpu"))
     by_index, by_scan, window = index[0]["value"], scan[0]["value"], index[0]["config"]["window"]
     yield f"""
-**Conclusion.** Where a condition has nothing for an index, a small FPGA compares {peak:.0f} billion pairs a second,
-{peak / nested:.1f} times as many as one core of this machine's processor at its best ({nested:.0f} billion). Where it
-has, an index beats any number of comparators: {by_index:.1f} cycles a tuple instead of {by_scan:,.0f} with a window of
+**Conclusion.** Where a condition has nothing for an index, a small FPGA compares {sustains["value"]:.0f} billion pairs
+a second with {sustains["config"]["matches"]:.0f} results a tuple and streams at random ({peak:.0f} at most),
+{sustains["value"] / nested:.1f} times as many as one core of this machine's processor at its best ({nested:.0f}
+billion). With more results the output is the limit: one leaves in a cycle. Where a condition has something for an
+index, that beats any number of comparators: {by_index:.1f} cycles a tuple instead of {by_scan:,.0f} with a window of
 {window:,}. So let the [tuner](tuning.md) choose, and expect a gain from the circuit in latency first: a fixed number
 of cycles, where the CPU needs milliseconds.
 

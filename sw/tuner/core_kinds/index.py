@@ -19,6 +19,8 @@ __all__ = ["IndexSpeed", "maximum_distribution"]
 #: which the emitter needs (`splitjoin.hw.core.prober`, ``stack``).
 _CANDIDATE, _BEGIN = 4, 1
 _PROBE = 9
+#: Probes that one region of a core can be ahead of the other, by simulation.
+_APART = 8
 #: Factors of over-provisioning that are tried: capacity, and buckets, per tuple held.
 _ROOM = (1, 2, 4)
 #: From this mean on a Poisson distribution is treated as normal.
@@ -45,10 +47,17 @@ class IndexSpeed(CoreSpeed):
         return max(CORE_INPUT + expiry, _PROBE / 2)
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
-        # Without queues, the regions of a core run in lockstep, and the one with more candidates decides. With queues
-        # it still does, as only the order of arrival is evened out.
-        cycles = _probe_cycles(maximum_distribution(self.candidates(config, load)))
-        return cycles / 2 * stretch(cycles, 1, load.arrival, config.queue)
+        # The regions of a core keep in step to within some probes, so the one with more candidates for that many
+        # decides. The mean of that many numbers is taken as normally distributed.
+        # Lookups of buckets beyond the second take a cycle each.
+        further = max(0, config.kind.ways(config) - 2)
+        (r, spread_r), (s, spread_s) = (_moments(maximum_distribution((mean,))) for mean in
+                                        self.candidates(config, load))
+        apart = math.sqrt((spread_r + spread_s) / _APART)
+        by = NormalDist() if apart == 0 else NormalDist(0, apart)
+        first = by.cdf(r - s) if apart else float(r >= s)
+        cycles = r * first + s * (1 - first) + (apart**2 * by.pdf(r - s) if apart else 0.0)
+        return (cycles + further) / 2 * stretch(cycles + further, 1, load.arrival, config.queue)
 
     def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
         # The candidates of the core with the most, and the lookups of buckets after the first.
@@ -63,7 +72,14 @@ class IndexSpeed(CoreSpeed):
 
 def _probe_cycles(chances: list[float]) -> float:
     """Expected cycles of a probe; ``chances``: the probability of each number of candidates."""
-    return sum(chance * max(_PROBE, _CANDIDATE * n + _BEGIN) for n, chance in enumerate(chances))
+    return _moments(chances)[0]
+
+
+def _moments(chances: list[float]) -> tuple[float, float]:
+    """Mean and variance of the cycles of a probe; ``chances``: the probability of each number of candidates."""
+    cycles = [max(_PROBE, _CANDIDATE * n + _BEGIN) for n in range(len(chances))]
+    mean = sum(chance * each for chance, each in zip(chances, cycles, strict=True))
+    return mean, sum(chance * (each - mean) ** 2 for chance, each in zip(chances, cycles, strict=True))
 
 
 @lru_cache(maxsize=4096)
