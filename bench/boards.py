@@ -1,13 +1,14 @@
 """Bitstreams of boards: for each the largest design for a band join that a limit of time allows.
 
-``python -m bench.boards [--board NAME …] [--luts N] [--seconds S] [--again]`` writes bench/results/boards.json, a part
-for each board as soon as it is built, and the table in docs/boards.md. Boards that have a part are left out, so that a
-run that was ended goes on where it was; ``--again`` builds them too. Without ``--board`` all boards are built for which
-bitstreams can be made here, those with fewer LUTs first.
+``python -m bench.boards [--board NAME …] [--luts N] [--seconds S] [--again] [--flights]`` writes
+bench/results/boards.json, a part for each board as soon as it is built, and the tables in docs/boards.md. Boards that
+have a part are left out, so that a run that was ended goes on where it was; ``--again`` builds them too. Without
+``--board`` all boards are built for which bitstreams can be made here, those with fewer LUTs first.
 
 For an ECP5 the tuner proposes the design, with as many cores as ``--luts`` LUT4 hold by its own cost model: larger ones
 take hours to place and route with the tools from PyPI. iCE40 and Gowin get a small circuit whose windows fill the block
-RAM. ``--quick``: a window of 64 tuples for the smallest board.
+RAM. ``--flights`` builds the query of `splitjoin.spark.flights` instead, for one board of each family. ``--quick``: a
+window of 64 tuples for the smallest board.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from splitjoin.errors import SplitJoinError
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.schema_text import parse_schema
+from splitjoin.spark.flights_data import CONDITION, MINUTES
 from splitjoin.tuner import tune
 from splitjoin.tuner.workload import Workload
 
@@ -35,6 +37,11 @@ from .record import RESULTS, Recorder, options_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "boards.md"
 _BEGIN, _END = "<!-- table: python -m bench.boards -->\n", "<!-- end of the table -->\n"
+_BEGIN_FLIGHTS = "<!-- table: python -m bench.boards --flights -->\n"
+#: Boards that the flights query is built for.
+_FLIGHTS = ("ulx3s_85f", "icebreaker", "tang_nano_9k")
+#: Start of the names of parts with the flights query.
+_FLIGHTS_PART = "flights "
 #: Results and stars a tuple that rates are predicted for.
 _ITEMS = 2.0
 #: Defaults of ``--seconds`` and ``--luts``.
@@ -90,6 +97,15 @@ def design(board: Board, luts: int, quick: bool) -> tuple[Query, dict[str, Any],
     return of, {**chosen, "row_bits": _ROW_BITS}, how
 
 
+def flights_design(board: Board) -> tuple[Query, dict[str, Any], str]:
+    """As `design`, for the query of `splitjoin.spark.flights`, whose windows hold up to 37 departures."""
+    columns = parse_schema("departed:timestamp[us, UTC], origin:string, east:int32, north:int32")
+    of = Query.make(*(Schema.from_arrow(side, columns) for side in ("r", "s")), on=CONDITION,
+                    window=f"RANGE {MINUTES} MINUTES", time="departed", order="total")
+    small = {"small": True, "row_bits": _ROW_BITS} if board.family in _SMALL else {}
+    return of, {"cores": 1, "capacity": 64, **small}, "flights"
+
+
 def _shape(options: dict[str, Any]) -> str:
     return " x ".join(str(options[name]) for name in ("cores", "lanes", "probes"))
 
@@ -99,13 +115,14 @@ def _luts(of: Query, options: dict[str, Any]) -> int:
     return circuit_cost(configure(of, plan_for(of, parameters), parameters)).total.lut
 
 
-def built(board: Board, recorder: Recorder, luts: int, seconds: float, quick: bool) -> None:
-    """Build for one board, and record its figures, or why it cannot be built."""
-    of, options, how = design(board, luts, quick)
+def built(board: Board, recorder: Recorder, chosen: tuple[Query, dict[str, Any], str], seconds: float) -> None:
+    """Build a `design` for one board, and record its figures, or why it cannot be built."""
+    of, options, how = chosen
     parameters = CircuitParameters(**options)
     config = configure(of, plan_for(of, parameters), parameters)
     held = config.cores * config.capacity
-    where = {"board": board.name, "window": str(of.window_r.rows), "chosen": how, "limit_s": seconds, **options}
+    window = str(of.window_r.rows or f"{MINUTES} minutes")
+    where = {"board": board.name, "window": window, "chosen": how, "limit_s": seconds, **options, "core": config.core}
     with tempfile.TemporaryDirectory() as folder:
         try:
             report = build_join(board, config, Path(folder), load=Workload(held, held, 1.0), items=_ITEMS,
@@ -135,7 +152,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         made = next(row for row in own if row["metric"] == "built")
         of = made["config"]
         circuit = (f"small, {of['capacity']:,}" if of.get("small") else
-                   f"{of['cores']} x {of['lanes']} x {of['probes']} {of['core']}, {of['cores'] * of['capacity']:,}")
+                   f"{of['cores']} x {of.get('lanes', 1)} x {of.get('probes', 1)} {of['core']}, {of['cores'] * of['capacity']:,}")
         if not made["value"]:
             lines.append(f"| {name} | {circuit} | {of['chosen']} | {made['how'].split(';')[0]} | | | | |")
             continue
@@ -149,28 +166,42 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_tables(page: str, rows: list[dict[str, Any]]) -> str:
+    """The text of docs/boards.md with the tables that ``rows`` give."""
+    for begin, of_flights in ((_BEGIN, False), (_BEGIN_FLIGHTS, True)):
+        before, rest = page.split(begin)
+        own = [row for row in rows if row["part"].startswith(_FLIGHTS_PART) == of_flights]
+        page = before + begin + table(own) + _END + rest.split(_END, 1)[1]
+    return page
+
+
 def main() -> None:
     assert __doc__
     parser = options_of(__doc__)
     parser.add_argument("--board", action="append", choices=CATALOG, help="a board; may be repeated (all)")
     parser.add_argument("--luts", type=int, default=_LUTS, help=f"LUT4 of a design for an ECP5, at most ({_LUTS})")
     parser.add_argument("--seconds", type=float, default=_SECONDS, help=f"limit of each tool in seconds ({_SECONDS})")
+    parser.add_argument("--flights", action="store_true", help="the flights query, for a board of each family")
     parser.add_argument("--again", action="store_true", help="build boards anew that have been built")
     args = parser.parse_args()
     every = sorted((board for board in CATALOG.values() if board.family in TOOLS), key=lambda board: board.fpga.lut)
-    boards = [CATALOG[name] for name in args.board] if args.board else every[:1] if args.quick else every
+    if args.board or args.flights:
+        boards = [CATALOG[name] for name in args.board or _FLIGHTS]
+    else:
+        boards = every[:1] if args.quick else every
+    prefix = _FLIGHTS_PART if args.flights else ""
     done = RESULTS / "boards.json"
     if done.exists() and not (args.again or args.quick):
         parts = {row["part"] for row in json.loads(done.read_text())["rows"]}
-        boards = [board for board in boards if board.name not in parts]
+        boards = [board for board in boards if prefix + board.name not in parts]
     for board in boards:
-        recorder = Recorder("boards", quick=args.quick, part=board.name)
-        built(board, recorder, args.luts, args.seconds, args.quick)
+        recorder = Recorder("boards", quick=args.quick, part=prefix + board.name)
+        built(board, recorder, flights_design(board) if args.flights else design(board, args.luts, args.quick),
+              args.seconds)
         path = recorder.write()
         if not args.quick:
-            rows = json.loads(path.read_text())["rows"]
-            before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
-            PAGE.write_text(before + _BEGIN + table(rows) + _END + rest.split(_END)[1], encoding="utf-8")
+            PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), json.loads(path.read_text())["rows"]),
+                            encoding="utf-8")
         print(path)
 
 
