@@ -147,12 +147,13 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| board | circuit, tuples of a window | chosen | logic | block RAM | MHz reached (demanded) | seconds | "
              "predicted tuples/s |", "|---|---|---|---|---|---|---|---|"]
     logic, memory = ("TRELLIS_COMB", "LUT4", "ICESTORM_LC"), ("DP16KD", "BSRAM", "ICESTORM_RAM")
-    for name in dict.fromkeys(row["config"]["board"] for row in rows):
+    for name in sorted({row["config"]["board"] for row in rows}, key=lambda name: (CATALOG[name].fpga.lut, name)):
         own = [row for row in rows if row["config"]["board"] == name]
         made = next(row for row in own if row["metric"] == "built")
         of = made["config"]
+        sizes = [of["cores"], of.get("lanes", 1), of.get("probes", 1)]
         circuit = (f"small, {of['capacity']:,}" if of.get("small") else
-                   f"{of['cores']} x {of.get('lanes', 1)} x {of.get('probes', 1)} {of['core']}, {of['cores'] * of['capacity']:,}")
+                   f"{' x '.join(map(str, sizes))} {of['core']}, {of['cores'] * of['capacity']:,}")
         if not made["value"]:
             lines.append(f"| {name} | {circuit} | {of['chosen']} | {made['how'].split(';')[0]} | | | | |")
             continue
