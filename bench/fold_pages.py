@@ -62,11 +62,13 @@ def folded(files: Files) -> Iterator[str]:
         yield f"| {share:.0%} | " + " | ".join(cells) + " |"
     most = max(abs(row["value"] - 1) for row in pick(files, "states", "fold_against_scan"))
     clocks = [row["value"] for row in pick(files, "states", "states_mhz")]
+    turns = [abs(row["value"] - 1) for row in pick(files, "states", "alternating_against_scan")]
+    in_turn = f" Where r and s arrive in turn, they differ by at most {max(turns):.1%}." if turns else ""
     yield f"""
 **Conclusion.** A circuit that folds runs at the speed of its scan, whatever matches: over all shapes and shares, cycles
 a probe differ from those of a scan that finds nothing by at most {most:.1%}. As soon as a probe finds more than a few
 partners, folding is faster, and the link may be thin. The part that folds, placed and routed alone on ECP5, has
-{min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](figures.md#aggregates-folded-in-circuits)).
+{min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](figures.md#aggregates-folded-in-circuits)).{in_turn}
 """
 
 

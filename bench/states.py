@@ -2,7 +2,8 @@
 and clocks of the part that folds, beside those of the model.
 
 R's tuples probe full windows of S; a share of the pairs from none to all of them meets the condition. The circuit that
-ships pairs and finds none is the scan without aggregates, which folding must keep up with.
+ships pairs and finds none is the scan without aggregates, which folding must keep up with. Then tuples of both streams
+arrive in turn.
 
 Run: python -m bench.states
 """
@@ -70,11 +71,21 @@ def streams(shape: Shape, share: float) -> tuple[splitjoin.Query, Arrivals, Arri
     return query, fill, Arrivals(np.zeros(count, np.uint8), r["ts"].to_numpy(), r, s.slice(0, 0))
 
 
-def measure(shape: Shape, share: float, fold: str) -> tuple[float, float, int]:
-    """Cycles a probe, bytes that leave for each probe, and pairs found."""
+def alternating(shape: Shape, probes: Arrivals) -> Arrivals:
+    """``probes``, with a tuple of S behind each."""
+    count, n = shape.count, shape.window
+    s = pa.table({"ts": n + np.arange(count), "a": pa.array((n + np.arange(count)) * 7919 % _VALUES, pa.int16()),
+                  "price": pa.array(np.full(count, 7), pa.int16())})
+    return Arrivals(np.tile(np.array([0, 1], np.uint8), count), np.repeat(n + np.arange(count), 2), probes.r, s)
+
+
+def measure(shape: Shape, share: float, fold: str, *, both: bool = False) -> tuple[float, float, int]:
+    """Cycles a tuple, bytes that leave for each tuple, and pairs found. ``both``: of both streams in turn."""
     device = SimDevice(cores=shape.cores, capacity=shape.window // shape.cores, lanes=shape.lanes, probes=shape.probes,
                        core="scan", fold=fold)
     query, fill, probes = streams(shape, share)
+    if both:
+        probes = alternating(shape, probes)
     with device.open(query if fold == "always" else query.pairs) as session:
         session.push(fill)
         # Cycles and items from one barrier to another, so that those of filling do not count.
@@ -89,7 +100,7 @@ def measure(shape: Shape, share: float, fold: str) -> tuple[float, float, int]:
     found = end["matches"] - start["matches"]
     if fold != "always":
         assert found == int(np.count_nonzero(items["kind"] == PAIR))
-    return (end["cycles"] - start["cycles"]) / shape.count, records * _BYTES / shape.count, found
+    return (end["cycles"] - start["cycles"]) / len(probes), records * _BYTES / len(probes), found
 
 
 def compare(out: Recorder, shape: Shape, shares: tuple[float, ...]) -> None:
@@ -109,6 +120,13 @@ def compare(out: Recorder, shape: Shape, shares: tuple[float, ...]) -> None:
             if fold == "always":
                 out.add("fold_against_scan", cycles / scan, "times", this, "cycles a probe over those of the scan")
         assert len(counted) == 1, counted
+    scan, _, none = measure(shape, 0.0, "never", both=True)
+    assert not none
+    for share in shares:
+        cycles, _, _ = measure(shape, share, "always", both=True)
+        this = {**config, "share": share, "leaves": "states"}
+        out.add("alternating_cycles", cycles, "cycles a tuple", this, "simulation: R, S in turn, full windows")
+        out.add("alternating_against_scan", cycles / scan, "times", this, "cycles a tuple over those of the scan")
 
 
 def route(out: Recorder, name: str, lanes: int, probes: int) -> None:

@@ -202,7 +202,22 @@ class _Builder:
                                       _shifted(kind, operands[0].low, places)))
         if kind == "choose" and operands[0].kind == "constant":
             return args[1] if operands[0].low else args[2]
+        if kind in ("min", "max", "<") and (known := self._decided(kind, args)) is not None:
+            return known
+        if kind in "+-" and (operands[1].low, operands[1].high) == (0, 0):
+            return args[0]
+        if kind == "+" and (operands[0].low, operands[0].high) == (0, 0):
+            return args[1]
         return self._node(Node(kind, args, low, high, places=places))
+
+    def _decided(self, kind: str, args: tuple[int, ...]) -> int | None:
+        """The value of a comparison, or of an extreme, where the operands' ranges tell it."""
+        a, b = (self.nodes[n] for n in args)
+        if kind == "<":
+            return self._constant(1) if a.high < b.low else self._constant(0) if a.low >= b.high else None
+        if a.high <= b.low or b.high <= a.low:
+            return args[(a.high <= b.low) == (kind == "max")]
+        return None
 
     def _minus(self, a: int, b: int) -> int:
         x, y = self.nodes[a], self.nodes[b]

@@ -41,7 +41,7 @@ def folding_emitter(config: Configuration, family: Family) -> Resources:
     cost += merge_cost(config, family) * probes  # with the probes' own states
     cost += _lanes(config, family) * probes
     # States begin anew with each pass; two of each probe, one that leaves; outcomes on the way.
-    delayed = (levels + max(0, -spare)) * (2 + lanes * probes)
+    delayed = levels * 2 + max(0, -spare) * (2 + lanes * probes)
     cost += Resources(lut=probes * bits * 4 // 5 + control(family, _CONTROL["emitter"]),
                       ff=probes * bits * 2 + bits + 1 + delayed + 2 * probes.bit_length() + 8
                       + lanes * config.payload("s").width * max(0, spare))
@@ -50,7 +50,7 @@ def folding_emitter(config: Configuration, family: Family) -> Resources:
         cost += Resources(lut=adder(family, *[ROW_BITS] * (lanes + 1)) + mux(family, 3, ROW_BITS),
                           ff=(lanes + 2) * ROW_BITS + 8)
     hits = lanes * probes  # counted
-    return cost + Resources(lut=adder(family, *[n.bit_length() for n in range(2, hits + 1)]) // 2 if hits > 1 else 0,
+    return cost + Resources(lut=adder(family, *[n.bit_length() for n in range(2, hits + 1)]),
                             ff=hits + hits.bit_length())
 
 
@@ -82,8 +82,9 @@ def _lanes(config: Configuration, family: Family) -> Resources:
             wide = sum((lanes >> level) * (level + 1) for level in range(1, lanes.bit_length()))
             cost += Resources(lut=adder(family, wide), ff=wide) * len(part.slots)
             continue
-        # Additions take the mask into their own LUTs in part; extremes have other states than 0 before a partner.
-        apart = sum(slot.bits for slot in part.slots if slot.init)
+        # Additions take the mask into their own LUTs in part.
+        sums = {number for number in part.merge.outputs if part.merge.nodes[number].kind == "+"}
+        apart = sum(slot.bits for slot, n in zip(part.slots, part.merge.outputs, strict=True) if n not in sums)
         whole = sum(slot.bits for slot in part.slots)
         cost += merge * (lanes - 1)
         cost += Resources(lut=lanes * (apart * 7 + (whole - apart) * 3) // 5, ff=whole * (lanes - 1))
