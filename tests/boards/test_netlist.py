@@ -81,14 +81,9 @@ class Table(wiring.Component):
         return bytes(out)
 
 
-@pytest.mark.parametrize(("name", "bits"), [
-    ("icebreaker", 8), *(at_length("icebreaker", bits) for bits in (2, 4, 16, 32)),
-    *(at_length(name, bits) for name in ("ulx3s_12f", "tang_nano_9k") for bits in (1, 2, 4, 8, 9, 18, 36)),
-])
-def test_the_netlist_of_a_board_has_pads_clock_and_first_contents_of_memories(name, bits):
-    """Each way in which families' block RAMs divide their contents into words."""
-    table = Table(bits)
-    lib, room = model(netlist_top(find(name), table, BIT)), ctypes.create_string_buffer(64)
+def assert_answers(top, table):
+    """``top`` holds ``table``."""
+    lib, room = model(top), ctypes.create_string_buffer(64)
     board = ctypes.c_void_p(lib.em_open(float(BIT)))
     lib.em_run(board, b"", 0, room, len(room), 2000)  # the reset after configuration
     sent, found = bytes(n * 37 & 0xFF for n in range(300)), b""
@@ -97,6 +92,15 @@ def test_the_netlist_of_a_board_has_pads_clock_and_first_contents_of_memories(na
         found += room.raw[:got]
     lib.em_close(board)
     assert found == table.answers(sent)
+
+
+@pytest.mark.parametrize(("name", "bits"), [
+    ("icebreaker", 8), *(at_length("icebreaker", bits) for bits in (2, 4, 16, 32)),
+    *(at_length(name, bits) for name in ("ulx3s_12f", "tang_nano_9k") for bits in (1, 2, 4, 8, 9, 18, 36)),
+])
+def test_the_netlist_of_a_board_has_pads_clock_and_first_contents_of_memories(name, bits):
+    """Each way in which families' block RAMs divide their contents into words."""
+    assert_answers(netlist_top(find(name), Table(bits), BIT), Table(bits))
 
 
 def test_a_pin_that_is_inout_is_refused():
@@ -170,6 +174,14 @@ def test_a_packed_bitstream_has_the_routes_and_luts_of_the_routed_design(tmp_pat
 
 needs_icebox = pytest.mark.skipif(not icebox(), reason="icebox_vlog and iceunpack read bitstreams back; they are of "
                                                        "Debian's package fpga-icestorm, not of PyPI")
+
+
+@needs_icebox
+@pytest.mark.long
+@pytest.mark.parametrize("bits", [2, 4, 8, 16])
+def test_a_packed_bitstream_has_first_contents_of_memories(bits, tmp_path):
+    build(find("icebreaker"), Table(bits), tmp_path)
+    assert_answers(bitstream_top(find("icebreaker"), tmp_path / "top.bin", BIT), Table(bits))
 
 
 @needs_icebox
