@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import resource
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from splitjoin.arrival import arrivals
 from splitjoin.boards.catalog import CATALOG
 from splitjoin.boards.join import default_baud
 from splitjoin.circuit.wire import Configuration
+from splitjoin.device.api import PAIR, Items
 from splitjoin.device.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -43,6 +45,8 @@ QUERIES: dict[str, tuple[str, str, str, str, str | None, dict[str, int]]] = {
     "a band in wide rows": (f"{_EIGHT}ts:int64, x:int32", f"{_EIGHT}ts:int64, a:int32", "abs(r.x - s.a) <= 10",
                             "RANGE 1000", "ts", {"cores": 2, "capacity": 2048}),
 }
+#: Name → distinct values of the keys of "a band" in the table of packed items.
+PACKED = {"few": 1_000_000, "one or two": 40_000, "many": 4_000}
 #: Results and stars a tuple that the table assumes.
 _ITEMS = 2.0
 
@@ -84,6 +88,42 @@ def carried(recorder: Recorder) -> None:
                              {"board": board.name, "baud": baud, "query": name}, "computed (splitjoin.link.rate)")
 
 
+def carried_packed(recorder: Recorder) -> None:
+    """The same with packed items, by rate."""
+    for baud in sorted({row["config"]["baud"] for row in recorder.rows if row["metric"] == "link_tuples"}):
+        for name in QUERIES:
+            rate = link_cost(configured(name)[1], _ITEMS, pack=True).rate(baud)
+            recorder.add("link_tuples_packed", rate, "tuples/s", {"baud": baud, "query": name},
+                         "computed (splitjoin.link.rate)")
+
+
+def packing(recorder: Recorder, tuples: int) -> None:
+    """Bytes of results for each tuple, as they are and packed: alternating streams of ``tuples`` in all."""
+    query, config = configured("a band")
+    for name, values in PACKED.items():
+        chance = random.Random(1)
+        r, s = (pa.table({column: pa.array([chance.randrange(values) for _ in range(tuples // 2)], pa.int32())})
+                for column in "xa")
+        with device("golden", cores=config.cores).open(query) as golden:
+            golden.push(arrivals(query, r, s))
+            items = golden.flush()
+        plain = -(-config.item_record.width // 8) * len(items)
+        for metric, value in (("items_a_tuple", len(items)), ("plain", plain), ("packed", packed_size(items))):
+            recorder.add(metric, value / tuples, "" if metric == "items_a_tuple" else "B/tuple", {"results": name},
+                         "computed from the golden model's items")
+
+
+def packed_size(items: Items) -> int:
+    """Bytes of ``items`` with row ids of 32 bits, packed as `splitjoin.link.items` says."""
+    size = len(items)
+    for name, side in (("r", 0), ("s", 1)):
+        sent = items[name][(items["kind"] == PAIR) | (items["side"] == side)].astype(np.int64)
+        steps = np.diff(sent, prepend=0)
+        size += sum(int((~((-limit <= steps) & (steps < limit))).sum()) * more
+                    for limit, more in ((128, 1), (1 << 15, 2))) + int((steps != 0).sum())
+    return size
+
+
 def faulty(recorder: Recorder, tuples: int, share: float, seed: int) -> None:
     """The run with faults: ``tuples`` of both streams together."""
     chance = random.Random(seed)
@@ -113,11 +153,13 @@ def faulty(recorder: Recorder, tuples: int, share: float, seed: int) -> None:
     recorder.add("peak_memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB", where, "getrusage")
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """The table of docs/link.md."""
-    def value(metric: str, **config: object) -> float:
-        return next(float(str(row["value"])) for row in rows if row["metric"] == metric and row["config"] == config)
+def _value(rows: list[dict[str, Any]], metric: str, **config: object) -> float:
+    return next(float(str(row["value"])) for row in rows if row["metric"] == metric and row["config"] == config)
 
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The tables of docs/link.md with items as they are."""
+    value = partial(_value, rows)
     lines = ["| query | row | words | packed | on the wire, sent | received, 2 items a tuple |",
              "|---|---|---|---|---|---|"]
     for name in QUERIES:
@@ -135,16 +177,39 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def packed_table(rows: list[dict[str, Any]]) -> str:
+    """The table of docs/link.md with bytes of packed items."""
+    value = partial(_value, rows)
+    lines = ["| results of a band | items a tuple | bytes a tuple | packed |", "|---|---|---|---|"]
+    for name in PACKED:
+        found = (value(metric, results=name) for metric in ("items_a_tuple", "plain", "packed"))
+        lines.append(f"| {name} | " + " | ".join(f"{n:.2f}" for n in found) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def packed_rates(rows: list[dict[str, Any]]) -> str:
+    """The table of docs/link.md with rates where items are packed."""
+    value = partial(_value, rows)
+    lines = [f"| baud, items packed | {' | '.join(QUERIES)} |", f"|---|{'---|' * len(QUERIES)}"]
+    for baud in sorted({row["config"]["baud"] for row in rows if row["metric"] == "link_tuples_packed"}):
+        rates = [value("link_tuples_packed", baud=baud, query=name) for name in QUERIES]
+        lines.append(f"| {baud:,} | " + " | ".join(f"{rate:,.0f}" for rate in rates) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     assert __doc__
     args = arguments(__doc__)
     recorder = Recorder("link", quick=args.quick)
     wire_bytes(recorder)
     carried(recorder)
+    carried_packed(recorder)
+    packing(recorder, 200 if args.quick else 12_000)
     if not args.quick:
         text = PAGE.read_text(encoding="utf-8")
         before, rest = text.split(_BEGIN)
-        PAGE.write_text(before + _BEGIN + table(recorder.rows) + _END + rest.split(_END)[1], encoding="utf-8")
+        tables = "\n".join(made(recorder.rows) for made in (table, packed_table, packed_rates))
+        PAGE.write_text(before + _BEGIN + tables + _END + rest.split(_END)[1], encoding="utf-8")
         recorder.write()
     faulty(recorder, 1_000 if args.quick else 100_000, _SHARE, 0)
     print(recorder.write())

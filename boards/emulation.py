@@ -44,6 +44,7 @@ class EmulatorDevice(CircuitDevice):
     Attributes:
         target: The name of a board, or the sidecar ``design.json`` of a built circuit, whose parameters replace those
             of the device. Each session has a board of its own.
+        pack: Items are packed on the link.
         timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine.
         drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`.
     """
@@ -51,6 +52,7 @@ class EmulatorDevice(CircuitDevice):
     name: ClassVar[str] = "emulator"
 
     target: str
+    pack: bool = False
     timeout: float = 60.0
     reconnect: float = 60.0
     drop: float = 0.0
@@ -66,6 +68,8 @@ class EmulatorDevice(CircuitDevice):
         if not isinstance(self.target, str) or not self.target:
             raise DeviceError(f"the device 'emulator' needs a board or a design, as in 'emulator:ulx3s_85f', not "
                               f"{self.target!r}")
+        if type(self.pack) is not bool:
+            raise DeviceError(f"pack must be True or False, not {self.pack!r}")
         self._faults()
         if not self._is_design:
             find(self.target)
@@ -74,7 +78,7 @@ class EmulatorDevice(CircuitDevice):
         if not self._is_design:
             return super().open(query)
         design = Sidecar.read(self.target)
-        device = replace(self, target=design.board, **design.parameters)
+        device = replace(self, target=design.board, pack=design.pack, **design.parameters)
         design.check(self.target, device.configuration(query))
         return device.open(query)
 
@@ -87,7 +91,7 @@ class EmulatorDevice(CircuitDevice):
                       reset=self.reset, seed=self.fault_seed)
 
     def _connect(self, config: Configuration) -> Transport:
-        board = Emulator(board_top(find(self.target), config), self._faults()).start()
+        board = Emulator(board_top(find(self.target), config, pack=self.pack), self._faults()).start()
         try:
             return _EmulatedTransport(board, config, timeout=self.timeout, reconnect=self.reconnect)
         except BaseException:

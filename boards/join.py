@@ -30,21 +30,23 @@ def default_baud(board: Board) -> int:
 
 
 def build_join(board: Board, config: Configuration, folder: Path, *, load: Workload, items: float, baud: int, seed: int,
-               seconds: float, progress: Callable[[str], None]) -> BuildReport | list[str]:
+               seconds: float, progress: Callable[[str], None], pack: bool = False) -> BuildReport | list[str]:
     """Write the bitstream of the join of ``config`` behind ``board``'s UART to ``folder``, as `build` does; for a board
     of Xilinx a project for Vivado instead, and the names of its files are returned.
 
     ``load``, ``items``: the workload, and the results and stars a tuple, for which the rate is predicted. ``baud``:
-    serial rate in Hz. Raises `UnsupportedError` if the board's clock cannot make it, and what `build` raises.
+    serial rate in Hz. ``pack``: items are packed on the link. Raises `UnsupportedError` if the board's clock cannot
+    make the rate, and what `build` raises.
     """
     clock = board.clock_hz
     if not (baud > 0 and 4 <= clock / baud <= 1024):
         raise UnsupportedError(f"--baud must be {-(-clock // 1024)} to {clock // 4} Hz on board {board.name}, whose "
                                f"clock has {clock} Hz, not {baud}; choose another rate")
-    linked = LinkedJoin(config, clock_hz=clock, baud=baud)
+    linked = LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack)
     if board.family not in TOOLS:
         return write_project(board, linked, folder)
-    prediction = Prediction(clock / cycles_a_tuple(config, load), link_cost(config, items).rate(baud), items)
+    carried = link_cost(config, items, pack=pack).rate(baud)
+    prediction = Prediction(clock / cycles_a_tuple(config, load), carried, items)
     return build(board, linked, folder, seed=seed, seconds=seconds, prediction=prediction, progress=progress)
 
 

@@ -61,11 +61,12 @@ def uart_pins(board: Board, platform: Any, text: str) -> Pins:
     return Pins(_TOP, pin(f"{platform.default_clk}_"), pin(f"{link}rx"), pin(f"{link}tx"), reset)
 
 
-def board_top(board: Board, config: Configuration, baud: int | None = None) -> EmulatedTop:
+def board_top(board: Board, config: Configuration, baud: int | None = None, *, pack: bool = False) -> EmulatedTop:
     """The top of ``board`` with the join of ``config``, for the emulator.
 
     ``baud``: rate of the UART in Hz, as the circuit divides the board's clock; the highest one by default, which is
-    simulated fastest. Raises `UnsupportedError` for a rate that the clock cannot make.
+    simulated fastest. ``pack``: items are packed on the link. Raises `UnsupportedError` for a rate that the clock
+    cannot make.
     """
     clock = board.clock_hz
     baud = clock // 4 if baud is None else baud
@@ -75,7 +76,7 @@ def board_top(board: Board, config: Configuration, baud: int | None = None) -> E
 
     def make() -> tuple[str, Pins]:
         platform = PadPlatform(board.platform())
-        text = platform.prepare(BoardTop(board, LinkedJoin(config, clock_hz=clock, baud=baud)), _TOP)
+        text = platform.prepare(BoardTop(board, LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack)), _TOP)
         return text, uart_pins(board, platform, text)
 
-    return EmulatedTop((board.name, repr(config), str(baud)), make, clock / baud)
+    return EmulatedTop((board.name, repr(config), str(baud), *(["packed"] if pack else [])), make, clock / baud)

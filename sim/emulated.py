@@ -54,14 +54,14 @@ class EmulatedTop:
     bit: float
 
 
-def linked_top(config: Configuration) -> EmulatedTop:
-    """The circuit of ``config`` with its UART, without a board."""
+def linked_top(config: Configuration, *, pack: bool = False) -> EmulatedTop:
+    """The circuit of ``config`` with its UART, without a board. ``pack``: items are packed on the link."""
 
     def make() -> tuple[str, Pins]:
-        top = LinkedJoin(config, clock_hz=1_000_000 * _BIT, baud=1_000_000)
+        top = LinkedJoin(config, clock_hz=1_000_000 * _BIT, baud=1_000_000, pack=pack)
         return verilog.convert(top, name="linked", emit_src=False), Pins("linked", "clk", "rx", "tx", ("rst", 1))
 
-    return EmulatedTop(("linked", repr(config)), make, _BIT)
+    return EmulatedTop(("linked", repr(config), *(["packed"] if pack else [])), make, _BIT)
 
 
 def model(top: EmulatedTop) -> Any:

@@ -8,11 +8,13 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.link.frames import (
     ABOUT_BYTES,
     CRC_BYTES,
+    PACKED_VERSION,
     REPLY_HEADER,
     REQUEST_HEADER,
     RING,
     SLOT_BYTES,
     SLOTS,
+    VERSION,
     About,
     Kind,
     ReplyKind,
@@ -20,6 +22,7 @@ from splitjoin.link.frames import (
 
 from .buffers import RecordRing, ReplySlots
 from .framing import Deframer, Framer
+from .packing import ItemPacker
 from .sequencer import Sequencer
 
 __all__ = ["LinkEndpoint"]
@@ -35,14 +38,17 @@ class LinkEndpoint(wiring.Component):
     the join's streams, in whole bytes. ``addr``, ``w_stb``, ``w_data``, ``r_data``: its register bus of ``addr_bits``.
     ``reset``: resets the join. ``abi``: the ABI hash of the join, 64 bits. ``ring``, ``slots``, ``slot_bytes``: sizes
     of the buffers, powers of two. A frame's records stay in the ring, unseen by the join, until the frame's CRC is
-    right; replies stay in their slots until the host has acknowledged them.
+    right; replies stay in their slots until the host has acknowledged them. ``packer``: packs the items, if given.
     """
 
     def __init__(self, record_bytes: int, item_bytes: int, addr_bits: int, *, abi: int = 0, ring: int = RING,
-                 slots: int = SLOTS, slot_bytes: int = SLOT_BYTES):
-        self._ring, self._slots = RecordRing(record_bytes, ring), ReplySlots(item_bytes, slots, slot_bytes)
+                 slots: int = SLOTS, slot_bytes: int = SLOT_BYTES, packer: ItemPacker | None = None):
+        self._packer = packer
+        self._ring = RecordRing(record_bytes, ring)
+        self._slots = ReplySlots(item_bytes if packer is None else 1, slots, slot_bytes)
         self._sequencer = Sequencer(slots)
-        self._about = About(record_bytes, abi, 0, slots=slots, ring=ring).payload()
+        self._about = About(record_bytes, abi, 0, version=VERSION if packer is None else PACKED_VERSION, slots=slots,
+                            ring=ring).payload()
         super().__init__({
             "data": In(8), "stb": In(1), "o": Out(stream.Signature(8)),
             "records": Out(stream.Signature(8 * record_bytes)), "items": In(stream.Signature(8 * item_bytes)),
@@ -57,7 +63,13 @@ class LinkEndpoint(wiring.Component):
         m.submodules.ring = ResetInserter(sequencer.fresh)(ring)
         m.submodules.slots = ResetInserter(sequencer.fresh)(slots)
         wiring.connect(m, wiring.flipped(self.records), ring.o)
-        wiring.connect(m, wiring.flipped(self.items), slots.i)
+        if self._packer is None:
+            wiring.connect(m, wiring.flipped(self.items), slots.i)
+        else:
+            # The old session's items must not change what the new one's are differences to.
+            m.submodules.packer = packer = ResetInserter(sequencer.fresh | self.reset)(self._packer)
+            wiring.connect(m, wiring.flipped(self.items), packer.i)
+            wiring.connect(m, packer.o, slots.i)
 
         # Requests.
         kind = Signal(8)

@@ -10,6 +10,7 @@ from splitjoin.circuit.wire import Configuration
 from ..parts import Submodules
 from ..top import SplitJoin
 from .endpoint import LinkEndpoint
+from .packing import ItemPacker
 from .registers import bus_ports
 from .uart import UartReceiver, UartTransmitter, bit_step
 
@@ -20,15 +21,18 @@ class LinkedJoin(wiring.Component):
     """The join of ``config`` behind the link on the pins ``rx`` and ``tx`` of a UART.
 
     ``clock_hz`` is the frequency of domain ``sync`` and ``baud`` the serial rate, both in Hz, with 4 to 1024 cycles a
-    bit (else `ValueError`). ``parts``: as of `SplitJoin`.
+    bit (else `ValueError`). ``pack``: items are packed on the link. ``parts``: as of `SplitJoin`.
     """
 
-    def __init__(self, config: Configuration, *, clock_hz: int, baud: int, parts: Submodules | None = None):
+    def __init__(self, config: Configuration, *, clock_hz: int, baud: int, pack: bool = False,
+                 parts: Submodules | None = None):
         bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
         self._config, self._parts = config, parts
         self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
         record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))
-        self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash)
+        packer = ItemPacker(config.item_record, whole_stars=bool(config.folds)) if pack else None
+        self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash,
+                                      packer=packer)
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
 
     @property

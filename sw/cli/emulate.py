@@ -21,6 +21,7 @@ def emulate_options(parser: argparse.ArgumentParser) -> None:
                                                        "`splitjoin boards` lists them (only circuit and UART)")
     group.add_argument("--baud", type=int, metavar="B", help="serial rate in Hz, by which the board's circuit divides "
                                                              "its clock (the highest, which is emulated fastest)")
+    group.add_argument("--pack", action="store_true", help="pack items on the link, as `splitjoin build --pack`")
     group = parser.add_argument_group("faults")
     for name, what in (("drop", "are lost"), ("flip", "have a bit flipped"), ("double", "are doubled"),
                        ("delay", "come 10 ms late")):
@@ -36,6 +37,7 @@ def run_emulator(args: argparse.Namespace) -> None:
     """Print the terminal's path, and answer on it until Ctrl-C."""
     query, options = circuit_query(args)
     try:
+        from splitjoin.sim.emulated import linked_top
         from splitjoin.sim.emulator import Emulator, Faults
     except ModuleNotFoundError as error:
         raise ToolError(f"the emulator needs the Python package {error.name!r}, which is not installed; pip install "
@@ -49,9 +51,11 @@ def run_emulator(args: argparse.Namespace) -> None:
         except ModuleNotFoundError as error:
             raise ToolError(f"boards need the Python package {error.name!r}, which is not installed; pip install "
                             f"'splitjoin[emulator]'") from error
-        circuit = board_top(find(args.board), circuit, args.baud)
+        circuit = board_top(find(args.board), circuit, args.baud, pack=args.pack)
     elif args.baud is not None:
         raise DeviceError("--baud is the rate of a board's UART; choose a --board, or leave it out")
+    else:
+        circuit = linked_top(circuit, pack=args.pack)
     faults = Faults(drop=args.drop, flip=args.flip, double=args.double, delay=args.delay, unplug=args.unplug,
                     reset=args.reset, seed=args.fault_seed)
     with Emulator(circuit, faults) as board:

@@ -22,8 +22,8 @@ from enum import IntEnum
 from ..errors import DeviceError
 
 __all__ = ["ABOUT_BYTES", "CRC_BYTES", "CRC_POLYNOMIAL", "CRC_RESIDUE", "DATA_BYTES", "END", "ESC", "ESC_END",
-           "ESC_ESC", "NAK", "NUMBERED", "REPLY_HEADER", "REQUEST_HEADER", "RING", "SLOTS", "SLOT_BYTES", "VERSION",
-           "About", "Decoder", "Kind", "Reply", "ReplyKind", "Request", "encode"]
+           "ESC_ESC", "NAK", "NUMBERED", "PACKED_VERSION", "REPLY_HEADER", "REQUEST_HEADER", "RING", "SLOTS",
+           "SLOT_BYTES", "VERSION", "About", "Decoder", "Kind", "Reply", "ReplyKind", "Request", "encode"]
 
 END, ESC, ESC_END, ESC_ESC = 0xC0, 0xDB, 0xDC, 0xDD
 CRC_BYTES = 4
@@ -33,6 +33,8 @@ CRC_POLYNOMIAL = 0xEDB88320
 CRC_RESIDUE = 0xDEBB20E3
 #: Version of the protocol, in the reply to OPEN.
 VERSION = 2
+#: The version of devices whose items are packed (`splitjoin.link.items`); all else is as in `VERSION`.
+PACKED_VERSION = 3
 #: Bytes of the circuit's buffer of records.
 RING = 2048
 #: Replies that the circuit keeps until they are acknowledged, and the bytes of each, of which one is its length.
@@ -170,9 +172,9 @@ class About:
     @classmethod
     def parse(cls, payload: bytes) -> About:
         """Its inverse. Raises `DeviceError` for another version of the protocol."""
-        if len(payload) != ABOUT_BYTES or payload[0] != VERSION:
-            raise DeviceError(f"the device must speak version {VERSION} of the link, but answered {payload.hex(' ')}; "
-                              f"build its circuit again with this release")
+        if len(payload) != ABOUT_BYTES or payload[0] not in (VERSION, PACKED_VERSION):
+            raise DeviceError(f"the device must speak version {VERSION} or {PACKED_VERSION} of the link, but answered "
+                              f"{payload.hex(' ')}; build its circuit again with this release")
         ring, session, abi = (int.from_bytes(payload[a:b], "little") for a, b in ((3, 5), (5, 9), (9, 17)))
         return cls(payload[1], abi, session, payload[0], payload[2], ring)
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from ..circuit.wire import Configuration
 from .frames import CRC_BYTES, DATA_BYTES, REPLY_HEADER, REQUEST_HEADER, SLOT_BYTES
 
-__all__ = ["BITS", "LinkCost", "link_cost"]
+__all__ = ["BITS", "PACKED_ITEM", "LinkCost", "link_cost"]
 
 #: Bits of a byte on the line: start, eight bits, stop.
 BITS = 10
 #: Both delimiters of a frame.
 _ENDS = 2
+#: Bytes of a packed item: what a band join of alternating streams needs with 2.4 items a tuple, where it needs most.
+PACKED_ITEM = 2.8
 #: Two of 256 values of a byte take two bytes on the wire.
 _STUFFING = 1 + 2 / 256
 
@@ -32,14 +34,17 @@ class LinkCost:
         return baud / BITS / max(self.sent, self.received)
 
 
-def link_cost(config: Configuration, items: float) -> LinkCost:
+def link_cost(config: Configuration, items: float, *, pack: bool = False) -> LinkCost:
     """The bytes of a tuple of ``config`` that has ``items`` results and stars, on average.
 
     Frames are as full as they may be, and bytes are taken as evenly distributed; where most are small numbers, fewer
-    need stuffing.
+    need stuffing. ``pack``: items are packed, so their bytes depend on the data; `PACKED_ITEM` is assumed.
     """
     record, item = (-(-of.width // 8) for of in (config.input_record, config.item_record))
     frame = DATA_BYTES // record
+    if pack:
+        received = _framed(SLOT_BYTES - 1, REPLY_HEADER) / (SLOT_BYTES - 1) * PACKED_ITEM * items
+        return LinkCost(_framed(record * frame, REQUEST_HEADER) / frame, received)
     reply = (SLOT_BYTES - 1) // item
     return LinkCost(_framed(record * frame, REQUEST_HEADER) / frame,
                     _framed(item * reply, REPLY_HEADER) * items / reply)

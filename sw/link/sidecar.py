@@ -27,6 +27,7 @@ class Sidecar:
         abi: The ABI hash of the configuration, 64 bits.
         board: The board's name.
         clock_hz, baud: Frequency of the circuit's clock and rate of its UART, in Hz.
+        pack: Items are packed on the link; for emulators, as the circuit tells drivers itself.
         query: The options of the query that it was built for, by name; for people, drivers do not use them.
         pins: The FPGA's pins of clock and link, likewise.
     """
@@ -36,16 +37,18 @@ class Sidecar:
     board: str
     clock_hz: int
     baud: int
+    pack: bool = False
     query: dict[str, str] = field(default_factory=dict)
     pins: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parameters: CircuitParameters, config: Configuration, *, board: str, clock_hz: int,
-           baud: int, query: dict[str, str] | None = None, pins: dict[str, str] | None = None) -> Sidecar:
+           baud: int, pack: bool = False, query: dict[str, str] | None = None,
+           pins: dict[str, str] | None = None) -> Sidecar:
         """The sidecar of the circuit of ``config`` that ``parameters`` gave."""
         named = {name: getattr(parameters, name) for name in _NAMES}
         return cls(parameters=named, abi=config.abi_hash, board=board, clock_hz=clock_hz, baud=baud,
-                   query=query or {}, pins=pins or {})
+                   pack=pack, query=query or {}, pins=pins or {})
 
     def check(self, path: str | Path, config: Configuration) -> None:
         """Raise `DeviceError` unless the circuit of the sidecar ``path`` is that of ``config``."""
@@ -74,14 +77,15 @@ class Sidecar:
             ("abi", isinstance(found.get("abi"), str) and _is_hash(found["abi"])),
             ("board", isinstance(found.get("board"), str)),
             *((name, type(found.get(name)) is int and found[name] > 0) for name in ("clock_hz", "baud")),
+            ("pack", isinstance(found.get("pack", False), bool)),
             *((name, isinstance(found.get(name, {}), dict)) for name in ("query", "pins")),
         ) if not good]
         if wrong:
             raise InputError(f"the design {path} must have valid fields {', '.join(wrong)}; do not edit it, build the "
                              f"circuit again")
         return cls(parameters=found["parameters"], abi=int(found["abi"], 16), board=found["board"],
-                   clock_hz=found["clock_hz"], baud=found["baud"], query=found.get("query", {}),
-                   pins=found.get("pins", {}))
+                   clock_hz=found["clock_hz"], baud=found["baud"], pack=found.get("pack", False),
+                   query=found.get("query", {}), pins=found.get("pins", {}))
 
 
 def _is_hash(text: str) -> bool:

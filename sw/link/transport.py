@@ -11,10 +11,11 @@ import numpy as np
 
 from ..circuit.driver import DeviceStalled, Transport
 from ..circuit.encode import Words
-from ..circuit.wire import Configuration, ItemKind
+from ..circuit.wire import Configuration
 from ..errors import DeviceError, DeviceLost
 from .endpoint import HostEndpoint
-from .frames import Kind
+from .frames import PACKED_VERSION, Kind
+from .items import ItemReader, PackedItems, PlainItems
 
 __all__ = ["ByteChannel", "ChannelLost", "LinkTransport"]
 
@@ -67,8 +68,7 @@ class LinkTransport(Transport):
         self._connect, self._clock, self._sleep = connect, clock, sleep
         self._answer_within, self._reconnect_within = answer_within, reconnect_within
         self._stalled_after = stalled_after
-        self._record_bytes, self._item_bytes = (-(-r.width // 8) for r in (config.input_record, config.item_record))
-        self._item_words = config.item_record.words
+        self._record_bytes = -(-config.input_record.width // 8)
         self.received_bytes = self.sent_bytes = self.reconnections = 0
         self._session = session or int.from_bytes(os.urandom(4), "little") or 1
         self._endpoint = HostEndpoint(self._session, byte_seconds)
@@ -84,6 +84,7 @@ class LinkTransport(Transport):
                     f"the device holds another circuit: the query needs ABI {config.abi_hash:016x} and records of "
                     f"{self._record_bytes} bytes, the device has ABI {about.abi:016x} and {about.record_bytes} bytes; "
                     f"build the circuit for this query, or name its design")
+            self._items: ItemReader = (PackedItems if about.version == PACKED_VERSION else PlainItems)(config)
         except BaseException:
             self.close()
             raise
@@ -125,10 +126,11 @@ class LinkTransport(Transport):
             while at < len(raw) and (n := min(len(raw) - at, endpoint.room(self._record_bytes))):
                 endpoint.submit(Kind.DATA, raw[at:at + n].tobytes())
                 at += n
-            ended = until_end and self._ended()
-            if at == len(raw) and endpoint.idle and (ended or not until_end):
-                return self._items()
-            if state != (state := (at, endpoint.in_flight, len(endpoint.items))):
+            self._items.feed(bytes(endpoint.items))
+            endpoint.items.clear()
+            if at == len(raw) and endpoint.idle and (self._items.ended or not until_end):
+                return self._items.take()
+            if state != (state := (at, endpoint.in_flight, self._items.received)):
                 moved = self._clock()
             elif self._clock() - moved > self._stalled_after:
                 raise DeviceStalled(f"the device replies, but neither took a record nor gave a result for "
@@ -137,21 +139,6 @@ class LinkTransport(Transport):
 
     def close(self) -> None:
         self._channel.close()
-
-    def _ended(self) -> bool:
-        """True if the last item is END."""
-        items = self._endpoint.items
-        return len(items) >= self._item_bytes and items[-self._item_bytes] & 3 == ItemKind.END
-
-    def _items(self) -> Words:
-        """The items that came."""
-        received, self._endpoint.items = bytes(self._endpoint.items), bytearray()
-        if len(received) % self._item_bytes:
-            raise DeviceError(f"replies must hold whole items of {self._item_bytes} bytes, but {len(received)} bytes "
-                              f"came; build the circuit again with this release")
-        out = np.zeros((len(received) // self._item_bytes, 4 * self._item_words), np.uint8)
-        out[:, :self._item_bytes] = np.frombuffer(received, np.uint8).reshape(-1, self._item_bytes)
-        return out.view("<u4").astype(np.uint32)
 
     def _begin(self) -> None:
         """A wait for the device begins."""

@@ -9,6 +9,7 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.cli import main
 from splitjoin.device.registry import device
 from splitjoin.errors import DeviceError, InputError, UnsupportedError
+from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
 from splitjoin.sim.emulator import Faults
 
@@ -66,8 +67,10 @@ def test_a_design_stands_for_its_board_and_parameters(tmp_path):
     path = tmp_path / "design.json"
     parameters = CircuitParameters(**CIRCUIT)
     config = device("pysim", **CIRCUIT).configuration(query)
-    Sidecar.of(parameters, config, board="icebreaker", clock_hz=12_000_000, baud=115_200).write(path)
-    answer(f"emulator:{path}", query, arrivals)
+    Sidecar.of(parameters, config, board="icebreaker", clock_hz=12_000_000, baud=115_200, pack=True).write(path)
+    assert Sidecar.read(path).pack
+    _, transport = answer(f"emulator:{path}", query, arrivals)
+    assert isinstance(transport._items, PackedItems)  # the board says so itself
     with pytest.raises(DeviceError, match="must be built for this query"):
         Sidecar.read(path).check(path, device("pysim", cores=2, capacity=16).configuration(query))
     with pytest.raises(InputError, match="a design must be a readable JSON file"):
@@ -107,6 +110,8 @@ def test_wrong_targets_and_faults():
         device("emulator")
     with pytest.raises(DeviceError, match=r"a sum of at most 1, not \[0.9, 0.9, 0.0, 0.0\]"):
         device("emulator:icebreaker", drop=0.9, flip=0.9)
+    with pytest.raises(DeviceError, match="pack must be True or False, not 1"):
+        device("emulator:icebreaker", pack=1)
     with pytest.raises(DeviceError, match="reset must be a number of bytes from 0, not -1"):
         Faults(reset=-1)
 

@@ -14,6 +14,7 @@ from splitjoin.errors import DeviceError
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.sidecar import Sidecar
+from splitjoin.sim.emulated import linked_top
 from splitjoin.sim.emulator import Emulator, Faults
 
 from ..support.conformance import assert_conforms
@@ -49,9 +50,10 @@ def test_sessions_follow_each_other_on_one_board():
             answers(board.path, seed)
 
 
+@pytest.mark.parametrize("pack", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_answer_is_right_with_faults_on_the_line(seed):
-    with Emulator(config(), Faults(drop=0.002, flip=0.002, double=0.002, seed=seed)) as board:
+def test_the_answer_is_right_with_faults_on_the_line(seed, pack):
+    with Emulator(linked_top(config(), pack=pack), Faults(drop=0.002, flip=0.002, double=0.002, seed=seed)) as board:
         assert answers(board.path, seed) > 0
 
 

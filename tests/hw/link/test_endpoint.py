@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.device.registry import device
 from splitjoin.hw.link.buffers import RecordRing, ReplySlots
 from splitjoin.hw.link.endpoint import LinkEndpoint
+from splitjoin.hw.link.packing import ItemPacker
 from splitjoin.hw.link.sequencer import Sequencer
 from splitjoin.hw.link.uart import UartReceiver, UartTransmitter
 from splitjoin.hw.network.queue import Queue
@@ -25,15 +26,17 @@ ITEM = 9
 class Echo(wiring.Component):
     """An endpoint whose items are its records, and whose register at address 2 holds what was written there last."""
 
-    def __init__(self, **sizes):
-        self._sizes = sizes
+    def __init__(self, pack=False, **sizes):
+        self._sizes, self._pack = sizes, pack
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.receiver = receiver = UartReceiver(BIT, 1)
         m.submodules.transmitter = transmitter = UartTransmitter(BIT, 1)
-        m.submodules.endpoint = endpoint = LinkEndpoint(BYTES, ITEM, 6, abi=CONFIG.abi_hash, **self._sizes)
+        m.submodules.endpoint = endpoint = LinkEndpoint(
+            BYTES, ITEM, 6, abi=CONFIG.abi_hash, packer=ItemPacker(CONFIG.item_record) if self._pack else None,
+            **self._sizes)
         queue = Queue(8 * BYTES, 4)
         m.submodules.queue = ResetInserter(endpoint.reset)(queue)
         wiring.connect(m, endpoint.o, transmitter.i)
@@ -52,6 +55,7 @@ class Echo(wiring.Component):
 
 @pytest.mark.parametrize(("share", "seed", "sizes"), [
     (0.0, 0, {}), (0.01, 1, {"ring": 64, "slots": 2, "slot_bytes": 32}),
+    (0.0, 0, {"pack": True}), at_length(0.01, 1, {"ring": 64, "slots": 2, "slot_bytes": 32, "pack": True}),
     *(at_length(0.01, seed, {"ring": 256, "slots": 4, "slot_bytes": 64}) for seed in range(2, 8)),
 ])
 def test_records_come_back_once_and_in_order(share, seed, sizes):

@@ -13,12 +13,13 @@ from tests.support.linked import BIT, PinChannel, small_join
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("share", "seed"), [(0.0, 0), (0.02, 1)])
-def test_the_answer_is_that_of_the_golden_model(share, seed):
+@pytest.mark.parametrize(("share", "seed", "pack"), [(0.0, 0, False), (0.02, 1, False), (0.02, 1, True)])
+def test_the_answer_is_that_of_the_golden_model(share, seed, pack):
     query, arrivals = small_join(tuples=8, seed=seed)
     circuit = device("pysim", cores=1, capacity=16)
     plan, config = circuit.plan(query), circuit.configuration(query)
-    channel = PinChannel(LinkedJoin(config, clock_hz=BIT * 1_000_000, baud=1_000_000), share=share, seed=seed)
+    linked = LinkedJoin(config, clock_hz=BIT * 1_000_000, baud=1_000_000, pack=pack)
+    channel = PinChannel(linked, share=share, seed=seed)
     transport = LinkTransport(lambda: channel, config, clock=channel.now, sleep=channel.sleep,
                               byte_seconds=10 * BIT * 1e-6, session=1)
     session = CircuitSession(query, plan, config, settings(query, config, verified=False), transport)

@@ -136,7 +136,7 @@ def test_a_device_that_hangs_is_reported_within_two_seconds():
 @pytest.mark.parametrize(("about", "match"), [
     (About(BYTES, CONFIG.abi_hash ^ 1, 0), "the device holds another circuit"),
     (About(BYTES + 1, CONFIG.abi_hash, 0), "the device holds another circuit"),
-    (About(BYTES, CONFIG.abi_hash, 0, version=1), "must speak version 2 of the link"),
+    (About(BYTES, CONFIG.abi_hash, 0, version=1), "must speak version 2 or 3 of the link"),
 ])
 def test_another_circuit_is_refused_at_once(about, match):
     line = Line(model())

@@ -42,5 +42,5 @@ def test_about_is_read_as_it_was_written():
 def test_a_reply_of_another_device_is_refused():
     with pytest.raises(DeviceError, match=r"a reply must begin with a kind.*is this a splitjoin circuit"):
         Reply.parse(b"\x44\x99\x00\x00\x00")
-    with pytest.raises(DeviceError, match=rf"must speak version {VERSION} of the link, but answered 01 05 00"):
+    with pytest.raises(DeviceError, match=rf"must speak version {VERSION} or 3 of the link, but answered 01 05 00"):
         About.parse(b"\x01\x05\x00")

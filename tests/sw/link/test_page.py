@@ -1,13 +1,19 @@
 """The tables and bytes of docs/link.md are those of the code."""
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
 from splitjoin.circuit.registers import MAGIC
+from splitjoin.device.api import ITEM
 from splitjoin.link.frames import NUMBERED, RING, SLOTS, VERSION, Kind, Reply, ReplyKind, Request, encode
+from splitjoin.link.rate import PACKED_ITEM
 
-from bench.link import carried, table, wire_bytes
-from bench.record import Recorder
+from bench.link import PACKED, carried, carried_packed, packed_rates, packed_size, packed_table, table, wire_bytes
+from bench.record import RESULTS, Recorder
+from tests.support.packed_items import packed
 
 PAGE = Path(__file__).parents[3] / "docs" / "link.md"
 
@@ -32,4 +38,18 @@ def test_what_links_carry_is_current(capsys):
     recorder = Recorder("link", quick=True)
     wire_bytes(recorder)
     carried(recorder)
-    assert table(recorder.rows) in PAGE.read_text(encoding="utf-8"), "python -m bench.link writes it"
+    carried_packed(recorder)
+    page = PAGE.read_text(encoding="utf-8")
+    committed = json.loads((RESULTS / "link.json").read_text())["rows"]
+    for made in (table(recorder.rows), packed_table(committed), packed_rates(recorder.rows)):
+        assert made in page, "python -m bench.link writes it"
+
+
+def test_packed_items_are_as_long_as_the_table_counts():
+    """The size that the table counts with is that of the bytes, and the model's bytes an item are the most of them."""
+    items = [(0, 0, 300, 7), (0, 0, 300, 6), (1, 0, 300, 99), (1, 1, 0, 40_007), (0, 1, 300, 40_007), (0, 1, 299, 7)]
+    assert packed_size(np.array(items, ITEM)) == len(packed(items, 32)) == 19
+    rows = json.loads((RESULTS / "link.json").read_text())["rows"]
+    of = {(row["metric"], row["config"].get("results")): row["value"] for row in rows}
+    most = max(of["packed", name] / of["items_a_tuple", name] for name in PACKED)
+    assert most == pytest.approx(PACKED_ITEM, rel=0.01)

@@ -1,0 +1,31 @@
+"""Items packed as differences, by the book: one at a time."""
+
+from __future__ import annotations
+
+from splitjoin.circuit.wire import ItemKind
+
+__all__ = ["packed"]
+
+
+def packed(items: list[tuple[int, int, int, int]], row_bits: int, *, whole: bool = False) -> bytes:
+    """The bytes of ``items`` (kind, side, r, s) with row ids of ``row_bits``, as `splitjoin.link.items` says.
+
+    ``whole``: both row ids of a STAR are sent.
+    """
+    last, out = [0, 0], bytearray()
+    full = -(-row_bits // 8)
+    for kind, side, *row_ids in items:
+        head, tail = kind | side << 2, b""
+        for n, row in enumerate(row_ids):
+            if kind == ItemKind.END or (kind == ItemKind.STAR and side != n and not whole):
+                continue
+            difference = (row - last[n] + 2**(row_bits - 1)) % 2**row_bits - 2**(row_bits - 1)
+            last[n] = row
+            counts = (0, 1, min(2, full), full)
+            # The code of the fewest bytes; of two with equally many, the first.
+            code = next(code for code, count in enumerate(counts)
+                        if -2**(8 * count - 1) <= difference < 2**(8 * count - 1) or difference == 0)
+            head |= code << 3 + 2 * n
+            tail += difference.to_bytes(counts[code], "little", signed=True)
+        out += bytes((head,)) + tail
+    return bytes(out)
