@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import PredicateError
 from .. import build, functions
 from ..casts import cast, named_type
-from ..ir import ArithOp, CmpOp, Expr
+from ..ir import ArithOp, CmpOp, Expr, Lit
 from ..operations import Operation, functions as integer_functions, operators
 from ..refusals import Refusing, operand_text, refuse, text_of
 from ..schema import Schema
@@ -157,6 +157,9 @@ class Value(Refusing):
         at = f"~{operand_text(self)}"
         if isinstance(self.expr.type, Int):
             return Value(functions.complement(self.expr, at), at)
+        whole = _whole_constant(self.expr)
+        if whole is not None:
+            return Value(build.literal(~whole, at), at)
         return Value(build.not_(_condition(self, at), at), at)
 
     def __add__(self, other: Any) -> Value:
@@ -277,6 +280,11 @@ def _compare(op: CmpOp, symbol: str, a: Any, b: Any) -> Value:
     return Value(build.compare(op, lift(a, at), lift(b, at), at), at)
 
 
+def _whole_constant(e: Expr) -> int | None:
+    """The value of an integer that is known before the join runs, such as a state that a constant was assigned to."""
+    return e.value if isinstance(e, Lit) and isinstance(e.type, Exact) and isinstance(e.value, int) else None
+
+
 def _condition(x: Any, at: str) -> Expr:
     e = lift(x, at)
     if not isinstance(e.type, Bool):
@@ -289,7 +297,9 @@ def _condition(x: Any, at: str) -> Expr:
 def _connect(symbol: Literal["&", "|"], a: Any, b: Any) -> Value:
     at = f"{operand_text(a)} {symbol} {operand_text(b)}"
     x, y = lift(a, at), lift(b, at)
-    if any(isinstance(e.type, Int) for e in (x, y)) and all(isinstance(e.type, (Int, Exact)) for e in (x, y)):
+    constants = all(_whole_constant(e) is not None for e in (x, y))
+    if constants or (any(isinstance(e.type, Int) for e in (x, y))
+                     and all(isinstance(e.type, (Int, Exact)) for e in (x, y))):
         return Value(functions.operation(symbol, (x, y), at), at)
     args = [_condition(a, at), _condition(b, at)]
     return Value(build.and_(args, at) if symbol == "&" else build.or_(args, at), at)

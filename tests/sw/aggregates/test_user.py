@@ -73,6 +73,22 @@ def test_random_classes_are_what_python_makes_of_them(aggregate: RandomAggregate
         assert (Fraction(int(whole), 2**fold.width.fraction) if low <= whole <= high else "overflow") == expected
 
 
+def test_bits_of_constants() -> None:
+    @splitjoin.aggregate
+    class Bits:
+        n: splitjoin.unsigned(9)
+
+        def add(self, x: splitjoin.unsigned(4)):
+            self.n = 200
+            self.n = (self.n & 12 | 3) ^ (~self.n & 5)
+            self.n += x
+
+        def result(self) -> splitjoin.unsigned(9):
+            return self.n
+
+    assert by_reference(Bits.fold, [[1], [2]]) == [((200 & 12 | 3) ^ (~200 & 5)) + 2]
+
+
 @pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[c.__name__ for c, *_ in EXAMPLES])
 @settings(max_examples=examples(15))
 @given(data=st.data())
