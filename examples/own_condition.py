@@ -1,7 +1,8 @@
 """From a condition of your own to a circuit: explains how it maps, runs the simulated circuit beside the reference
 model, and writes Verilog.
 
-python own_condition.py --on "abs(r.x - s.a) + abs(r.y - s.b) <= 20" --output circuit
+python own_condition.py --on "abs(r.x - s.a) + abs(r.y - s.b) <= 20" --output circuit --testbench verilog
+make -C circuit
 """
 
 import argparse
@@ -23,7 +24,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200, help="random tuples of each stream (%(default)s)")
     parser.add_argument("--device", default="sim", help="sim (compiled by Verilator) or pysim (%(default)s)")
     parser.add_argument("--output", help="folder for the Verilog")
+    parser.add_argument("--testbench", choices=("cocotb", "verilog"),
+                        help="also write a testbench that checks itself, and a Makefile that runs it")
     args = parser.parse_args()
+    if args.testbench and not args.output:
+        parser.error("--testbench needs --output, a folder that stays")
     query = ["--schema-r", SCHEMA_R, "--schema-s", SCHEMA_S, "--on", args.on, "--window", "ROWS 32"]
 
     if command(["explain", *query, "--cores", "1"]):
@@ -44,7 +49,8 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         output = Path(args.output or folder)
-        if command(["verilog", *query, "--cores", "1", "-o", str(output)]):
+        testbench = ["--testbench", args.testbench] if args.testbench else []
+        if command(["verilog", *query, "--cores", "1", *testbench, "-o", str(output)]):
             raise SystemExit(1)
         print(f"{len((output / 'splitjoin.v').read_text().splitlines()):,} lines of Verilog")
 

@@ -52,9 +52,11 @@ def test_feature_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    in_process("own_condition.py", ("--rows", "8", "--device", "pysim", "--output", str(tmp_path)), monkeypatch)
+    in_process("own_condition.py", ("--rows", "8", "--device", "pysim", "--output", str(tmp_path),
+                                     "--testbench", "verilog"), monkeypatch)
     assert "in the same order from the circuit" in capsys.readouterr().out
     assert "\nmodule splitjoin " in (tmp_path / "splitjoin.v").read_text(encoding="utf-8")
+    assert "splitjoin.v" in (tmp_path / "Makefile").read_text(encoding="utf-8")
 
 
 def test_a_notebook_s_cells_run_one_after_the_other() -> None:
@@ -92,7 +94,13 @@ def test_notebooks_run_in_a_kernel(name: str, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.long
 def test_own_condition_on_verilator(tmp_path: Path) -> None:
-    assert "in the same order from the circuit" in run("own_condition.py", folder=tmp_path)
+    assert "in the same order from the circuit" in run(
+        "own_condition.py", "--output", "circuit", "--testbench", "verilog", folder=tmp_path)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    made = subprocess.run(["make", "-C", str(tmp_path / "circuit")], capture_output=True, text=True, check=False,
+                          env=environment)
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert "PASS" in made.stdout
 
 
 @pytest.mark.long
