@@ -30,3 +30,8 @@ def pytest_collection_finish() -> None:
     """The tests themselves live to the end: the collector need not look at them again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Extension modules report what is left of them at the end as leaks."""
+    gc.unfreeze()

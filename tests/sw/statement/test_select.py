@@ -304,3 +304,16 @@ def test_wrong_arguments(given: dict[str, Any], said: str) -> None:
 def test_a_statement_must_be_a_text() -> None:
     with pytest.raises(InputError, match="a statement must be a text, not int"):
         splitjoin.sql(5, r=R, s=S, window="ROWS 3")  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize(("kind", "of"), [("LEFT", "s"), ("FULL", "s"), ("RIGHT", "r"), ("FULL", "r")])
+def test_a_column_without_null_may_lack_its_tuple(kind: str, of: str) -> None:
+    """Outer joins have rows without a tuple of a stream, whatever its schema says of NULL."""
+    r, s = (pa.table({"ts": [1, 2], "v": [1, 9 if side == "s" else 5]},
+                     schema=pa.schema([pa.field("ts", pa.int64(), nullable=False), pa.field("v", pa.int64(), False)]))
+            for side in "rs")
+    text = f"SELECT {of}.v IS NULL AS missing, {of}.v + 1 AS more, {of}.v AS own FROM r {kind} JOIN s ON r.v = s.v"
+    table = splitjoin.sql(text, r=r, s=s, window="RANGE 4", time="ts").table
+    assert {"missing": True, "more": None, "own": None} in table.to_pylist()
+    assert {"missing": False, "more": 2, "own": 1} in table.to_pylist()
+    assert all(table.schema.field(name).nullable for name in ("more", "own"))
