@@ -156,7 +156,7 @@ def assert_joins(top, query, arrivals, plan, config):
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "circuit"), [
     ("ulx3s_25f", CIRCUIT), ("ice40_hx8k_b_evn", CIRCUIT), ("icebreaker", SMALL), ("ulx3s_12f", SMALL),
-    ("tang_nano_9k", SMALL),
+    ("tang_primer_20k", CIRCUIT), ("tang_nano_9k", SMALL),
 ])
 def test_the_netlist_of_a_join_has_the_golden_model_s_answer(name, circuit):
     *of, linked = linked_join(circuit)
