@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..lang.eval.vector import Vector, evaluate, magnitude
-from ..lang.ir import MIRRORED
+from ..lang.ir import MIRRORED, Col
 from ..lang.schema import other_side
 from ..plan.encoding import guard_holds
 from ..plan.keys import ExactKey, FloatKey, Key, TextKey, Texts
@@ -29,6 +29,9 @@ __all__ = ["LaneCoder", "Lanes", "lane"]
 
 Array = npt.NDArray[Any]
 
+#: Column types whose values need no conversion but to int64.
+_INTEGERS = frozenset((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
+_FLOATS = frozenset((pa.float32(), pa.float64()))
 _OP = {"<": -2, "<=": -1, "=": 0, ">=": 1, ">": 2}
 
 
@@ -173,11 +176,35 @@ def _offset(key: ExactKey) -> np.uint64:
 
 
 def _values(key: Key, table: pa.Table, texts: Texts) -> Vector:
+    plain = _plain_column(key, table)
+    if plain is not None:
+        return plain
     if isinstance(key, ExactKey) and len(key.terms) == 1 and key.terms[0].factor == key.terms[0].scale == 1:
         v = evaluate(key.terms[0].expr, table)  # nothing to add up
         if v.values.dtype in (np.int64, np.bool_):
             return Vector(v.values.astype(np.int64, copy=False), v.valid)
     return key.values(table, texts)
+
+
+def _plain_column(key: Key, table: pa.Table) -> Vector | None:
+    """The values of ``key``, if it is a column of numbers that is there as they are computed with: in a tenth of the
+    time, which counts for small batches.
+    """
+    if isinstance(key, ExactKey):
+        if len(key.terms) > 1 or not key.terms[0].factor == key.terms[0].scale == 1:
+            return None
+        e, types = key.terms[0].expr, _INTEGERS
+    elif isinstance(key, FloatKey):
+        e, types = key.expr, _FLOATS
+    else:
+        return None
+    if not isinstance(e, Col):
+        return None
+    data = table.column(e.name)
+    if data.type not in types or data.null_count:
+        return None
+    values = data.to_numpy()
+    return Vector(values.astype(np.int64) if types is _INTEGERS else values, np.ones(len(values), np.bool_))
 
 
 def _keys(key: Key, v: Vector) -> Array:

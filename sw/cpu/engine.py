@@ -13,7 +13,7 @@ from ..memory import MatchMemory
 from .gather import gather
 from .search import Search
 from .session import BatchSession, Joined
-from .timeline import Timeline
+from .timeline import Timeline, extent
 from .worker import Batch, in_sequence
 
 __all__ = ["CpuSession"]
@@ -63,7 +63,7 @@ class CpuSession(BatchSession):
         # In sequence: this takes less time than a hand-over of the interpreter's lock.
         encoded = in_sequence(lambda side: self._search.encode(side, part.table(side)))
         windows = self._timeline.windows(part)
-        pairs = sum(int((end - start).sum()) for start, end in windows.values())
+        pairs, _ = extent(windows)
         batch = Batch(part.stream, first, {side: e[0] for side, e in encoded.items()},
                       {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
                       memory=MatchMemory(self._matches))

@@ -135,11 +135,10 @@ class IndexWorker(Worker):
         """
         live = max((int(end[-1] - start[-1]) for start, end in batch.windows.values() if len(end)), default=0)
         part = min(max(live // 8, _LEAST), _MOST)
-        ends = np.empty((-(-len(batch.stream) // part), 2), np.int64)
-        _count(batch.stream, part, ends)
-        r, s = (self.local(batch.first[side] + ends[:, n]) - self.local(batch.first[side])
-                for n, side in enumerate(("r", "s")))
-        return {"r": np.stack([s, ends[:, 0]], axis=1), "s": np.stack([r, ends[:, 1]], axis=1)}
+        r, s = np.empty((2, -(-len(batch.stream) // part), 2), np.int64)
+        _count(batch.stream, part, self.workers, self.workers - 1 - self.number, batch.first["r"], batch.first["s"], r,
+               s)
+        return {"r": r, "s": s}
 
     def _build(self, side: str, dead: int, end: int) -> None:
         """Learn how the keys are spread, and lay out a grid of the stored tuples from position ``dead`` to ``end``."""
@@ -173,12 +172,16 @@ class IndexWorker(Worker):
 
 
 @compiled
-def _count(stream: Any, part: Any, ends: Any) -> None:
-    """Count the tuples of R and of S up to the end of each part (n, 2)."""
-    for b in range(len(ends)):
+def _count(stream: Any, part: Any, workers: Any, add: Any, first_r: Any, first_s: Any, r: Any, s: Any) -> None:
+    """Count up to the end of each part (n, 2), for ``r`` its probes, behind the tuples of S that are stored here; for
+    ``s`` likewise. ``first_r``, ``first_s``: the row ids of the first tuples; of row i, (i + ``add``) // ``workers``
+    rows before are stored here.
+    """
+    of_s = np.int64(0)
+    for b in range(len(r)):
         until = min((b + 1) * part, len(stream))
-        s = np.int64(0)
         for i in range(b * part, until):
-            s += stream[i]
-        ends[b, 1] = s + (ends[b - 1, 1] if b else 0)
-        ends[b, 0] = until - ends[b, 1]
+            of_s += stream[i]
+        of_r = until - of_s
+        r[b, 0], r[b, 1] = (first_s + of_s + add) // workers - (first_s + add) // workers, of_r
+        s[b, 0], s[b, 1] = (first_r + of_r + add) // workers - (first_r + add) // workers, of_s

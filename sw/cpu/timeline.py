@@ -12,7 +12,7 @@ from ..lang.query import Query
 from .jit import compiled
 from .store import Store
 
-__all__ = ["Timeline", "Windows"]
+__all__ = ["Timeline", "Windows", "extent"]
 
 Rows = npt.NDArray[np.int64]
 #: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
@@ -66,6 +66,21 @@ class Timeline:
         for side, times in self._times.items():
             if times.end:
                 times.trim(min(starts[side], times.end))
+
+
+def extent(windows: Windows) -> tuple[int, int]:
+    """The number of pairs of probes and stored tuples in ``windows``, and the tuples of the longest window."""
+    (pairs_r, longest_r), (pairs_s, longest_s) = (_extent(*window) for window in windows.values())
+    return pairs_r + pairs_s, max(longest_r, longest_s)
+
+
+@compiled
+def _extent(start: Any, end: Any) -> Any:
+    pairs = longest = np.int64(0)
+    for i in range(len(start)):
+        pairs += end[i] - start[i]
+        longest = max(longest, end[i] - start[i])
+    return pairs, longest
 
 
 @compiled
