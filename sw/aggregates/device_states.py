@@ -25,7 +25,7 @@ from .fold import Gather, aggregate_types, exact_sums, finished_sums
 from .operator import Decided, decide_bases
 from .user_fold import fold_user
 
-__all__ = ["StateOverflow", "check_pairs", "folded_rows", "folds_on"]
+__all__ = ["StateOverflow", "check_pairs", "folded_rows", "folds_on", "state_values"]
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +54,7 @@ def folds_on(device: Device, query: Query) -> bool:
 def check_pairs(device: Device, query: Query, where: str) -> None:
     """Raise `UnsupportedError` if ``device`` must fold the aggregates of ``query`` in a place that needs pairs."""
     if query.aggregates and getattr(device, "fold", "") == "always":
-        raise UnsupportedError(f"fold='always' needs splitjoin.join or splitjoin.sql over whole tables: in {where}, "
+        raise UnsupportedError(f"fold='always' needs splitjoin.join, splitjoin.sql or a session: in {where}, "
                                f"circuits give pairs, and the host folds them; leave fold out")
 
 
@@ -68,6 +68,14 @@ def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: Circuit
     if any(values.any() for name, values in states.items() if name.startswith("over")):
         raise StateOverflow
     decided = decide_bases(replace(query, kind=Kind("left")), arrivals, items)
+    return state_values(query, decided, folding, states, gather)
+
+
+def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Mapping[str, Array],
+                 gather: Gather) -> tuple[Items, list[pa.ChunkedArray]]:
+    """The rows of ``query`` and the values of its aggregates, of all base tuples that are ``decided``, as of a left
+    join. ``states``: by field, those of the base tuples; partners of ``decided`` are added to them.
+    """
     if query.kind.is_inner:  # base tuples without partners are no rows
         kept = states["any"] | (decided.lengths > 0)
         rows = np.flatnonzero(decided.items["kind"] == PAIR)

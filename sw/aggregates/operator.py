@@ -83,6 +83,10 @@ class AggregateOperator:
         self._note(items)
         return self._decided(self._bases.finish(items))
 
+    def add_pairs(self, pairs: Items) -> None:
+        """Note ``pairs`` of undecided base tuples, which the device did not give, before those that it will."""
+        self._note(pairs)
+
     def state(self) -> dict[str, Ints]:
         """The state by name, from which `restore` continues."""
         return {"pairs_r": self._r, "pairs_s": self._s, **self._bases.state()}

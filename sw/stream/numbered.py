@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrival import Arrivals
+from ..circuit.driver import CircuitSession
+from ..circuit.folded_states import FoldedStates
 from ..device.api import ITEM, STAR, Device, Items
 from ..errors import WindowOverflow
 from ..lang.order import Order
@@ -24,18 +26,20 @@ class NumberedSession:
     count from the beginning of the stream, not of the session: the device closes every probe's group, and this class
     drops the stars that are not due. On devices whose results lag, these stars also tell which probes are finished.
 
+    ``folds``: True if the device folds the aggregates of ``query`` (`states`).
+
     Attributes:
         pushed: The row ids (R's, S's) of the next tuples.
     """
 
     def __init__(self, query: Query, device: Device, first: tuple[int, int] = (0, 0),
-                 settled: tuple[int, int] = (0, 0)):
+                 settled: tuple[int, int] = (0, 0), *, folds: bool = False):
         self._order = query.pairs.order
         kind = self._order.kind
         if kind == "outer" or (kind == "none" and not device.immediate):
             query = replace(query, order=Order("outer", 1))
         self._immediate = device.immediate
-        self._session = device.open_deciding(query)
+        self._session = device.open(query) if folds else device.open_deciding(query)
         self._first = dict(zip(SIDES, first, strict=True))
         self._given_out = np.array(settled, np.int64)  # by earlier sessions
         self._settled = np.array(settled, np.int64)
@@ -84,6 +88,16 @@ class NumberedSession:
         last = [(STAR, n, -1 if n else end - 1, end - 1 if n else -1) for n, end in enumerate(ends)
                 if self._order.kind == "outer" and end % self._order.n]
         return np.concatenate([items, np.array(last, ITEM)]) if last else items
+
+    def states(self) -> FoldedStates:
+        """The states of settled tuples of R since the last call, with row ids of the stream, without those that an
+        earlier session delivered.
+        """
+        assert isinstance(self._session, CircuitSession)
+        found = self._session.states()
+        first = found.first + self._first["r"]
+        again = min(max(int(self._given_out[0]) - first, 0), len(found))
+        return FoldedStates(first + again, {name: values[again:] for name, values in found.fields.items()})
 
     def counters(self) -> dict[str, int]:
         """The device's counters since its session began."""

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates import AggregateOperator, Decided, FoldedRows, Gather, check_pairs
+from ..aggregates import AggregateOperator, Decided, FoldedRows, Gather, folds_on
+from ..aggregates.state_operator import FoldedBases, StateOperator
 from ..arrival import Arrivals
+from ..circuit.driver import CircuitDevice
 from ..device.api import ITEM, PAIR, Device, Items
 from ..errors import DeviceError, DeviceLost, InputError
 from ..gate import PushOrder, ScaleGate
@@ -107,8 +109,8 @@ class Pipeline:
         self.failure: Exception | None = None
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
-        self.device_session = NumberedSession(query, self._runs_on(device)) if snapshot is None else (
-            self._resumed(snapshot))
+        self.device_session = (NumberedSession(query, self._runs_on(device), folds=self._folds) if snapshot is None
+                               else self._resumed(snapshot))
 
     def default_source(self, side: Side) -> int:
         """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
@@ -208,13 +210,20 @@ class Pipeline:
         """The operator, if it needs no pairs."""
         return None if self._kind is None or self._kind.needs_pairs else cast("IntervalOperator", self._kind)
 
-    def _operator(self, device: Device) -> KindOperator | AggregateOperator | IntervalOperator | None:
+    @property
+    def _folds(self) -> bool:
+        """True if the device folds aggregates."""
+        return isinstance(self._kind, StateOperator)
+
+    def _operator(self, device: Device) -> KindOperator | AggregateOperator | IntervalOperator | StateOperator | None:
         """The operator that decides the rows from the results of ``device``; None for pairs."""
         if self._query.is_pairs:
             return None
         if not self._query.aggregates:
             return KindOperator(self._query)
-        check_pairs(device, self._query, "sessions")
+        if isinstance(device, CircuitDevice) and folds_on(device, self._query) and not device.masked:
+            return StateOperator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()),
+                                 self._gather)
         if device.name == "cpu":
             from ..oij.choice import interval_choice  # here, as numba takes a third of a second to import
             from ..oij.session import IntervalOperator
@@ -284,6 +293,7 @@ class Pipeline:
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
             items = self.device_session.flush()
+            self._note_states(self.device_session)
             self._put(items if self._kind is None else self._kind.finish(items))
             self.ended = True
             self.windows.clear()
@@ -332,7 +342,7 @@ class Pipeline:
 
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
         """A fresh session of ``device`` to which all retained rows were replayed."""
-        session = NumberedSession(self._query, self._runs_on(device), self.windows.first, settled)
+        session = NumberedSession(self._query, self._runs_on(device), self.windows.first, settled, folds=self._folds)
         try:
             rest = None if self.ended else self.windows.arrivals()
             while rest is not None and len(rest):
@@ -351,9 +361,15 @@ class Pipeline:
 
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
+        self._note_states(session)
         return self._put(items if self._kind is None else self._kind.take(items, session.settled))
 
-    def _put(self, found: Items | Decided | FoldedRowsOf) -> int:
+    def _note_states(self, session: NumberedSession) -> None:
+        """Give the operator the states that ``session`` has folded."""
+        if isinstance(self._kind, StateOperator):
+            self._kind.note(session.states())
+
+    def _put(self, found: Items | Decided | FoldedRowsOf | FoldedBases) -> int:
         """Queue the rows that were ``found``, and return how many there are."""
         if isinstance(found, np.ndarray):
             items, values = found, list[pa.ChunkedArray]()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin import InputError, UnsupportedError
-from splitjoin.aggregates import folds_on
+from splitjoin.aggregates import check_pairs, folds_on
 from splitjoin.arrival import arrivals
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.device.api import PAIR, STAR
@@ -123,13 +123,62 @@ def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: An
     assert not folds_on(SimDevice(capacity=64, **options), asked)
 
 
-def test_never_and_sessions_ship_pairs() -> None:
+@pytest.mark.parametrize(("how", "window"), [("left", {"r": "RANGE 2", "s": "RANGE 10"}), at_length("inner", "RANGE 6"),
+                                             at_length("left", "ROWS 9")])
+def test_sessions_fold(how: str, window: Any) -> None:
+    """In parts, moved to the CPU and back, and restored from a snapshot."""
+    r, s = tables(32, 4)
+    some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")}
+    query_ = query(r, s, some, window=window, how=how, on="abs(r.x - s.a) <= 12")
+    device = PysimDevice(cores=2, capacity=32, lanes=2, probes=3, seed=4, fold="always", **STALLS)
+    rows = []
+    with splitjoin.open(query_, device=device, select=["ts", "x"]) as session:
+        for at in range(0, 24, 8):
+            session.push_r(r.slice(at, 8))
+            session.push_s(s.slice(at, 8))
+            rows.append(session.poll())
+            if at:
+                session.restart(device="cpu" if at == 8 else device)
+        snapshot = session.snapshot()
+    with splitjoin.open(query_, device=device, select=["ts", "x"]) as session:
+        session.restore(snapshot)
+        session.push_r(r.slice(24, 8))
+        session.push_s(s.slice(24, 8))
+        rows.append(session.flush())
+    found = pa.Table.from_batches([batch for batch in rows if len(batch)])
+    expected = splitjoin.join(r, s, on="abs(r.x - s.a) <= 12", time="ts", window=window, how=how, select=["ts", "x"],
+                              aggregate=some).table
+    assert found.to_pylist() == expected.to_pylist()
+
+
+def test_sessions_tell_where_a_state_leaves_its_width() -> None:
+    r, s = tables(12, 3)
+    s = s.set_column(s.schema.get_field_index("p"), "p", pa.array([2**15 - 1] * 12, pa.int16()))
+    asked = query(r, s, {"t": Narrow("s.p")}, on="TRUE", window="ROWS 9")
+    said = []
+
+    def feed(device: Any) -> None:
+        with splitjoin.open(asked, device=device, select=["ts"]) as session:
+            session.push_r(r)
+            session.push_s(s)
+            session.flush()
+
+    for device in ("cpu", PysimDevice(cores=1, capacity=32, lanes=2, fold="always")):
+        with pytest.raises(InputError, match=r"total of 'Narrow.*' of row .* of r must fit unsigned") as caught:
+            feed(device)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_never_and_spark_ship_pairs() -> None:
     r, s = tables(8, 1)
     asked = query(r, s, {"n": "count(*)"})
     assert folds_on(SimDevice(capacity=64), asked)
     assert not folds_on(SimDevice(capacity=64, fold="never"), asked)
-    with pytest.raises(UnsupportedError, match="in sessions, circuits give pairs"):
-        splitjoin.open(asked, device="sim", capacity=64, fold="always")
+    with pytest.raises(UnsupportedError, match="in Spark, circuits give pairs"):
+        check_pairs(SimDevice(capacity=64, fold="always"), asked, "Spark")
+    with pytest.raises(UnsupportedError, match="fold='always' needs a circuit that folds"):
+        splitjoin.open(query(r, s, {"n": "first(s.p)"}), device="sim", capacity=64, fold="always")
     with pytest.raises(UnsupportedError, match="fold must be one of auto, always, never, not 'maybe'"):
         SimDevice(fold="maybe")
 

@@ -1,0 +1,152 @@
+"""`StateOperator`: an `AggregateOperator` for sessions of circuits that fold, from states and later partners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..arrival import Arrivals
+from ..circuit.driver import CircuitDevice
+from ..circuit.folded_states import FoldedStates
+from ..cpu import CpuDevice
+from ..device.api import PAIR, Items
+from ..lang.kind import Kind
+from ..lang.query import Query
+from .device_states import state_values
+from .fold import Gather
+from .operator import AggregateOperator, Decided
+
+__all__ = ["FoldedBases", "StateOperator"]
+
+Ints = npt.NDArray[np.int64]
+#: The row ids of the first rows of both streams that are retained, and these rows in arrival order.
+Retained = Callable[[], tuple[tuple[int, int], Arrivals]]
+
+
+@dataclass(frozen=True)
+class FoldedBases:
+    """Rows of base tuples: ``items`` as of `Decided`, and the values of the aggregates."""
+
+    items: Items
+    values: list[pa.ChunkedArray]
+
+
+class StateOperator:
+    """Decides the base tuples of ``query`` in a session of ``device``, whose circuits fold the partners before them.
+
+    It stands in for `AggregateOperator`, whose state it reads and writes, so that a session may move from one to the
+    other: where a session needs the pairs behind states, the CPU finds them again among the ``retained`` rows. So it
+    does where a state left its width, as only the pairs tell where. ``gather`` gets columns of retained rows.
+    """
+
+    #: The device must find pairs, of partners that come after their base tuples.
+    needs_pairs = True
+
+    def __init__(self, query: Query, device: CircuitDevice, retained: Retained, gather: Gather):
+        self._query, self._folding = query, device.folding(query)
+        self._retained, self._gather = retained, gather
+        self._bases = AggregateOperator(replace(query, kind=Kind("left")))
+        self._first = 0  # the base tuple of the first state
+        self._states: dict[str, npt.NDArray[Any]] = {}
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        """The ids of the first rows (R's, S's) that later rows may have."""
+        return self._bases.needed
+
+    def arrive(self, arrivals: Arrivals) -> None:
+        """Note the next slice of arrival order."""
+        self._bases.arrive(arrivals)
+
+    def note(self, states: FoldedStates) -> None:
+        """Note the ``states`` of the base tuples that follow those of the states before."""
+        if not len(states):
+            return
+        fields = dict(states.fields)
+        over = np.zeros(len(states), np.bool_)
+        for name in fields:
+            if name.startswith("over"):
+                over |= fields[name]
+        if over.any():
+            rows = states.first + np.flatnonzero(over)
+            pairs = self._earlier_pairs()
+            self._bases.add_pairs(pairs[np.isin(pairs["r"], rows)])
+            fields = {name: np.where(over, self._initial(name), values) for name, values in fields.items()}
+        if not self._states:
+            self._first, self._states = states.first, fields
+            return
+        gap = states.first - self._first - len(self._states["any"])
+        for name, values in fields.items():
+            old = self._states[name]
+            self._states[name] = np.concatenate([old, np.full(gap, self._initial(name), old.dtype), values])
+
+    def take(self, items: Items, settled: tuple[int, int]) -> FoldedBases:
+        """As `KindOperator.take`."""
+        return self._folded(self._bases.take(items, settled))
+
+    def advance(self, now: int) -> FoldedBases:
+        """As `KindOperator.advance`."""
+        return self._folded(self._bases.advance(now))
+
+    def finish(self, items: Items) -> FoldedBases:
+        """As `KindOperator.finish`."""
+        return self._folded(self._bases.finish(items))
+
+    def state(self) -> dict[str, Ints]:
+        """The state of an `AggregateOperator`, with all pairs of undecided base tuples."""
+        state = self._bases.state()
+        if self._states and self._states["any"].any():
+            rows = self._first + np.flatnonzero(self._states["any"])
+            pairs = self._earlier_pairs()
+            pairs = pairs[np.isin(pairs["r"], rows)]
+            state["pairs_r"] = np.concatenate([pairs["r"], state["pairs_r"]])
+            state["pairs_s"] = np.concatenate([pairs["s"], state["pairs_s"]])
+        return state
+
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
+        self._bases.restore(state)
+
+    def _initial(self, name: str) -> Any:
+        """The value of a state's field ``name`` before the first partner."""
+        if not name.startswith("slot"):
+            return False
+        part, slot = map(int, name.removeprefix("slot").split("_"))
+        return self._folding.parts[part].slots[slot].init
+
+    def _earlier_pairs(self) -> Items:
+        """The pairs of retained base tuples with partners before them."""
+        first, arrivals = self._retained()
+        query = self._query.pairs
+        with CpuDevice().open(query) as session:
+            session.push(arrivals)
+            items = session.flush()
+        found: Items = items[(items["kind"] == PAIR) & (items["side"] == 0)].copy()
+        found["r"] += first[0]
+        found["s"] += first[1]
+        return found
+
+    def _folded(self, decided: Decided) -> FoldedBases:
+        bases = decided.bases
+        states = {name: np.full(len(bases), self._initial(name), values.dtype)
+                  for name, values in self._states.items()} or self._no_states(len(bases))
+        at = bases - self._first
+        known = (at >= 0) & (at < (len(self._states["any"]) if self._states else 0))
+        for name, values in self._states.items():
+            states[name][known] = values[at[known]]
+        if len(bases) and self._states and int(at[-1]) >= 0:
+            gone = int(at[-1]) + 1
+            self._first, self._states = self._first + gone, {n: v[gone:] for n, v in self._states.items()}
+        return FoldedBases(*state_values(self._query, decided, self._folding, states, self._gather))
+
+    def _no_states(self, n: int) -> dict[str, npt.NDArray[Any]]:
+        names = ["any", *(f"slot{part}_{slot}" for part, one in enumerate(self._folding.parts)
+                          for slot in range(len(one.slots)))]
+        names += [f"added{part}" for part in range(len(self._folding.parts))]
+        return {name: np.full(n, self._initial(name), np.int64 if name.startswith("slot") else np.bool_)
+                for name in names}
