@@ -16,9 +16,10 @@ from splitjoin.tuner.workload import Workload
 from .catalog import CATALOG, Board, find
 from .flow.bitstream import TOOLS, build, write_project
 from .flow.report import BuildReport, Prediction
+from .pll import clocked
 from .program import program
 
-__all__ = ["CATALOG", "build_join", "default_baud", "find", "pins", "program", "tools_text"]
+__all__ = ["CATALOG", "build_join", "clocked", "default_baud", "find", "pins", "program", "tools_text"]
 
 #: The rate where the bridge's is not known, and the highest one that is chosen by default.
 _COMMON_BAUD, _DEFAULT_BAUD = 115_200, 3_000_000

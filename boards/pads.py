@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from amaranth.back import rtlil, verilog
@@ -66,7 +67,7 @@ def board_top(board: Board, config: Configuration, baud: int | None = None, *, p
 
     ``baud``: rate of the UART in Hz, as the circuit divides the board's clock; the highest one by default, which is
     simulated fastest. ``pack``: items are packed on the link. Raises `UnsupportedError` for a rate that the clock
-    cannot make.
+    cannot make. There is no PLL: the pin of the clock has the frequency that the PLL would make.
     """
     clock = board.clock_hz
     baud = clock // 4 if baud is None else baud
@@ -76,7 +77,8 @@ def board_top(board: Board, config: Configuration, baud: int | None = None, *, p
 
     def make() -> tuple[str, Pins]:
         platform = PadPlatform(board.platform())
-        text = platform.prepare(BoardTop(board, LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack)), _TOP)
+        linked = LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack)
+        text = platform.prepare(BoardTop(replace(board, clock=None), linked), _TOP)
         return text, uart_pins(board, platform, text)
 
     return EmulatedTop((board.name, repr(config), str(baud), *(["packed"] if pack else [])), make, clock / baud)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import ClockDomain, Elaboratable, Module
 from amaranth.lib import io, wiring
 
 from .catalog.board import Board
+from .pll import Pll
 
 __all__ = ["BoardTop"]
 
 
 class BoardTop(Elaboratable):
-    """``linked`` between the pins of ``board``'s UART, on the board's default clock.
+    """``linked`` between the pins of ``board``'s UART, on the board's clock.
 
     ``linked`` has the ports ``rx: In(1)`` and ``tx: Out(1)`` in domain ``sync``, and synchronizes ``rx`` itself. The
     platform makes the domain: it takes the default clock, and holds reset after configuration as the family needs it.
+    With ``board.clock``, a PLL makes it.
     """
 
     def __init__(self, board: Board, linked: wiring.Component):
@@ -22,6 +24,9 @@ class BoardTop(Elaboratable):
 
     def elaborate(self, platform) -> Module:
         m = Module()
+        if self._board.clock is not None:
+            m.domains.sync = ClockDomain()
+            m.submodules.pll = Pll(self._board)
         m.submodules.linked = linked = self._linked
         uart = platform.request(*self._board.link, dir="-")
         m.submodules.rx = rx = io.Buffer("i", uart.rx)

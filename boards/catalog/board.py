@@ -51,6 +51,8 @@ class Board:
     suffix of the file that the tool chain makes, as Amaranth names it. ``link``: the platform's resource that carries
     the link, a UART, to ``bridge``. ``loader``: arguments of openFPGALoader that name the board; empty if it does not
     know it, and ``program`` then says how it is programmed. ``options``: overrides of Amaranth's build templates.
+    ``clock``: frequency in Hz of a clock that the FPGA's PLL makes for the circuit, as `clocked` checks it; None for
+    the platform's default clock.
     """
 
     name: str
@@ -64,11 +66,17 @@ class Board:
     program: str = ""
     link: tuple[str, int] = ("uart", 0)
     options: tuple[tuple[str, str], ...] = ()
+    clock: int | None = None
+
+    @property
+    def default_hz(self) -> int:
+        """Frequency of the default clock in Hz."""
+        return int(self.platform().default_clk_frequency)
 
     @property
     def clock_hz(self) -> int:
-        """Frequency of the default clock, which the circuit runs on, in Hz."""
-        return int(self.platform().default_clk_frequency)
+        """Frequency of the clock that the circuit runs on, in Hz."""
+        return self.default_hz if self.clock is None else self.clock
 
     @property
     def highest_baud(self) -> int:

@@ -31,6 +31,8 @@ def build_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--board", metavar="NAME", required=True, help="the board; `splitjoin boards` lists them")
     group.add_argument("--baud", type=int, metavar="B", help="serial rate in Hz (the highest of the board's bridge, "
                                                              "3,000,000 at most; 115,200 where it is unknown)")
+    group.add_argument("--pll", type=int, metavar="HZ", help="frequency of the circuit, which the FPGA's PLL makes; on "
+                                                             "ECP5 and iCE40 (the board's own clock)")
     group.add_argument("--pack", action="store_true", help="pack items on the link as differences: a third of "
                                                            "the bytes of results, for 200 to 280 LUTs")
     group.add_argument("--matches", type=float, metavar="M", default=1.0,
@@ -51,6 +53,8 @@ def build_bitstream(args: argparse.Namespace) -> None:
     found = settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
     flow = _flow()
     board, folder = flow.find(args.board), Path(args.output)
+    if args.pll is not None:
+        board = flow.clocked(board, args.pll)
     baud = flow.default_baud(board) if args.baud is None else args.baud
     held = config.cores * config.capacity
     stars = 1 / found["precision"] if found["precision"] else 0.0
