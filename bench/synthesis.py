@@ -2,13 +2,16 @@
 
 Run: python -m bench.synthesis, which routes single cores; python -m bench.synthesis --index routes one core of each
 kind of index; python -m bench.synthesis --full routes whole circuits, one of 16 regions and one of as many comparators
-as could be routed, about an hour. Each replaces its own rows of bench/results/circuits.json.
+as could be routed, about two hours with the tools from PyPI, and writes each when it is done; --full --cores 8 routes
+only the one of 8 cores. Each replaces its own rows of bench/results/circuits.json. The clocks are those of nextpnr's
+own report; every row of a routed circuit names the tools, their versions and how they were installed.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
+from statistics import median
 
 from splitjoin.boards.flow import ecp5, ultrascale
 from splitjoin.boards.flow.design import Design, core_design, part_design, whole_design
@@ -106,8 +109,10 @@ def routed_core(out: Recorder, lanes: int, probes: int) -> None:
 def best_clock(design: Design) -> tuple[float, str]:
     """The best clock of a core over `SEEDS`, and how it was measured."""
     found = [ecp5.route(design, seed=seed).mhz for seed in SEEDS]
-    seeds, said = ", ".join(map(str, SEEDS)), ", ".join(f"{mhz:.1f}" for mhz in found)
-    return max(found), f"{BY_PLACER['heap']}: clock, core alone; the best of seeds {seeds}, which gave {said}"
+    seeds = ", ".join(map(str, SEEDS))
+    return max(found), (f"{BY_PLACER['heap']}; {ecp5.versions()}: clock by nextpnr's report, core alone, of seeds "
+                        f"{seeds}: minimum {min(found):.1f}, median {median(found):.1f}, maximum {max(found):.1f}, "
+                        f"which counts")
 
 
 def indexed(kind: str) -> tuple[Configuration, dict[str, object]]:
@@ -148,14 +153,18 @@ def whole(out: Recorder, circuit: Whole) -> None:
     if circuit.anneal_mhz:
         how += f", placement annealed for {circuit.anneal_mhz:.1f} MHz"
         how += f", critical nets pre-routed for {circuit.preroute_mhz:.1f} MHz" if circuit.preroute_mhz else ""
-        how += f"; {ecp5.clock_source()}"
+    how += f"; {ecp5.versions()}"
     routed = ecp5.route(whole_design(config, "ecp5"), placer=circuit.placer, seed=circuit.seed,
                         wide=circuit.wide, anneal_mhz=circuit.anneal_mhz, preroute_mhz=circuit.preroute_mhz)
     out.add("ecp5_lut4_per_comparison", routed.lut4 / comparisons, "LUT4", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_lut4", routed.lut4, "of 83,640", what, f"{how}: LUT4s, with harness")
     out.add("ecp5_ff", routed.ff, "of 83,640", what, f"{how}: DFFs, with harness")
     out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{how}: DP16KD")
-    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{how}: clock, whole circuit")
+    out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{how}: clock by nextpnr's report, whole circuit; its critical path "
+            f"is from {routed.source} to {routed.sink}")
+    if routed.analysed_mhz is not None:
+        out.add("ecp5_analysed_mhz", routed.analysed_mhz, "MHz", what, f"{how}: clock by the placer's timing analysis "
+                "of the routed delays (SDF), which tells both halves of a carry cell apart")
     out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
     out.add("route_seconds", routed.seconds, "s", what, "wall clock of placing, annealing, pre-routing and routing")
 
@@ -167,14 +176,21 @@ def main() -> None:
                         "results go to build/bench/")
     parser.add_argument("--index", action="store_true", help="only route a core of each kind of index")
     parser.add_argument("--full", action="store_true", help="whole circuits instead of single cores")
+    parser.add_argument("--cores", type=int, choices=[circuit.cores for circuit in WHOLE],
+                        help="with --full, only the circuit of so many cores")
     options = parser.parse_args()
     if options.quick and (options.full or options.index):
         parser.error("--quick maps only, and --full and --index route: give one of them")
+    if options.cores is not None and not options.full:
+        parser.error("--cores chooses among the whole circuits: it needs --full")
     if options.full:
-        out = Recorder("circuits", quick=False, part="whole circuits")
         for circuit in WHOLE:
-            whole(out, circuit)
-    elif options.index:
+            if options.cores in (None, circuit.cores):
+                out = Recorder("circuits", quick=False, part=f"whole circuit of {circuit.cores} cores")
+                whole(out, circuit)
+                print(out.write())
+        return
+    if options.index:
         out = Recorder("circuits", quick=False, part="routed index cores")
         for kind in INDEXED:
             routed_indexed_core(out, kind)

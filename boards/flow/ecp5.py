@@ -19,8 +19,8 @@ from .tools import NEXTPNR, YOSYS, cached
 if TYPE_CHECKING:
     from .ecp5_placer import PlacerResult
 
-__all__ = ["CELLS", "PLACERS", "Ecp5Utilization", "RoutingReport", "clock_source", "mapped_verilog", "netlist", "route",
-           "run_placer", "utilization"]
+__all__ = ["CELLS", "PLACERS", "Ecp5Utilization", "RoutingReport", "mapped_verilog", "netlist", "route", "run_placer",
+           "utilization", "versions"]
 
 #: Device and package; speed grade 6 is the slowest.
 _DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
@@ -59,8 +59,10 @@ class Ecp5Utilization:
 class RoutingReport:
     """Utilization and clock of a placed and routed design, the harness included.
 
-    ``lut4`` = ``logic`` + ``carry`` + ``ram`` (LUT RAM and its write ports). ``mhz``: the highest clock. ``source``,
-    ``sink``: cells in which nextpnr's critical path begins and ends. ``seconds``: wall clock of placing and routing.
+    ``lut4`` = ``logic`` + ``carry`` + ``ram`` (LUT RAM and its write ports). ``mhz``: the highest clock by nextpnr's
+    report. ``source``, ``sink``: cells in which its critical path begins and ends. ``seconds``: wall clock of placing
+    and routing. ``analysed_mhz``: the highest clock by `ecp5_placer`'s analysis of the routed delays, if that annealed
+    the placement: PyPI's nextpnr takes some carry cells of an annealed placement for slower ones than they are.
     """
 
     lut4: int
@@ -73,6 +75,7 @@ class RoutingReport:
     source: str
     sink: str
     seconds: float
+    analysed_mhz: float | None = None
 
 
 def netlist(design: Design, *, wide: bool = True) -> Path:
@@ -192,7 +195,8 @@ def route(design: Design, *, seed: int = 1, placer: str = "heap", wide: bool = T
 
             result = place_and_route(source, options, folder, anneal_mhz=anneal_mhz, preroute_mhz=preroute_mhz,
                                      seed=seed)
-            found = replace(parse(result.log, result.report, time.monotonic() - start), mhz=result.mhz)
+            found = replace(parse(result.log, result.report, time.monotonic() - start),
+                            analysed_mhz=result.analysed_mhz)
         for large in (*folder.glob("*.json"), *folder.glob("*.sdf")):
             if large.name != "report.json":
                 large.unlink()
@@ -203,10 +207,9 @@ def route(design: Design, *, seed: int = 1, placer: str = "heap", wide: bool = T
     return RoutingReport(**json.loads((folder / "routed.json").read_text()))
 
 
-def clock_source() -> str:
-    """The source of the clock of an annealed placement, in words (`ecp5_placer.flow.place_and_route`)."""
-    return ("bels by a script, clock from nextpnr's report" if NEXTPNR.scripted
-            else "clock by timing analysis of the routed delays (SDF)")
+def versions() -> str:
+    """Yosys and nextpnr as they run here: names, versions and installation, in words."""
+    return f"{YOSYS.described}; {NEXTPNR.described}"
 
 
 def run_placer(design: Design, folder: Path, *, anneal_mhz: float, preroute_mhz: float | None = None,

@@ -43,6 +43,13 @@ class Tool:
         return version(self._package.partition(".")[0].replace("_", "-"))
 
     @property
+    def described(self) -> str:
+        """Its name, version and installation. Raises `ToolError` if it is not there."""
+        if native := self._native():
+            return f"{Path(native).name} ({self.version}, native build)"
+        return f"{self.name} ({self._package.partition('.')[0].replace('_', '-')} {self.version} from PyPI)"
+
+    @property
     def installed(self) -> bool:
         """True if it can be run."""
         try:

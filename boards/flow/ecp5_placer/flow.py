@@ -21,13 +21,14 @@ __all__ = ["PlacerResult", "place_and_route"]
 class PlacerResult:
     """A placed and routed netlist.
 
-    ``log``: nextpnr's of packing and placing. ``report``: nextpnr's of routing. ``mhz``: the highest clock.
+    ``log``: nextpnr's of packing and placing. ``report``: nextpnr's of routing. ``analysed_mhz``: the highest clock by
+    `timing.TimingAnalysis` of the routed delays; the report has nextpnr's.
     ``netlist``: the netlist with its final placement. ``arc_delays``: the routed delay of each of its arcs, in ns.
     """
 
     log: str
     report: Any
-    mhz: float
+    analysed_mhz: float
     netlist: PlacedNetlist
     arc_delays: Floats
 
@@ -36,10 +37,10 @@ def place_and_route(netlist: str, options: list[str], folder: Path, *, anneal_mh
                     preroute_mhz: float | None = None, seed: int = 1) -> PlacerResult:
     """Place ``netlist``, improve the placement, and route it. The package's docstring explains the arguments.
 
-    A nextpnr that runs Python scripts packs the netlist again and is given bels and routes; the clock is that of its
-    report. PyPI's runs none and reads the packed netlist instead. It then takes the upper half of every carry cell for
-    a lower one, 0.07 ns slower, so that the clock is computed by `timing.TimingAnalysis` from the routed delays: the
-    same figure as nextpnr's where it can tell the halves apart.
+    A nextpnr that runs Python scripts packs the netlist again and is given bels and routes. PyPI's runs none and reads
+    the packed netlist instead. It then takes the upper half of every carry cell for a lower one, 0.07 ns slower, so
+    that its report has a lower clock than `timing.TimingAnalysis` computes from the routed delays; where nextpnr can
+    tell the halves apart, both have the same figure.
     """
     (folder / "netlist.json").write_text(netlist)
     log = NEXTPNR.run([*options, "--seed", str(seed), "--no-route", "--json", "netlist.json", "--write", "placed.json"],
@@ -52,6 +53,5 @@ def place_and_route(netlist: str, options: list[str], folder: Path, *, anneal_mh
         annealer.timing.period = 1e3 / preroute_mhz
         known = preroute(annealer, router)
     routed = router.route_all(annealer, known.routes, known.fixed_routes)
-    mhz = (min(clock["achieved"] for clock in routed.report["fmax"].values()) if NEXTPNR.scripted
-           else annealer.timing.analyse(routed.arc_delays))
-    return PlacerResult(log, routed.report, mhz, annealer.netlist, routed.arc_delays)
+    return PlacerResult(log, routed.report, annealer.timing.analyse(routed.arc_delays), annealer.netlist,
+                        routed.arc_delays)

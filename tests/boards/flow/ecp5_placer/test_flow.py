@@ -24,8 +24,12 @@ PACKAGE = ROOT / "boards" / "flow" / "ecp5_placer"
 @pytest.mark.parametrize("preroute_mhz", [None, at_length(220)])
 def test_annealed_placement_is_routed(tmp_path, preroute_mhz):
     result = ecp5.run_placer(merger(), tmp_path, anneal_mhz=300, preroute_mhz=preroute_mhz)
-    assert result.mhz > 100
-    assert result.mhz == pytest.approx(TimingAnalysis(result.netlist, 5.0).analyse(result.arc_delays), rel=1e-5)
+    assert result.analysed_mhz > 100
+    again = TimingAnalysis(result.netlist, 5.0).analyse(result.arc_delays)
+    assert result.analysed_mhz == pytest.approx(again, rel=1e-5)
+    reported = min(clock["achieved"] for clock in result.report["fmax"].values())
+    # PyPI's nextpnr takes some carry cells for slower ones.
+    assert 0.85 * again < reported <= 1.001 * again
     assert (result.arc_delays[~result.netlist.in_slice] > 0).all()
     module = json.loads((tmp_path / "placed.json").read_text())["modules"]["top"]
     assert read_netlist(module).cell_names == result.netlist.cell_names
