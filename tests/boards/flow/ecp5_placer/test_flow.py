@@ -79,7 +79,7 @@ def test_wire_delays_are_fitted_to_routed_ones(annealer, tmp_path, monkeypatch):
     at_sink = np.array([.3 * (port == "CE") for port in c.sink_port])
     at_driver = np.array([.1 * (c.driver_port[net] == "Q") for net in c.net])
     arc_delays = np.where(c.in_slice, 0, .5 + .05 * distance + at_sink + at_driver)
-    result = PlacerResult(log="", report={}, mhz=0, netlist=c, arc_delays=arc_delays)
+    result = PlacerResult(log="", report={}, analysed_mhz=0, netlist=c, arc_delays=arc_delays)
     shutil.copy(delays.WIRE_DELAYS, tmp_path)
     monkeypatch.setattr(delays, "WIRE_DELAYS", tmp_path / "wire_delays.json")
     assert calibration.fit_wire_delays(result, 500) == tmp_path / "wire_delays.json"
