@@ -115,9 +115,9 @@ def merger() -> Harness:
     return h
 
 
-def whole(sources: int) -> Harness:
-    """The harness of a gate whose sources are open from the start. Times do not wrap within the bound."""
-    dut = ScaleGate(_CONFIG, sources)
+def whole() -> Harness:
+    """The harness of a gate of two sources, which are open from the start. Times do not wrap."""
+    dut = ScaleGate(_CONFIG, 2)
     h = Harness(dut)
     m = h.m
     h.assume("all sources take part", dut.active.all())
@@ -127,7 +127,7 @@ def whole(sources: int) -> Harness:
     flush = out.op == Op.FLUSH
 
     # A source is in order: no record that precedes its last one can still arrive.
-    inside, behind, closed = Signal(6), [], []
+    inside, sources = Signal(6), []
     entered = []
     for n, i in enumerate(dut.i):
         least, shut, any_ = Signal(len(key), name=f"least{n}"), Signal(name=f"shut{n}"), Signal(name=f"any{n}")
@@ -142,8 +142,7 @@ def whole(sources: int) -> Harness:
         with m.If(_taken(dut.o) & flush):
             m.d.sync += shut.eq(0)
         entered.append(_taken(i) & ~ends)
-        behind.append((any_, least, shut))
-        closed.append(shut)
+        sources.append((any_, least, shut))
     leaves = _taken(dut.o) & ~flush
     m.d.sync += inside.eq(inside + sum(entered) - leaves)
 
@@ -152,12 +151,58 @@ def whole(sources: int) -> Harness:
         m.d.sync += [last.eq(key), some.eq(~flush)]
     h.prove("records leave in order", ~dut.o.valid | flush | ~some | (key >= last))
     h.prove("no record that can still arrive precedes one that leaves", Cat(
-        ~dut.o.valid | flush | shut | (any_ & (key <= least)) for any_, least, shut in behind).all())
+        ~dut.o.valid | flush | shut | (any_ & (key <= least)) for any_, least, shut in sources).all())
     h.prove("nothing leaves that did not enter", ~dut.o.valid | flush | (inside != 0))
     h.prove("a FLUSH leaves when all sources are closed and all records have left",
-            ~dut.o.valid | ~flush | ((inside == 0) & Cat(closed).all()))
-    h.prove("no record is refused", dut.refused == 0)
+            ~dut.o.valid | ~flush | ((inside == 0) & Cat(shut for _, _, shut in sources).all()))
+    h.prove("no record is refused", (dut.refused == 0) & (h.inner("refused_pulses") == 0))
+    _prove_contents(h, sources, inside, last, some)
     return h
+
+
+def _prove_contents(h: Harness, sources: list[tuple[Signal, Signal, Signal]], inside: Signal, last: Signal,
+                    some: Signal) -> None:
+    """The invariants of a gate of two sources: how what it holds follows from what came and what left."""
+    waiting = [buffered(h, f"source{n}.buffer") for n in range(2)]
+    level, holds, sound = buffered(h, "node.buffer")
+    known, passed, passed_from, is_open = (h.inner(f"node.{name}") for name in (
+        "last_valid", "last", "last_input", "o_open"))
+    empty = (level == 0) & Cat(of == 0 for of, _, _ in waiting).all()
+    all_shut = Cat(shut for _, _, shut in sources).all()
+
+    def at(contents: Any, position: int) -> tuple[Value, Value]:
+        """The key of the record at ``position``, and a flag that it is no FLUSH."""
+        record = Value.cast(contents(Const(position)))
+        return record[2:3 + _CONFIG.time_bits], record[:2] != Op.FLUSH
+
+    def in_order(size: Value, contents: Any, newest: Value) -> Value:
+        """True if ``size`` records are in order, the newest with the key ``newest``."""
+        (first, first_sound), (second, second_sound) = at(contents, 0), at(contents, 1)
+        return (((size < 1) | (first_sound & ((size == 2) | (first == newest))))
+                & ((size < 2) | (second_sound & (first <= second) & (second == newest))))
+
+    h.prove("the buffer is not full and empty at once, and the copies of its head agree",
+            sound & waiting[0][2] & waiting[1][2])
+    h.prove("the records inside are counted", inside == level + sum(of for of, _, _ in waiting))
+    h.prove("sources are closed from their FLUSH to the gate's", Cat(
+        h.inner(f"source{n}.closed") == shut for n, (_, _, shut) in enumerate(sources)).all())
+    h.prove("records wait in the order of their source", Cat(
+        ((of == 0) | any_) & ~least[-1] & in_order(of, contents, least)
+        for (any_, least, _), (of, contents, _) in zip(sources, waiting, strict=True)).all())
+    h.prove("records behind the node are in order, up to the last one that it passed on",
+            ~passed[-1] & ((level == 0) | known) & in_order(level, holds, passed))
+
+    def follows(n: int, other: Value) -> Value:
+        """True if a record of source ``n`` with this key follows the last one that the node passed on."""
+        return (other > passed) | ((other == passed) & (Const(n) >= passed_from))
+
+    h.prove("the last record that the node passed on precedes whatever can still reach it", ~known | Cat(
+        Mux(of != 0, follows(n, at(contents, 0)[0]), shut | (any_ & follows(n, least)))
+        for n, ((any_, least, shut), (of, contents, _)) in enumerate(zip(sources, waiting, strict=True))).all())
+    h.prove("what left precedes what the node passed on last", ~some | Mux(
+        level != 0, last <= at(holds, 0)[0], Mux(known, last == passed, empty & all_shut)))
+    h.prove("the node is open while it holds a record, or remembers one", is_open | ((level == 0) & ~known))
+    h.prove("while a FLUSH is offered, the gate is empty", ~h.inner("flush_offer") | (empty & all_shut & ~is_open))
 
 
 _SOURCE_FAULTS = (
@@ -199,6 +244,19 @@ _MERGER_FAULTS = (
 )
 
 _WHOLE_FAULTS = (
+    BUFFER_FAULTS[1],
+    Fault("the records inside are counted", ReadyMerger, "buffer.i.valid.eq(grant.any())",
+          "buffer.i.valid.eq(on_time.any())"),
+    Fault("sources are closed from their FLUSH to the gate's", SourceInput, "(closed | self.flushed)", "self.flushed"),
+    Fault("records wait in the order of their source", SourceInput, "buffer.i.payload.eq(self.i.payload)",
+          "buffer.i.payload.eq(self.i.payload.as_value() | 2)"),
+    Fault("records behind the node are in order, up to the last one that it passed on", ReadyMerger,
+          "Mux(grant[0], keys[0], keys[1])", "Mux(grant[1], keys[0], keys[1])"),
+    Fault("the last record that the node passed on precedes whatever can still reach it", ReadyMerger,
+          "exhausted[n].eq(~i.valid & ~self.i_open[n])", "exhausted[n].eq(~i.valid)"),
+    Fault("what left precedes what the node passed on last", ReadyMerger, "self.i_open.any() | ", ""),
+    Fault("the node is open while it holds a record, or remembers one", ReadyMerger, " | buffer.o.valid", ""),
+    Fault("while a FLUSH is offered, the gate is empty", ScaleGate, "flushed & drained", "flushed"),
     Fault("offers at o are stable", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),
     Fault("records leave in order", SkidBuffer, "heads[0] == n",
           "heads[0] != n"),  # a node refuses what would break the order
@@ -214,5 +272,5 @@ _WHOLE_FAULTS = (
 PROOFS = (
     Proof("gate source input", source_input, 2, faults=_SOURCE_FAULTS, search=8),
     Proof("gate merger", merger, 2, faults=_MERGER_FAULTS, search=8),
-    Proof("gate of 2 sources", lambda: whole(2), 7, inductive=False, faults=_WHOLE_FAULTS, search=7, quick=False),
+    Proof("gate of 2 sources", whole, 2, faults=_WHOLE_FAULTS, search=8),
 )
