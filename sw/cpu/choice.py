@@ -24,7 +24,7 @@ _PROBES, _STORED = 256, 4096
 _EXACT, _NARROW, _CELL, _CANDIDATE, _VERIFIED = 0.07, 0.03, 12.0, 0.2, 6.0
 #: Nanoseconds of sorted runs: a probe and storing a tuple, a block of 64 tuples, a tuple found in it. They are taken if
 #: they need at most this part of the time of the others.
-_SORTED, _BLOCK, _ROW, _CLEARLY = 250.0, 8.0, 6.0, 0.7
+_SORTED, _BLOCK, _ROW, _CLEARLY = 130.0, 8.0, 6.0, 0.7
 #: Probes of the sample whose intervals are intersected.
 _JOINT_PROBES = 64
 #: Target number of stored tuples per cell.
