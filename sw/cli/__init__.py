@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -55,11 +56,17 @@ exit code   0 done; 2 wrong usage (options, condition, columns, window, order); 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     try:
-        parser = command_parser()
-        complete(parser)
-        args = parser.parse_args(arguments)
-        run: Any = args.run
-        run(args)
+        try:
+            parser = command_parser()
+            complete(parser)
+            args = parser.parse_args(arguments)
+            run: Any = args.run
+            run(args)
+        finally:  # also where argparse exits, after --help
+            if sys.stdout is not None:  # as it is where the caller has closed it
+                sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
     except (PredicateError, SchemaError, WindowError, OrderError) as error:
         return _fail(error, USAGE)
     except SplitJoinError as error:
@@ -68,6 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("splitjoin: interrupted", file=sys.stderr)
         return INTERRUPTED
     return DONE
+
+
+def _drop_output() -> None:
+    """Drop what standard output still holds, as its reader, such as ``head``, has read enough and ended."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes again when it ends
 
 
 def _fail(error: Exception, code: int) -> int:

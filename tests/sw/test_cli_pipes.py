@@ -143,3 +143,11 @@ def test_a_reader_that_goes_away_is_no_error(files: Path) -> None:
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["devices | true", "--help | true", "devices >&-"])
+def test_output_that_nobody_reads(command: str) -> None:
+    """The output of a command may go to ``head``: no traceback, and the exit code of success."""
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", f"{sys.executable} -m splitjoin {command}"],
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -119,6 +119,12 @@ class Value(Refusing):
             return Value(functions.rounded("round", self.expr, at), at, atom=True)
         return Value(functions.rounded_to(self.expr, lift(places, at), at), at, atom=True)
 
+    def __round__(self, places: int | None = None) -> NoReturn:
+        at = f"round({self.text}{'' if places is None else f', {text_of(places)}'})"
+        method = f"{operand_text(self)}.round({'' if places is None else text_of(places)})"
+        raise PredicateError(f"{at!r}: Python's round() takes halves to the even neighbour; write {method}, which "
+                             f"takes them away from zero, as SQL does")
+
     def __floor__(self) -> Value:
         return self._rounded("floor")
 

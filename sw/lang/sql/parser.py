@@ -324,7 +324,7 @@ _FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
 
 
 #: A number of an INTERVAL.
-_AMOUNT = r"[+-]?\d{1,20}(?:\.\d{1,20})?"
+_AMOUNT = r"[+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?"
 #: Functions of times by their names in SQL: each with its first name, and the number of its operands.
 _OF_TIMES = {"date_diff": ("date_diff", 3), "datediff": ("date_diff", 3), "date_trunc": ("date_trunc", 2),
              "datetrunc": ("date_trunc", 2)}
