@@ -1,7 +1,7 @@
 """Clocks that boards do not have: the FPGA's PLL makes them of the board's default clock.
 
-Sources: Lattice FPGA-TN-02200, ECP5 and ECP5-5G sysCLOCK PLL/DLL Design and Usage Guide, and FPGA-TN-02052, iCE40
-sysCLOCK PLL Design and User Guide. Frequencies are in Hz.
+Sources: Lattice FPGA-TN-02200, ECP5 and ECP5-5G sysCLOCK PLL/DLL Design and Usage Guide; FPGA-TN-02052, iCE40 sysCLOCK
+PLL Design and User Guide; Gowin UG286, Clock User Guide. Frequencies are in Hz.
 """
 
 from __future__ import annotations
@@ -59,8 +59,25 @@ def _ice40(source: int) -> Iterator[tuple[Fraction, Parameters]]:
                                                   "FILTER_RANGE": filters}
 
 
+def _gowin(source: int) -> Iterator[tuple[Fraction, Parameters]]:
+    """Frequencies and parameters of rPLL, low dividers first, within the limits of both GW1N and GW2A."""
+    for divider in range(64):
+        phase = Fraction(source, divider + 1)
+        if not 3_000_000 <= phase <= 400_000_000:
+            continue
+        for factor in range(64):
+            made = phase * (factor + 1)
+            for output in (2, 4, *range(8, 129, 8)):
+                if output in _GOWIN_OUTPUTS and 500_000_000 <= made * output <= 1_200_000_000 and made <= 500_000_000:
+                    yield made, {"IDIV_SEL": divider, "FBDIV_SEL": factor, "ODIV_SEL": output}
+                    break
+
+
+#: Output dividers of rPLL.
+_GOWIN_OUTPUTS = {2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128}
 #: Family → what its PLL makes of a clock.
-PLLS: dict[str, Callable[[int], Iterator[tuple[Fraction, Parameters]]]] = {"ecp5": _ecp5, "ice40": _ice40}
+PLLS: dict[str, Callable[[int], Iterator[tuple[Fraction, Parameters]]]] = {
+    "ecp5": _ecp5, "ice40": _ice40, "gowin": _gowin}
 
 
 def clocked(board: Board, hertz: int) -> Board:
@@ -101,6 +118,7 @@ class Pll(Elaboratable):
 
     def __init__(self, board: Board):
         assert board.clock is not None
+        self._board = board
         self._family, self._hertz, self._parameters = board.family, board.clock, parameters_for(board, board.clock)
 
     def elaborate(self, platform) -> Module:
@@ -111,9 +129,10 @@ class Pll(Elaboratable):
             m.submodules.rst = button = io.Buffer("i", platform.request(platform.default_rst, dir="-"))
             m.d.comb += held.eq(button.i)
         pin = platform.request(platform.default_clk, dir="-")
-        if self._family == "ecp5":
+        if self._family != "ice40":
             m.submodules.clk = buffer = io.Buffer("i", pin)
-            m.submodules.pll = self._ehxplll(buffer.i, clock, locked)
+            made = self._ehxplll if self._family == "ecp5" else self._rpll
+            m.submodules.pll = made(buffer.i, clock, locked)
             m.submodules.reset = ResetSynchronizer(~locked | held)
             return m
         if "35" in platform.lookup(platform.default_clk).ios[0].names:  # the pad of the only PLL of an UltraPlus
@@ -143,6 +162,21 @@ class Pll(Elaboratable):
             p_CLKOP_CPHASE=self._parameters["CLKOP_DIV"] - 1, p_CLKOP_FPHASE=0, p_FEEDBK_PATH="CLKOP",
             **{f"p_{name}": value for name, value in self._parameters.items()}, **low,
             i_CLKI=source, i_CLKFB=clock, o_CLKOP=clock, o_LOCK=locked)
+
+    def _rpll(self, source: Signal, clock: Signal, locked: Signal) -> Instance:
+        off = {f"p_{name}": "false" for name in (
+            "DYN_IDIV_SEL", "DYN_FBDIV_SEL", "DYN_ODIV_SEL", "DYN_DA_EN", "CLKOUT_BYPASS", "CLKOUTP_BYPASS",
+            "CLKOUTD_BYPASS")}
+        low = {f"i_{name}": Const(0, width) for name, width in (
+            ("RESET", 1), ("RESET_P", 1), ("CLKFB", 1), ("FBDSEL", 6), ("IDSEL", 6), ("ODSEL", 6), ("PSDA", 4),
+            ("DUTYDA", 4), ("FDLY", 4))}
+        return Instance(
+            "rPLL", p_FCLKIN=f"{self._board.default_hz / 1e6:g}", p_DEVICE=self._board.platform().family,
+            p_CLKFB_SEL="internal", p_PSDA_SEL="0000", p_DUTYDA_SEL="1000", p_CLKOUT_FT_DIR=Const(1, 1),
+            p_CLKOUTP_FT_DIR=Const(1, 1), p_CLKOUT_DLY_STEP=0, p_CLKOUTP_DLY_STEP=0, p_DYN_SDIV_SEL=2,
+            p_CLKOUTD_SRC="CLKOUT", p_CLKOUTD3_SRC="CLKOUT",
+            **{f"p_{name}": value for name, value in self._parameters.items()}, **off, **low,
+            i_CLKIN=source, o_CLKOUT=clock, o_LOCK=locked)
 
     def _sb_pll40(self, kind: str, source: Any, clock: Signal, locked: Signal) -> Instance:
         widths = {"DIVR": 4, "DIVF": 7, "DIVQ": 3, "FILTER_RANGE": 3}

@@ -32,7 +32,7 @@ def build_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--baud", type=int, metavar="B", help="serial rate in Hz (the highest of the board's bridge, "
                                                              "3,000,000 at most; 115,200 where it is unknown)")
     group.add_argument("--pll", type=int, metavar="HZ", help="frequency of the circuit, which the FPGA's PLL makes; on "
-                                                             "ECP5 and iCE40 (the board's own clock)")
+                                                             "ECP5, iCE40 and Gowin (the board's own clock)")
     group.add_argument("--pack", action="store_true", help="pack items on the link as differences: a third of "
                                                            "the bytes of results, for 200 to 280 LUTs")
     group.add_argument("--matches", type=float, metavar="M", default=1.0,

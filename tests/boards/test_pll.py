@@ -36,6 +36,10 @@ def test_parameters_make_what_they_say_within_the_limits_of_the_pll(family, sour
             phase = source / of["CLKI_DIV"]
             assert made == pytest.approx(phase * of["CLKFB_DIV"]) and 400e6 <= made * of["CLKOP_DIV"] <= 800e6
             assert phase >= 3.125e6 and 10e6 <= made <= 400e6 and max(of.values()) <= 128
+        elif family == "gowin":
+            phase = source / (of["IDIV_SEL"] + 1)
+            assert made == pytest.approx(phase * (of["FBDIV_SEL"] + 1)) and made <= 500e6 and phase >= 3e6
+            assert 500e6 <= made * of["ODIV_SEL"] <= 1200e6 and max(of["IDIV_SEL"], of["FBDIV_SEL"]) < 64
         else:
             phase = source / (of["DIVR"] + 1)
             oscillator = phase * (of["DIVF"] + 1)
@@ -45,7 +49,8 @@ def test_parameters_make_what_they_say_within_the_limits_of_the_pll(family, sour
 
 @pytest.mark.parametrize(("board", "hertz", "cell"), [
     ("icebreaker", 24_000_000, "SB_PLL40_PAD"), ("ice40_hx8k_b_evn", 48_000_000, "SB_PLL40_CORE"),
-    ("ulx3s_12f", 40_000_000, "EHXPLLL"), ("ecpix5_45f", 50_000_000, "EHXPLLL")])
+    ("ulx3s_12f", 40_000_000, "EHXPLLL"), ("ecpix5_45f", 50_000_000, "EHXPLLL"),
+    ("tang_nano_9k", 54_000_000, "rPLL"), ("tang_primer_20k", 54_000_000, "rPLL")])
 def test_the_top_has_the_pll_and_the_circuit_its_clock(board, hertz, cell):
     fast = clocked(find(board), hertz)
     assert (fast.clock_hz, fast.default_hz) == (hertz, find(board).clock_hz)
@@ -61,8 +66,8 @@ def test_clocks_that_cannot_be_made_are_refused(capsys, tmp_path):
     with pytest.raises(UnsupportedError, match=r"must be one that its PLL makes of 25000000 Hz, which 40000001 Hz is "
                                                r"not; near it are .*\b40000000\b"):
         clocked(find("ulx3s_12f"), 40_000_001)
-    with pytest.raises(UnsupportedError, match="needs a PLL of one of ecp5, ice40, but board tang_nano_9k is of gowin"):
-        clocked(find("tang_nano_9k"), 54_000_000)
+    with pytest.raises(UnsupportedError, match="a PLL of one of ecp5, ice40, gowin, but board kcu105 is of xilinx"):
+        clocked(find("kcu105"), 54_000_000)
     query = ["--schema-r", "x:int8", "--schema-s", "y:int8", "--on", "r.x = s.y", "--window", "ROWS 8"]
     assert main(["build", "--board", "arty_a7_35", "--pll", "1", *query, "--cores", "1", "--capacity", "16", "-o",
                  str(tmp_path)]) == 1
@@ -71,7 +76,8 @@ def test_clocks_that_cannot_be_made_are_refused(capsys, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("board", "hertz"), [("icebreaker", 24_000_000), ("ice40_hx8k_b_evn", 48_000_000),
-                                              ("ulx3s_12f", 40_000_000), ("ecpix5_45f", 50_000_000)])
+                                              ("ulx3s_12f", 40_000_000), ("ecpix5_45f", 50_000_000),
+                                              ("tang_nano_9k", 54_000_000)])
 def test_nextpnr_places_the_pll_and_knows_its_clock(board, hertz, tmp_path):
     report = build(clocked(find(board), hertz), Blink(), tmp_path)
     assert f"{hertz / 1e6:.1f} MHz demanded" in str(report)
