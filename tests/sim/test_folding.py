@@ -130,7 +130,7 @@ def test_sessions_fold(how: str, window: Any) -> None:
     r, s = tables(32, 4)
     some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")}
     query_ = query(r, s, some, window=window, how=how, on="abs(r.x - s.a) <= 12")
-    device = PysimDevice(cores=2, capacity=32, lanes=2, probes=3, seed=4, fold="always", **STALLS)
+    device = PysimDevice(cores=2, capacity=32, lanes=2, probes=3, queue=16, seed=4, fold="always", **STALLS)
     rows = []
     with splitjoin.open(query_, device=device, select=["ts", "x"]) as session:
         for at in range(0, 24, 8):
