@@ -3,7 +3,7 @@ and clocks of the part that folds, beside those of the model.
 
 R's tuples probe full windows of S; a share of the pairs from none to all of them meets the condition. The circuit that
 ships pairs and finds none is the scan without aggregates, which folding must keep up with. Then tuples of both streams
-arrive in turn.
+arrive in turn; and so they do for semi and as-of joins, of which a circuit gives the pairs that decide.
 
 Run: python -m bench.states
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import splitjoin
-from splitjoin.arrival import Arrivals
+from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
 from splitjoin.circuit.geometry import outcome_latency
@@ -129,6 +129,25 @@ def compare(out: Recorder, shape: Shape, shares: tuple[float, ...]) -> None:
         out.add("alternating_against_scan", cycles / scan, "times", this, "cycles a tuple over those of the scan")
 
 
+def decide(out: Recorder, how: str, share: float, shape: Shape) -> None:
+    """A join of kind ``how`` over two streams in turn, with the pairs that decide, and with all of them."""
+    rng, n = np.random.default_rng(1), shape.count
+    r, s = (pa.table({"ts": np.arange(n), name: pa.array(rng.integers(0, _VALUES, n), pa.int16())}) for name in "xa")
+    query = splitjoin.query(r.schema, s.schema, on=f"r.x <= s.a AND s.a < r.x + {round(share * _VALUES)}", time="ts",
+                            window=f"ROWS {shape.window}", how=how)
+    for fold, leaves in (("always", "deciding pairs"), ("never", "pairs")):
+        device = SimDevice(cores=shape.cores, capacity=shape.window // shape.cores, lanes=shape.lanes,
+                           probes=shape.probes, core="scan", fold=fold)
+        with device.open_deciding(query) as session:
+            session.push(arrivals(query, r, s))
+            items, cycles = session.flush(), session.counters()["cycles"]
+        config = {"kind": how, "share": share, "leaves": leaves, "cores": shape.cores, "lanes": shape.lanes,
+                  "probes": shape.probes, "window": shape.window}
+        out.add("kind_cycles", cycles / (2 * n), "cycles a tuple", config, "simulation: R, S in turn")
+        out.add("kind_pairs", int(np.count_nonzero(items["kind"] == PAIR)) / n, "pairs a tuple of R", config,
+                "pairs that leave the circuit, those in states among them")
+
+
 def route(out: Recorder, name: str, lanes: int, probes: int) -> None:
     """The part of a region that folds, placed and routed alone."""
     s = pa.schema([pa.field("a", pa.int16(), False), pa.field("price", pa.int16(), False), ("other", pa.int32())])
@@ -153,6 +172,9 @@ def main() -> None:
                                                         Shape(8, 1, 1, 4096, 256), Shape(4, 4, 4, 512, 512)]
     for shape in shapes:
         compare(out, shape, (0.01, 1.0) if quick else SHARES)
+    for how in ("semi", "asof"):
+        for share in (0.01,) if quick else (0.0, 0.01, 0.3):
+            decide(out, how, share, Shape(2, 2, 4, 1024, 200 if quick else 3000))
     for name in ["count"] if quick else ROUTED:
         for lanes, probes in REGIONS[:1] if quick else REGIONS:
             route(out, name, lanes, probes)
