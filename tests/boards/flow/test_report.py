@@ -13,6 +13,9 @@ NEXTPNR = {
             {"delay": 0.5, "type": "clk-to-q", "from": {"cell": "a"}, "to": {"cell": "linked.join.head_TRELLIS_FF_Q"}},
             {"delay": 1.25, "type": "routing", "from": {"cell": "a"},
              "to": {"cell": "linked.join.core0.left.scanner.next_LUT4_Z_3_D_LUT4_Z"}}]},
+        # The critical path is the slowest one, not the one with most steps.
+        {"from": "posedge clk", "to": "posedge clk", "path": [
+            {"delay": 0.25, "type": "routing", "from": {"cell": "a"}, "to": {"cell": "b"}} for _ in range(3)]},
         {"from": "<async>", "to": "posedge clk", "path": [{"delay": 9.0, "type": "routing", "from": {"cell": "a"},
                                                            "to": {"cell": "pad"}}]}],
 }
