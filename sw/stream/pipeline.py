@@ -38,7 +38,7 @@ _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
 _SLICE_RESULTS = 1 << 18
 _BATCH_ROWS = 1 << 16
 _NO_ITEMS: Items = np.empty(0, ITEM)
-#: Fresh device sessions that are tried in one call when a device loses its session again and again.
+#: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
 _ATTEMPTS = 3
 
 
@@ -130,19 +130,22 @@ class Pipeline:
     def work(self, *, unlimited: bool = False) -> None:
         """Push the ready tuples to the device, up to a limit unless ``unlimited``, and queue its results.
 
-        When a device has lost its session, the live windows are replayed into a fresh one. An exception is also kept as
-        ``failure``. The slice on which a device failed will be pushed again.
+        When a device has lost its session, the live windows are replayed into a fresh one, as long as each gets further
+        than the one before, and a few times otherwise. An exception is also kept as ``failure``. The slice on which a
+        device failed will be pushed again.
         """
         try:
             self._collect()
-            for attempt in range(_ATTEMPTS + 1):
+            attempt, settled = 0, self._settled
+            while True:
                 try:
                     if attempt:
                         self._move(self.device)
                     self._advance(unlimited)
                     break
                 except DeviceLost:
-                    if attempt == _ATTEMPTS:
+                    attempt, settled = 1 if self._settled != settled else attempt + 1, self._settled
+                    if attempt > _ATTEMPTS:
                         raise
         except Exception as error:
             self.failure = error
@@ -309,9 +312,7 @@ class Pipeline:
                 self._interval.close()
             self._kind = operator
             self._restore_kind(state)
-        # A replay that failed may have given out more than the session before it.
-        fresh = self._replayed(device, (max(old.settled[0], self._replayed_to[0]),
-                                        max(old.settled[1], self._replayed_to[1])))
+        fresh = self._replayed(device, self._settled)
         if device is not self.device:
             old.close()
         self.device_session, self.device = fresh, device
@@ -339,6 +340,14 @@ class Pipeline:
             self._kind.restore(state)
         if self._interval is not None and not self.ended:
             self._interval.replay(self.windows.first, self.windows.arrivals())
+
+    @property
+    def _settled(self) -> tuple[int, int]:
+        """Row ids before which all probes' items have been given out: a replay that failed may have given out more than
+        the session before it.
+        """
+        of, replayed = self.device_session.settled, self._replayed_to
+        return max(of[0], replayed[0]), max(of[1], replayed[1])
 
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
         """A fresh session of ``device`` to which all retained rows were replayed."""

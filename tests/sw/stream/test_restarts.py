@@ -11,6 +11,7 @@ from splitjoin import DeviceError, Query, StreamJoin
 from splitjoin.device.api import Session
 from splitjoin.errors import DeviceLost
 from splitjoin.golden import GoldenDevice
+from splitjoin.stream import pipeline
 
 from ...support.lagging import LaggingDevice
 from ...support.sessions import query, r, s
@@ -85,6 +86,32 @@ def test_a_device_that_lost_its_session_is_opened_again(fails: int | tuple[int, 
     expected = splitjoin.join(r(*range(5)), s(*range(5)), on="r.x = s.a", window="RANGE 1000", time="ts",
                               device="golden")
     assert pa.Table.from_batches(batches).to_pylist() == expected.to_pylist()
+
+
+def test_a_device_that_gets_further_each_time_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each session of the device takes ten slices of four tuples, and loses what it holds at the next one."""
+    class Losing(LaggingDevice):
+        def open(self, query: Query) -> Session:
+            session = super().open(query)
+            push, taken = session.push, []
+
+            def limited(arrivals: Any) -> None:
+                taken.append(arrivals)
+                if len(taken) > 10:
+                    raise DeviceLost("it has lost its session")
+                push(arrivals)
+
+            session.push = limited  # type: ignore[method-assign]
+            return session
+
+    monkeypatch.setattr(pipeline, "_MAX_SLICE", 4)
+    made = query(window="ROWS 2", time=None)
+    with StreamJoin(made, Losing(1)) as session, StreamJoin(made, GoldenDevice()) as golden:
+        for to in (session, golden):
+            to.push_r(r(*range(150)))
+            to.push_s(s(*range(150)))
+        assert session.flush().to_pylist() == golden.flush().to_pylist()
+        assert session.counters()["restarts"] > 3  # more often than a device without progress is tried
 
 
 def test_a_device_that_loses_every_session_is_given_up() -> None:
