@@ -4,6 +4,8 @@ C++, whatever characters they hold; and answers are right.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import ModuleType
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 import splitjoin
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.cli import main
 from splitjoin.cpu import expression_kernel, jit
 from splitjoin.hw.verilog import part_modules, to_verilog
 from splitjoin.lang.query import Query
@@ -78,6 +81,53 @@ def test_verilog_and_cpp_are_those_of_a_plain_query() -> None:
     source = to_verilog(hostile)
     assert source == to_verilog(plain)
     assert MARK not in source + wrapper(source) + options(source, part_modules(hostile))
+
+
+@pytest.mark.parametrize("kind", ["cocotb", "verilog"])
+def test_files_beside_the_verilog_tell_the_query_as_data(kind: str, tmp_path: Path) -> None:
+    """The Verilog has it in one line of comment, the sidecar as JSON, and no other file has anything of it."""
+    text = "".join(HOSTILE).replace("'", "''")
+    assert main(["verilog", "--schema-r", "x:int32", "--schema-s", "a:int32", "--window", "ROWS 8", "--cores", "1",
+                 "--capacity", "8", "--on", f"abs(r.x - s.a) <= 1 AND '{text}' <> 'x'", "--testbench", kind,
+                 "--testbench-tuples", "4", "-o", str(tmp_path)]) == 0
+    told = {path.name: [line for line in path.read_text(encoding="utf-8").split("\n") if MARK in line]
+            for path in tmp_path.iterdir()}
+    (line,) = told.pop("splitjoin.v")
+    assert line.startswith("// Query: ")
+    assert line.isascii()
+    assert json.loads((tmp_path / "splitjoin.json").read_text(encoding="utf-8"))
+    assert told.pop("splitjoin.json")
+    assert not any(told.values())
+
+
+def test_words_of_other_languages_as_names_of_states() -> None:
+    @splitjoin.aggregate
+    class module:  # noqa: N801
+        np: splitjoin.unsigned(8)
+        always: splitjoin.signed(16)
+        größe: splitjoin.signed(16)
+        state: splitjoin.signed(16)
+
+        def add(self, range: splitjoin.signed(8)):  # noqa: A002
+            self.np += 1
+            self.always += range
+            self.größe -= self.np
+            self.state = self.always
+
+        def result(self) -> splitjoin.signed(20):
+            return self.np + self.always + self.größe + self.state
+
+    r, s = pa.table({"x": pa.array([1, 2, 3], pa.int32())}), pa.table({"a": pa.array([1, 2, 3], pa.int8())})
+    made = [splitjoin.join(r, s, on="r.x >= s.a", window=("ROWS 1", "ROWS 9"), aggregate={"v": module("s.a")},
+                           device=device).to_pylist() for device in ("golden", "cpu")]
+    assert made[0] == made[1] == [{"x": 1, "v": 2}, {"x": 2, "v": 5}, {"x": 3, "v": 9}]
+
+
+def test_pages_in_notebooks_escape_names_and_values() -> None:
+    name = "<script>hostile</script>\"'&"
+    result = splitjoin.join({name: [1], "x": [name]}, {"a": [1]}, on="TRUE", device="golden")
+    assert "<script>" not in result._repr_html_()
+    assert "&lt;script&gt;" in result._repr_html_()
 
 
 def configuration(name: str) -> object:
