@@ -48,15 +48,16 @@ def netlist_top(board: Board, linked: wiring.Component, bit: float) -> EmulatedT
 
     ``bit``: clock cycles of a bit on the UART of ``linked``. Raises `ToolError` if synthesis fails.
     """
-    script = _script(board, mapped_netlist(board, linked))
+    netlist = mapped_netlist(board, linked).read_text()
+    script = _script(board)
     cells = _BLOCKS[board.family].read_text()
 
     def make() -> tuple[str, Pins]:
-        text = _modelled(script, cells)
+        text = _modelled(script, netlist, cells)
         pins = uart_pins(board, board.platform(), text)
         return f"{_directed(text, pins)}\n{cells}", pins
 
-    return EmulatedTop(("netlist", script, cells, _PADS), make, bit)
+    return EmulatedTop(("netlist", script, netlist, cells, _PADS), make, bit)
 
 
 def icebox() -> bool:
@@ -106,10 +107,10 @@ def _directed(text: str, pins: Pins) -> str:
     return re.sub(r"^  inout (\S+) *;$", directed, text, flags=re.MULTILINE)
 
 
-def _script(board: Board, netlist: Path) -> str:
-    """Yosys's commands that put models in the place of all cells of ``netlist``, on ``board``, but block RAM."""
+def _script(board: Board) -> str:
+    """Yosys's commands that put models in the place of all cells of a netlist on ``board`` but block RAM."""
     return f"""
-        read_json {netlist}
+        read_json netlist.json
         hierarchy -top {TOP}
         write_verilog -noattr netlist.v
         design -reset
@@ -124,11 +125,14 @@ def _script(board: Board, netlist: Path) -> str:
     """
 
 
-def _modelled(script: str, cells: str) -> str:
-    """The Verilog that ``script`` writes, with the text ``cells`` as the file that it reads."""
+def _modelled(script: str, netlist: str, cells: str) -> str:
+    """The Verilog that ``script`` writes of ``netlist``, with the models ``cells``."""
     def make(folder: Path) -> None:
+        # Beside the script: YoWASP's Yosys has a /tmp of its own, so it does not find a cache folder there by its path.
+        (folder / "netlist.json").write_text(netlist)
         (folder / "cells.v").write_text(cells + _PADS)
         (folder / "script.ys").write_text(script)
         YOSYS.run(["-q", "script.ys"], folder)
+        (folder / "netlist.json").unlink()
 
-    return (cached("modelled", (script, cells, _PADS, YOSYS.version), make) / "modelled.v").read_text()
+    return (cached("modelled", (script, netlist, cells, _PADS, YOSYS.version), make) / "modelled.v").read_text()
