@@ -163,7 +163,8 @@ def test_range_windows_hold_what_arrives_in_them() -> None:
     assert tune(query("RANGE 2 SECONDS", time="ts"), rate=1000.0).tuples == 1001
     assert tune(query("RANGE 2 SECONDS ROWS 77", time="ts"), rate=1000.0).tuples == 77
     assert tune(query("RANGE 500", time="n"), window_tuples=300).tuples == 300
-    with pytest.raises(splitjoin.WindowError, match=r"arrive in it: give window_tuples \(--window-tuples\), or rate"):
+    with pytest.raises(splitjoin.WindowError, match=r"arrive in it: give window_tuples \(--window-tuples\), a sample "
+                                                    r"\(--sample\), or rate"):
         tune(query("RANGE 2 SECONDS", time="ts"))
     with pytest.raises(splitjoin.WindowError, match=r"give window_tuples \(--window-tuples\)$"):
         tune(query("RANGE 500", time="n"), rate=1000.0)
