@@ -166,7 +166,7 @@ def test_range_windows_hold_what_arrives_in_them() -> None:
     with pytest.raises(splitjoin.WindowError, match=r"arrive in it: give window_tuples \(--window-tuples\), a sample "
                                                     r"\(--sample\), or rate"):
         tune(query("RANGE 2 SECONDS", time="ts"))
-    with pytest.raises(splitjoin.WindowError, match=r"give window_tuples \(--window-tuples\)$"):
+    with pytest.raises(splitjoin.WindowError, match=r"give window_tuples \(--window-tuples\), a sample \(--sample\)$"):
         tune(query("RANGE 500", time="n"), rate=1000.0)
     for wrong in (0, (1, 0), (1, 2, 3), "10"):
         with pytest.raises(splitjoin.WindowError, match="window_tuples must be a number of tuples from 1, or one for R "
