@@ -24,7 +24,7 @@ _WORD = 4  # bytes
 
 @dataclass(frozen=True)
 class Access:
-    """What an access gave: whether every word's response was OKAY (else SLVERR), and the bytes that were read."""
+    """The result of an access: whether all responses were OKAY (else one was SLVERR), and the bytes that were read."""
 
     okay: bool
     data: bytes = b""

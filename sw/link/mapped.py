@@ -1,4 +1,4 @@
-"""What devices behind AXI ports share: registers in a mapped node, and records and items as beats."""
+"""Parts that devices behind AXI ports share: registers in a mapped node, and records and items as beats."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.support.sampling import at_length
 
 
 class Holder:
-    """What a reader needs to know of a configuration."""
+    """The part of a configuration that a reader of packed items needs."""
 
     def __init__(self, row_bits: int, folds: tuple[int, ...] = ()):
         self.item_record = Record((("kind", 2), ("side", 1), ("r", row_bits), ("s", row_bits)))
