@@ -46,7 +46,7 @@ class ItemPacker(wiring.Component):
             m.d.comb += of.eq(code(difference))
 
         def begin(n: int) -> None:
-            """Send the difference of stream ``n``, if it has bytes, and what comes behind it."""
+            """Go on with the bytes of stream ``n``'s difference, or past it if it has none."""
             with m.If(codes[n] != 0):
                 with m.Switch(codes[n]):
                     for value, count in enumerate(counts):
