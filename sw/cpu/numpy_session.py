@@ -1,8 +1,10 @@
 """The CPU engine without compiled loops: NumPy alone, which needs no compiler and is ready at once.
 
 It gives the first results of a query while the query's own loops are compiled (`splitjoin.cpu.tiered`). A probe looks
-up its candidates among the stored tuples by one test that every match must pass: they are sorted by its keys, once for
-each batch. Other tests, and the condition itself where tests do not decide it, are evaluated for these candidates.
+up its candidates among the stored tuples by one key that tests which every match must pass compare: they are sorted by
+it, once for each batch. Where that leaves many, such as for the ends of a BETWEEN, blocks of tuples that the other keys
+or the windows rule out are left out (`zones`). Other tests, and the condition itself where tests do not decide it, are
+evaluated for these candidates.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from ..plan.encoding import Coder
 from ..plan.keys import Codes
 from ..plan.passes.pipeline import make_plan
 from ..plan.plan import leading_tests
+from .engines import slot_tests
 from .pairs import PairTest, column_arrays
 from .session import BatchSession, Joined
 from .store import Store
+from .zones import Zones, blocks_of, ranges
 
 __all__ = ["NumpySession"]
 
@@ -33,8 +37,11 @@ Rows = npt.NDArray[np.int64]
 
 #: Pairs that are evaluated at once.
 _PAIRS = 1 << 18
-#: Probes of the sample that tells which test has the fewest candidates.
+#: Probes of the sample that tells which key has the fewest candidates.
 _SAMPLE = 256
+#: Candidates a probe by one key, on average, from which on zone maps are tried; probes of the sample that tells how
+#: many they leave.
+_ZONED, _ZONE_SAMPLE = 64, 32
 
 
 class NumpySession(BatchSession):
@@ -50,9 +57,10 @@ class NumpySession(BatchSession):
         self._every = {"none": 0, "outer": order.n, "total": 1}[order.kind]
         self._plan = make_plan(query.predicate)
         self._coder = Coder(self._plan)
-        self._tests = leading_tests(self._plan)
+        tests = leading_tests(self._plan)
+        self._slots = {side: slot_tests(self._plan, side) for side in SIDES}  # those tests, by stored key
         # Tests that every match must pass decide the condition if there are no others and no rest.
-        self._decided = self._plan.residual is None and len(self._tests) == len(self._plan.tests)
+        self._decided = self._plan.residual is None and len(tests) == len(self._plan.tests)
         self._condition = PairTest(query.predicate)
         self._extents = {side: query.window(side) for side in SIDES}
         self._keys, self._columns, self._times = ({side: Store() for side in SIDES} for _ in range(3))
@@ -72,7 +80,7 @@ class NumpySession(BatchSession):
 
     def plan(self) -> str:
         """The engine, in words."""
-        return "NumPy, by sorted keys" if self._tests else "NumPy, all pairs"
+        return "NumPy, by sorted keys" if self._slots["r"] else "NumPy, all pairs"
 
     def forget(self) -> None:
         """Release the stored tuples; only results that were not polled yet, and counters, are left."""
@@ -86,7 +94,7 @@ class NumpySession(BatchSession):
         columns = {side: column_arrays(self._query.predicate, side, part.table(side)) for side in SIDES}
         for number, side in enumerate(SIDES):
             n = len(part.table(side))
-            self._keys[side].append([codes[side].keys[self._slot(side, j)] for j in self._tests], n)
+            self._keys[side].append([codes[side].keys[slot] for slot in self._slots[side]], n)
             self._columns[side].append(columns[side], n)
             if part.ts is not None:
                 self._times[side].append([part.ts[part.stream == number]], n)
@@ -96,14 +104,13 @@ class NumpySession(BatchSession):
         for side in SIDES:
             start, end = self._windows(part, side, first)
             pairs += int((end - start).sum())
-            bounds = [(codes[side].lows[j], codes[side].highs[j]) for j in self._tests]
+            bounds = [(reduce(np.maximum, (codes[side].lows[j] for j in tests)),
+                       reduce(np.minimum, (codes[side].highs[j] for j in tests)))
+                      for tests in self._slots[other_side(side)].values()]
             found[side] = self._matches_of(side, start, end, bounds, columns[side], memory)
         joined = self._gathered(part, first, found)
         self._expire(part)
         return Joined(joined, sum(len(rows) for _, rows in found.values()), pairs)
-
-    def _slot(self, side: str, test: int) -> int:
-        return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
 
     def _windows(self, part: Arrivals, side: str, first: dict[str, int]) -> tuple[Rows, Rows]:
         """The windows of the probes of stream ``side``: the first row id of the other stream, and the one behind the
@@ -162,39 +169,29 @@ class NumpySession(BatchSession):
 
     def _candidate_pairs(self, start: Rows, end: Rows, keys: Sequence[Codes],
                          bounds: Sequence[tuple[Codes, Codes]]) -> Iterator[tuple[Rows, Rows]]:
-        """The pairs of probe and stored tuple within the windows ``start`` to ``end`` that one test lets through, in
-        blocks of whole probes, in their order.
+        """The pairs of probe and stored tuple within the windows ``start`` to ``end``, or those of them that the bounds
+        of a key, or `Zones`, let through, whichever are fewest; in blocks of whole probes, in their order.
         """
         lengths = end - start
-        best = self._sorted(lengths, keys, bounds)
-        if best is None:
-            for first, last in _blocks(lengths):
-                probe, at = _ranges(first, start[first:last], lengths[first:last])
-                yield probe, at
+        order, left, count = _by_key(keys, bounds) if keys else (start, start, lengths)
+        fewest = min(int(count.sum()), int(lengths.sum()))
+        found = None
+        if keys and fewest >= _ZONED * len(count):
+            zones, within = Zones([*(key[order] for key in keys), order]), [*bounds, (start, end - 1)]
+            some = slice(None, None, max(1, len(count) // _ZONE_SAMPLE))
+            looked = sum(len(at) for _, at in zones.pairs(left[some], count[some], [
+                (low[some], high[some]) for low, high in within], _PAIRS))
+            if 2 * looked * len(count) < fewest * len(count[some]):
+                found = zones.pairs(left, count, within, _PAIRS)
+        if found is None and (not keys or count.sum() >= lengths.sum()):
+            for first, last in blocks_of(lengths, _PAIRS):
+                yield ranges(first, start[first:last], lengths[first:last])
             return
-        order, left, count = best
-        for first, last in _blocks(count):
-            probe, at = _ranges(first, left[first:last], count[first:last])
+        for probe, at in found or (ranges(first, left[first:last], count[first:last])
+                                   for first, last in blocks_of(count, _PAIRS)):
             at = order[at]
             inside = (at >= start[probe]) & (at < end[probe])
             yield probe[inside], at[inside]
-
-    def _sorted(self, lengths: Rows, keys: Sequence[Codes],
-                bounds: Sequence[tuple[Codes, Codes]]) -> tuple[Rows, Rows, Rows] | None:
-        """For the test with the fewest candidates: the stored tuples in the order of their keys, and per probe where
-        its candidates begin in it and how many they are. None if all pairs of the windows are no more.
-        """
-        best: tuple[Rows, Rows, Rows] | None = None
-        fewest = float(lengths.sum())
-        sample = slice(None, None, max(1, len(lengths) // _SAMPLE))
-        for key, (lows, highs) in zip(keys, bounds, strict=True):
-            order = np.argsort(key, kind="stable")
-            values = key[order]
-            if _between(values, lows[sample], highs[sample])[1].mean() * len(lengths) < fewest:
-                left, count = _between(values, lows, highs)
-                if count.sum() < fewest:
-                    best, fewest = (order, left, count), float(count.sum())
-        return best
 
     def _gathered(self, part: Arrivals, first: dict[str, int], found: dict[str, tuple[Rows, Rows]]) -> Items:
         """The items of a batch: each arrival's pairs, and a star behind them where one is due."""
@@ -211,7 +208,7 @@ class NumpySession(BatchSession):
         for number, side in enumerate(SIDES):
             (counts, rows), places, other = found[side], at[side], other_side(side)
             begins = ends[places] - counts - stars[places]
-            _, where = _ranges(0, begins, counts)
+            _, where = ranges(0, begins, counts)
             probe = np.arange(len(places)) + first[side]
             for places_, kind, own, theirs in ((where, PAIR, np.repeat(probe, counts), rows),
                                                (ends[places][stars[places]] - 1, STAR, probe[stars[places]], -1)):
@@ -230,23 +227,20 @@ def _earliest(now: Rows, length: int) -> Rows:
     return now
 
 
+def _by_key(keys: Sequence[Codes], bounds: Sequence[tuple[Codes, Codes]]) -> tuple[Rows, Rows, Rows]:
+    """For the key with the fewest candidates, by a sample of probes: the stored tuples in its order, and per probe
+    where its candidates begin in it and how many they are.
+    """
+    sample, best, fewest = slice(None, None, max(1, len(bounds[0][0]) // _SAMPLE)), 0, np.inf
+    orders = [np.argsort(key, kind="stable") for key in keys]
+    for n, (key, order, (lows, highs)) in enumerate(zip(keys, orders, bounds, strict=True)):
+        found = float(_between(key[order], lows[sample], highs[sample])[1].sum())
+        if found < fewest:
+            best, fewest = n, found
+    return orders[best], *_between(keys[best][orders[best]], *bounds[best])
+
+
 def _between(values: Codes, lows: Codes, highs: Codes) -> tuple[Rows, Rows]:
     """Per probe where the sorted ``values`` from ``lows`` to ``highs`` begin, and how many they are."""
     left = np.searchsorted(values, lows, side="left")
     return left, np.where(lows <= highs, np.maximum(np.searchsorted(values, highs, side="right") - left, 0), 0)
-
-
-def _blocks(counts: Rows) -> Iterator[tuple[int, int]]:
-    """Slices of probes that have `_PAIRS` pairs together, or one probe each."""
-    sums, first = np.cumsum(counts), 0
-    while first < len(counts):
-        before = int(sums[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(sums, before + _PAIRS, side="right")))
-        yield first, last
-        first = last
-
-
-def _ranges(first: int, begins: Rows, counts: Rows) -> tuple[Rows, Rows]:
-    """``counts`` numbers from each of ``begins`` on; and the number of the one that each is of, from ``first`` on."""
-    of = np.repeat(np.arange(len(counts)), counts)
-    return of + first, np.arange(len(of)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)

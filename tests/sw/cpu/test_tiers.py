@@ -22,6 +22,7 @@ from splitjoin.cpu.compilation import Compilation, compile_sample
 from splitjoin.cpu.numpy_session import NumpySession
 from splitjoin.cpu.session import BatchSession
 from splitjoin.cpu.tiered import TieredSession
+from splitjoin.cpu.zones import Zones
 from splitjoin.device.api import ITEM, Items
 from splitjoin.golden import GoldenDevice
 from splitjoin.lang.query import Query
@@ -63,9 +64,9 @@ def answer(session: TieredSession, parts: list[Arrivals]) -> Items:
 
 @pytest.mark.parametrize("case", SCENARIOS, ids=str)
 def test_the_change_may_come_before_every_batch(case: Scenario) -> None:
+    """The other tier by NumPy too, and once in compiled loops."""
     whole = arrivals_of(case)
     cuts = [n * len(whole) // PARTS for n in range(1, PARTS)]
-    """The other tier by NumPy too, and once in compiled loops."""
     for order in ("total", "outer(3)"):
         query = case.query(order)
         golden = GoldenDevice().open(query)
@@ -78,18 +79,65 @@ def test_the_change_may_come_before_every_batch(case: Scenario) -> None:
 
 
 @settings(max_examples=examples(60))
-@given(scenario(), st.lists(st.integers(0, 20), max_size=4), st.integers(0, 5), st.sampled_from([3, 1 << 18]))
-def test_random(case: RandomScenario, cuts: list[int], change: int, block: int) -> None:
-    """Both tiers by NumPy, in blocks of few pairs or of many."""
+@given(scenario(), st.lists(st.integers(0, 20), max_size=4), st.integers(0, 5), st.sampled_from([3, 1 << 18]),
+       st.sampled_from([0, 64]))
+def test_random(case: RandomScenario, cuts: list[int], change: int, block: int, zoned: int) -> None:
+    """Both tiers by NumPy, in blocks of few pairs or of many, with zone maps or without."""
     if str(case.order).startswith("inner"):
         return
     query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
                        window=case.windows.spec, time=case.time, order=case.order)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numpy_session, "_PAIRS", block)
+        patch.setattr(numpy_session, "_ZONED", zoned)
         found = answer(tiers(query, change, NumpySession),
                        slices(arrivals(query, case.r, case.s), cuts))
     assert_conforms(found, run(GoldenDevice(), query, case.r, case.s), case.order)
+
+
+@pytest.mark.parametrize("window", ["ROWS 20000", "ROWS 2000"])
+def test_few_pairs_of_a_between_are_compared(window: str) -> None:
+    """Before its loops are compiled, a join by two inequalities does not look at half of all pairs."""
+    random, n = np.random.default_rng(5), 20_000
+    low = random.uniform(0, 1e6, n)
+    r, s = pa.table({"x": random.uniform(0, 1e6, n)}), pa.table({"lo": low, "hi": low + random.uniform(0, 500, n)})
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x BETWEEN s.lo AND s.hi",
+                       window=window)
+    with tiers(query, 1000, NumpySession) as session:
+        session.push(arrivals(query, r, s))
+        found, counters = session.flush(), session.counters()
+    pairs = found[found["kind"] == 0]
+    x, (lo, hi) = r["x"].to_numpy()[pairs["r"]], (s[name].to_numpy()[pairs["s"]] for name in ("lo", "hi"))
+    assert ((lo <= x) & (x <= hi)).all()
+    if window == "ROWS 20000":  # all pairs are in the window
+        values, (lows, highs) = np.sort(r["x"].to_numpy()), (s[name].to_numpy() for name in ("lo", "hi"))
+        expected = np.searchsorted(values, highs, side="right") - np.searchsorted(values, lows)
+        assert len(pairs) == expected.sum()
+    assert counters["candidates"] < 100 * 2 * n < counters["comparisons"] / 10
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=700), st.integers(1, 3000),
+       st.integers(0, 2**32))
+@settings(max_examples=examples(40))
+def test_zone_maps_leave_no_pair_out(keys: list[tuple[int, int]], most: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    columns = [np.array(key, np.uint32) for key in zip(*keys, strict=True)]
+    first = random.integers(0, len(keys), 20)
+    count = random.integers(0, len(keys) - first + 1)
+    bounds = [(low, low + random.integers(0, 3, 20).astype(np.uint32))
+              for low in random.integers(0, 10, (2, 20)).astype(np.uint32)]
+    found: list[tuple[int, int]] = []
+    for probe, at in Zones(columns).pairs(first, count, bounds, most):
+        assert not found or found[-1][0] < probe[0]  # whole probes
+        assert len(probe) <= max(most, int(count[probe].max()))
+        found += zip(probe.tolist(), at.tolist(), strict=True)
+    assert sorted(found) == found
+    for p in range(20):
+        met = [first[p] + n for n in range(count[p]) if all(
+            low[p] <= column[first[p] + n] <= high[p] for column, (low, high) in zip(columns, bounds, strict=True))]
+        looked = [at for probe, at in found if probe == p]
+        assert set(met) <= set(looked)
+        assert all(first[p] <= at < first[p] + count[p] for at in looked)
 
 
 def tables(n: int) -> tuple[pa.Table, pa.Table]:
