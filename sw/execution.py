@@ -31,6 +31,7 @@ from .golden import GoldenDevice
 from .kinds import KindOperator, decide, reference_rows
 from .lang.query import Query
 from .memory import check_memory, too_large
+from .oij.operators import interval_engine
 from .output import OutputColumn, gather, output_schema, take
 from .progress import progress_bar
 from .result import JoinResult, StoredRows
@@ -66,7 +67,7 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     With ``to``, the rows go to this file part by part, and memory holds only some of them at a time.
     """
     incoming = arrivals(query, r, s)
-    if (choice := _without_pairs(query, device)) is not None:
+    if (choice := interval_engine(query, device)) is not None:
         return _run_without_pairs(query, incoming, output, choice, to)
     if folds_on(device, query):
         try:
@@ -140,15 +141,6 @@ def _items(query: Query, incoming: Arrivals, output: Output, device: Device, ses
         return np.concatenate(found)
     except MemoryError as error:
         raise too_large(matches) from error
-
-
-def _without_pairs(query: Query, device: Device) -> IntervalChoice | None:
-    """The engine of ``device`` that folds the aggregates of ``query`` without pairs, if there is one."""
-    if not query.aggregates or device.name != "cpu":
-        return None
-    from .oij.choice import interval_choice  # here, as numba takes a third of a second to import
-
-    return interval_choice(query, device)
 
 
 def _run_without_pairs(query: Query, incoming: Arrivals, output: Output, choice: IntervalChoice,

@@ -2,11 +2,11 @@
 section 8; the online interval join of Scale-OIJ).
 """
 
-from .device_states import StateOverflow, check_pairs, folded_rows, folds_on
+from .device_states import StateOverflow, folded_rows, folds_on
 from .fold import FoldedRows, Gather, aggregate_fields, aggregate_types
 from .operator import AggregateOperator, Decided, decide_bases, decide_bases_between
 from .reference import reference_aggregates
 
 __all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "StateOverflow", "aggregate_fields",
-           "aggregate_types", "check_pairs", "decide_bases", "decide_bases_between", "folded_rows", "folds_on",
+           "aggregate_types", "decide_bases", "decide_bases_between", "folded_rows", "folds_on",
            "reference_aggregates"]

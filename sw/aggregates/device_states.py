@@ -25,7 +25,7 @@ from .fold import Gather, aggregate_types, exact_sums, finished_sums
 from .operator import Decided, decide_bases
 from .user_fold import fold_user
 
-__all__ = ["StateOverflow", "check_pairs", "folded_rows", "folds_on", "state_values"]
+__all__ = ["StateOverflow", "folded_rows", "folds_on", "state_values"]
 
 Array = npt.NDArray[Any]
 
@@ -49,13 +49,6 @@ def folds_on(device: Device, query: Query) -> bool:
                                    f"fold='auto' for pairs that the host folds") from error
         return False
     return True
-
-
-def check_pairs(device: Device, query: Query, where: str) -> None:
-    """Raise `UnsupportedError` if ``device`` must fold the aggregates of ``query`` in a place that needs pairs."""
-    if query.aggregates and getattr(device, "fold", "") == "always":
-        raise UnsupportedError(f"fold='always' needs splitjoin.join, splitjoin.sql or a session: in {where}, "
-                               f"circuits give pairs, and the host folds them; leave fold out")
 
 
 def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: CircuitSession,

@@ -87,6 +87,10 @@ class AggregateOperator:
         """Note ``pairs`` of undecided base tuples, which the device did not give, before those that it will."""
         self._note(pairs)
 
+    def forget_pairs(self) -> None:
+        """Forget all pairs that were noted."""
+        self._r = self._s = np.empty(0, np.int64)
+
     def state(self) -> dict[str, Ints]:
         """The state by name, from which `restore` continues."""
         return {"pairs_r": self._r, "pairs_s": self._s, **self._bases.state()}

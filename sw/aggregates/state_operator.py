@@ -59,6 +59,11 @@ class StateOperator:
         """The ids of the first rows (R's, S's) that later rows may have."""
         return self._bases.needed
 
+    @property
+    def done(self) -> tuple[int, int]:
+        """As `KindOperator.done`."""
+        return self._bases.done
+
     def arrive(self, arrivals: Arrivals) -> None:
         """Note the next slice of arrival order."""
         self._bases.arrive(arrivals)
@@ -111,6 +116,26 @@ class StateOperator:
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another operator of the same query; this one must be fresh."""
         self._bases.restore(state)
+
+    def base_state(self) -> dict[str, Ints]:
+        """The state without pairs, for whoever keeps the rows: `restore_bases` and `note_again` continue from both."""
+        return {name: values for name, values in self._bases.state().items() if not name.startswith("pairs_")}
+
+    def restore_bases(self, state: Mapping[str, Ints]) -> None:
+        """Take over a `base_state`; `note_again` must follow."""
+        none = np.empty(0, np.int64)
+        self._bases.restore({**state, "pairs_r": none, "pairs_s": none})
+
+    def note_again(self, items: Items, states: FoldedStates) -> None:
+        """Note the pairs in ``items`` and the ``states`` that a session found for retained tuples, which were known
+        before: in place of all that was noted for undecided base tuples.
+        """
+        self._states = {}
+        self._bases.forget_pairs()
+        first = self.needed[0]
+        gone = min(max(first - states.first, 0), len(states))
+        self.note(FoldedStates(states.first + gone, {name: values[gone:] for name, values in states.fields.items()}))
+        self._bases.add_pairs(items[(items["kind"] == PAIR) & (items["side"] == 1) & (items["r"] >= first)])
 
     def _initial(self, name: str) -> Any:
         """The value of a state's field ``name`` before the first partner."""

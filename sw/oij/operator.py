@@ -19,7 +19,7 @@ from .folder import IntervalFolder
 from .state import FoldedBases
 from .values import aggregate_values
 
-__all__ = ["FoldedRowsOf", "fold_slices"]
+__all__ = ["FoldedRowsOf", "fold_slices", "folded_rows_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,15 +51,15 @@ def fold_slices(query: Query, choice: IntervalChoice, arrivals: Arrivals, gather
             count = folder.waiting if rest is None else folder.decided(now)
             found = folder.fold(count)
             folder.forget(folder.earliest)
-            yield _rows(query, choice, folder, found, np.arange(done, done + count), gather, len(head))
+            yield folded_rows_of(query, choice, folder, found, np.arange(done, done + count), gather, len(head))
             done += count
     finally:
         folder.close()
 
 
-def _rows(query: Query, choice: IntervalChoice, folder: IntervalFolder, found: FoldedBases, bases: Ints,
-          gather: Gather, arrivals: int) -> FoldedRowsOf:
-    """The rows of the base tuples with row ids ``bases``."""
+def folded_rows_of(query: Query, choice: IntervalChoice, folder: IntervalFolder, found: FoldedBases, bases: Ints,
+                   gather: Gather, arrivals: int = 0) -> FoldedRowsOf:
+    """The rows of the base tuples with row ids ``bases``, for which ``folder`` has ``found`` values."""
     if query.kind.is_inner and not (kept := found.counts > 0).all():  # without partners there is no row
         bases, found = bases[kept], found.chosen(kept)
     items = np.empty(len(bases), ITEM)

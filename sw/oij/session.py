@@ -43,6 +43,11 @@ class IntervalOperator:
         self._folder.forget(s)
         return r, s
 
+    @property
+    def done(self) -> tuple[int, int]:
+        """As `KindOperator.done`."""
+        return self._bases.done
+
     def arrive(self, arrivals: Arrivals) -> None:
         """Note the next slice of arrival order."""
         self._bases.arrive(arrivals)
@@ -64,6 +69,10 @@ class IntervalOperator:
         """The state of an `AggregateOperator`, with the pairs of undecided base tuples."""
         r, s = self._folder.pairs()
         return {"pairs_r": r, "pairs_s": s, **self._bases.state()}
+
+    def base_state(self) -> dict[str, Ints]:
+        """The state without pairs, for whoever keeps the rows: `restore` and `replay` continue from both."""
+        return self._bases.state()
 
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another operator of the same query; this one must be fresh."""

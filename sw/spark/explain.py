@@ -15,7 +15,7 @@ from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import SIDES, Side
 from ..lang.windows import WindowSpec
 from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
-from .placement import device_name, parts
+from .placement import device_name, folding, parts
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
 from .text import duration, extent
 
@@ -66,12 +66,14 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     return "\n".join(f"{label:<11}{said}" for label, said in lines)
 
 
-def _common(query: Query, ties: Mapping[Side, Sequence[str]]) -> list[tuple[str, str]]:
+def _common(query: Query, ties: Mapping[Side, Sequence[str]], device: str | Device,
+            options: Mapping[str, Any]) -> list[tuple[str, str]]:
     assert query.time is not None
     keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties[side]]
     return [
-        *([] if query.kind.is_inner else [("kind", f"{query.kind}, decided in the Spark task from the pairs")]),
-        *([("aggregates", f"{', '.join(a.text for a in query.aggregates)}, folded in the Spark task from the pairs")]
+        *([] if query.kind.is_inner else
+          [("kind", f"{query.kind}" + ", decided in the Spark task from the pairs" * (not query.aggregates))]),
+        *([("aggregates", f"{', '.join(a.text for a in query.aggregates)}, {folding(query, device, options)[1]}")]
           if query.aggregates else []),
         ("condition", str(query.predicate)),
         ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
@@ -89,7 +91,7 @@ def _batch(joined: PartitionedJoin, partitions: Partitions | None,
     chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"
     return [
         ("device", f"{device_name(joined.device)}{said}; every partition runs on it, in its Spark task"),
-        *_common(joined.query, {s.side: s.ties for s in joined.streams}),
+        *_common(joined.query, {s.side: s.ties for s in joined.streams}, joined.device, joined.options),
         ("partitions", f"{len(joined.cuts)} {chosen}, the largest of {max((r['home'] for r in sizes), default=0)} "
                        f"rows"),
         ("rows", f"{rows}, and {warm} warm ones ({warm / max(rows, 1):.1%}), which fill the windows at the start of a "
@@ -116,7 +118,7 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
             "when the watermark has passed their later row: ROWS windows and order 'total' need arrival order")
     return [
         ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
-        *_common(query, join.ties),
+        *_common(query, join.ties, join.device, join.options),
         ("late", f"rows below the watermark: the lesser of left's greatest time less {late[0]} and right's less "
                  f"{late[1]}"),
         ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),

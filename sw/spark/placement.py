@@ -14,8 +14,10 @@ from ..device.registry import device as find_device
 from ..errors import CapacityError, DeviceError, OrderError, SplitJoinError, ToolError, UnsupportedError
 from ..lang.ir import text
 from ..lang.query import Query
+from ..oij.form import interval_form
+from ..oij.operators import interval_engine, states_leave
 
-__all__ = ["FALLBACK", "Part", "choose_device", "device_name", "parts"]
+__all__ = ["FALLBACK", "Part", "choose_device", "device_name", "folding", "parts"]
 
 #: The device that takes every query.
 FALLBACK = "cpu"
@@ -55,7 +57,9 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     """
     try:
         made = _made(device, options)
-        if device_name(device) != "daemon":
+        if states_leave(query, made):
+            made.open(query).close()
+        elif interval_engine(query, made) is None and device_name(device) != "daemon":
             made.open_deciding(query).close()
     except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
         if fail_on_fallback or device_name(device) == FALLBACK:
@@ -65,6 +69,18 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
         return FALLBACK, {"threads": 1}, str(error)
     # The CPU engine has one thread by default, as Spark runs a task on each core.
     return device, {**({"threads": 1} if device == FALLBACK else {}), **options}, ""
+
+
+def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
+    made = _made(device, options)
+    if states_leave(query, made):
+        return True, "folded in the circuit: one state leaves for each row of left, and partners that come after it"
+    if (choice := interval_engine(query, made)) is not None:
+        return True, f"folded in the Spark task without pairs, by engine {choice}"
+    form = interval_form(query)
+    why = f": {form}" if made.name == "cpu" and isinstance(form, str) else ""
+    return False, f"folded in the Spark task from the pairs{why}"
 
 
 def parts(query: Query, device: str | Device, options: Mapping[str, Any], refused: str, *,
@@ -91,6 +107,8 @@ def parts(query: Query, device: str | Device, options: Mapping[str, Any], refuse
         found.append(Part("keys", False, keys))
     else:
         found.append(Part("condition", not refused, f"{name}: {condition}"))
+    if query.aggregates:
+        found.append(Part("aggregates", *folding(query, device, options)))
     found.append(Part("columns", False, f"{', '.join(gathered)}: gathered by row number in the Spark task (late "
                                         f"materialization)"))
     return found

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates import Decided, FoldedRows, aggregate_fields
+from ..aggregates.state_operator import FoldedBases
 from ..lang.query import Query
 from ..output import OutputColumn, gather, output_schema, take
 from ..statement import Projection
@@ -59,6 +60,16 @@ class ResultRows:
             rows = gather(self.gathered, r, s, part.bases, np.full(len(part.bases), -1, np.int64))
             schema = pa.schema([*rows.schema, *aggregate_fields(self.query)])
             yield self._projected(pa.table([*rows.columns, *folded.arrays(part)], schema=schema))
+
+    def of_folded(self, r: pa.Table, s: pa.Table, folded: FoldedBases) -> Iterator[pa.Table]:
+        """The rows of base tuples, whose numbers are positions in ``r``, with values that were folded."""
+        bases = folded.items["r"]
+        for start in range(0, len(bases), RESULT_ROWS):
+            part = bases[start:start + RESULT_ROWS]
+            rows = gather(self.gathered, r, s, part, np.full(len(part), -1, np.int64))
+            schema = pa.schema([*rows.schema, *aggregate_fields(self.query)])
+            values = [column.slice(start, len(part)) for column in folded.values]
+            yield self._projected(pa.table([*rows.columns, *values], schema=schema))
 
     def _projected(self, rows: pa.Table) -> pa.Table:
         return rows if self.projection is None else self.projection.rows(rows)

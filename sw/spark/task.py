@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..aggregates import check_pairs, decide_bases_between
+from ..aggregates import decide_bases_between
 from ..arrival import Arrivals, R, S
 from ..device.api import Device, Items, pairs
 from ..device.registry import device as find_device
@@ -20,6 +22,7 @@ from ..kinds import decide_between
 from ..lang.query import Query
 from ..output import OutputColumn
 from ..statement import Projection
+from .folded import fold_between
 from .metrics import JoinMetrics
 from .resources import leased
 from .results import ResultRows
@@ -81,22 +84,35 @@ class Task:
         of another kind of join that waits belongs to the partition of the time up to which it waits.
         """
         device = find_device(self.device, **leased(self.device, self.options))
-        check_pairs(device, self.query, "Spark")
+        if self.query.aggregates:
+            with _told(partition):
+                folded = fold_between(self.query, device, arrivals, *self._between(partition, warm_r + warm_s))
+            if folded is not None:
+                made = ResultRows(self.query, self.gathered, self.projection)
+                count = len(folded.rows.items)
+                self._count(arrivals, warm_r + warm_s, count, folded.counters, folded.latencies)
+                yield from _batches(made.of_folded(arrivals.r, arrivals.s, folded.rows))
+                return
         with device.open_deciding(self.query) as session:
-            try:
+            with _told(partition):
                 session.push(arrivals)
                 items = session.flush()
-            except WindowOverflow as error:
-                error.add_note(f"This was in time partition {partition}; rows count from its first warm one.")
-                raise
             counters, latencies = session.counters(), session.latencies()
         count, tables = self._rows(partition, arrivals, items, warm_r, warm_s)
+        self._count(arrivals, warm_r + warm_s, count, counters, latencies)
+        yield from _batches(tables)
+
+    def _count(self, arrivals: Arrivals, warm: int, rows: int, counters: Mapping[str, int],
+               latencies: npt.NDArray[np.int64] | None) -> None:
+        """Add the figures of a partition, of whose ``arrivals`` the first ``warm`` are warm, to the metrics."""
         if self.metrics is not None:
-            n_warm = warm_r + warm_s
-            self.metrics.add(counters, None if latencies is None else latencies[n_warm:], partitions=1,
-                             tuples=len(arrivals) - n_warm, warm=n_warm, pairs=count)
-        for table in tables:
-            yield from table.combine_chunks().to_batches()
+            self.metrics.add(counters, None if latencies is None else latencies[warm:], partitions=1,
+                             tuples=len(arrivals) - warm, warm=warm, pairs=rows)
+
+    def _between(self, partition: int, warm: int) -> tuple[int, int | None, int | None]:
+        """The number of ``warm`` arrivals, and the times between which ``partition`` decides rows."""
+        bounds = [None, *self.starts, None]
+        return warm, bounds[partition], bounds[partition + 1]
 
     def _rows(self, partition: int, arrivals: Arrivals, items: Items, warm_r: int,
               warm_s: int) -> tuple[int, Iterator[pa.Table]]:
@@ -106,8 +122,7 @@ class Task:
             r_rows, s_rows = pairs(items)
             mine = (r_rows >= warm_r) | (s_rows >= warm_s)
             return int(np.count_nonzero(mine)), made.of_pairs(arrivals.r, arrivals.s, r_rows[mine], s_rows[mine])
-        bounds = [None, *self.starts, None]
-        between = warm_r + warm_s, bounds[partition], bounds[partition + 1]
+        between = self._between(partition, warm_r + warm_s)
         if self.query.aggregates:
             bases = decide_bases_between(self.query, arrivals, items, *between)
             return (sum(len(d.bases) for d in bases),
@@ -134,6 +149,21 @@ class Task:
                              f"rows of the left and {was[S]} of the right DataFrame by the numbers of rows when "
                              f"stream_join was called, but reads {now[R]} and {now[S]}; a ROWS window needs unchanged "
                              f"inputs, so cache() or write them first")
+
+
+@contextmanager
+def _told(partition: int) -> Iterator[None]:
+    """Add to an error for a window that is too small of which rows it tells."""
+    try:
+        yield
+    except WindowOverflow as error:
+        error.add_note(f"This was in time partition {partition}; rows count from its first warm one.")
+        raise
+
+
+def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    for table in tables:
+        yield from table.combine_chunks().to_batches()
 
 
 def null_time(query: Query, side: str) -> InputError:

@@ -76,6 +76,10 @@ class NumberedSession:
         """The items that are settled since the last call."""
         return self._settle(self._session.poll())
 
+    def settle(self) -> Items:
+        """Wait until all pushed tuples are settled, and return the items since the last call (`Session.settle`)."""
+        return self._settle(self._session.settle())
+
     def flush(self) -> Items:
         """End the input, and return the remaining items."""
         try:

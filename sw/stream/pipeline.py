@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates import AggregateOperator, Decided, FoldedRows, Gather, folds_on
+from ..aggregates import Decided, FoldedRows, Gather
 from ..aggregates.state_operator import FoldedBases, StateOperator
 from ..arrival import Arrivals
-from ..circuit.driver import CircuitDevice
 from ..device.api import ITEM, PAIR, Device, Items
 from ..errors import DeviceError, DeviceLost, InputError
 from ..gate import PushOrder, ScaleGate
 from ..kinds import KindOperator
 from ..lang.schema import SIDES, Side
+from ..oij.operators import BaseOperator, aggregate_operator
 from .numbered import NumberedSession
 from .results import ResultQueue
 from .retained import RetainedWindows
@@ -218,22 +218,14 @@ class Pipeline:
         """True if the device folds aggregates."""
         return isinstance(self._kind, StateOperator)
 
-    def _operator(self, device: Device) -> KindOperator | AggregateOperator | IntervalOperator | StateOperator | None:
+    def _operator(self, device: Device) -> KindOperator | BaseOperator | None:
         """The operator that decides the rows from the results of ``device``; None for pairs."""
         if self._query.is_pairs:
             return None
         if not self._query.aggregates:
             return KindOperator(self._query)
-        if isinstance(device, CircuitDevice) and folds_on(device, self._query) and not device.masked:
-            return StateOperator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()),
-                                 self._gather)
-        if device.name == "cpu":
-            from ..oij.choice import interval_choice  # here, as numba takes a third of a second to import
-            from ..oij.session import IntervalOperator
-
-            if (choice := interval_choice(self._query, device)) is not None:
-                return IntervalOperator(self._query, choice, self._gather)
-        return AggregateOperator(self._query)
+        return aggregate_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()),
+                                  self._gather)
 
     def _runs_on(self, device: Device) -> Device:
         """The device that gets the arrivals: ``device``, or one that finds no pairs if the operator needs none."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin import InputError, UnsupportedError
-from splitjoin.aggregates import check_pairs, folds_on
+from splitjoin.aggregates import folds_on
 from splitjoin.arrival import arrivals
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.device.api import PAIR, STAR
@@ -170,13 +170,11 @@ def test_sessions_tell_where_a_state_leaves_its_width() -> None:
     assert said[0] == said[1]
 
 
-def test_never_and_spark_ship_pairs() -> None:
+def test_never_ships_pairs_and_always_refuses_what_does() -> None:
     r, s = tables(8, 1)
     asked = query(r, s, {"n": "count(*)"})
     assert folds_on(SimDevice(capacity=64), asked)
     assert not folds_on(SimDevice(capacity=64, fold="never"), asked)
-    with pytest.raises(UnsupportedError, match="in Spark, circuits give pairs"):
-        check_pairs(SimDevice(capacity=64, fold="always"), asked, "Spark")
     with pytest.raises(UnsupportedError, match="fold='always' needs a circuit that folds"):
         splitjoin.open(query(r, s, {"n": "first(s.p)"}), device="sim", capacity=64, fold="always")
     with pytest.raises(UnsupportedError, match="fold must be one of auto, always, never, not 'maybe'"):

@@ -70,6 +70,8 @@ class MicroBatches:
                 tasks._CACHE.clear()
                 if again.random() < 0.5:
                     tasks._SESSIONS.clear()
+                if again.random() < 0.5:
+                    tasks._FOLDS.clear()
             if again is not None and again.random() < 0.4:
                 cut = self._group(task, group, r, s)
                 for _ in range(again.randrange(4)):
@@ -89,6 +91,7 @@ class MicroBatches:
         """The query after a stop and a start, with other arguments."""
         tasks._CACHE.clear()
         tasks._SESSIONS.clear()
+        tasks._FOLDS.clear()
         return replace(self, **changes)
 
     def _group(self, task: GroupTask, group: int, r: Sequence[pa.Table],

@@ -6,19 +6,19 @@ of the tuples that wait, such as whether they are in a pair, is a part of the gr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ...aggregates import AggregateOperator
-from ...arrival import interleave
+from ...aggregates import AggregateOperator, Decided as DecidedBases
+from ...aggregates.state_operator import FoldedBases
 from ...device.api import ITEM, PAIR, Items, pairs
 from ...kinds import KindOperator
 from ...lang.schema import SIDES, Side
+from .folding import GroupFold, in_arrival_order, restored_pairs
 from .group import GroupJoin, Step
 from .rows import Numbers, Rows
 
@@ -34,42 +34,64 @@ class Decided:
     tables: Iterator[pa.Table]
 
 
-def decided(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbers, Numbers]]) -> Decided:
-    """The rows that are decided in ``step``, by the pairs ``found`` in it."""
+def decided(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbers, Numbers]],
+            fold: GroupFold | None = None) -> Decided:
+    """The rows that are decided in ``step``, by the pairs ``found`` in it, or by ``fold``, which needs none."""
     beside = [] if step.beside is None else [step.beside]
     new: dict[Side, Rows] = {"r": step.own["r"], "s": step.fresh["s"]}
     # The tuples of this group's subsequence of arrival order, from the first one that is stored on.
-    known: dict[Side, Rows] = {
-        "r": join.by_arrival(Rows.concat([step.before["r"], new["r"]])),
-        "s": join.by_arrival(Rows.concat([step.before["s"], *beside, new["s"]]))}
-    operator: Any = AggregateOperator(join.query) if join.query.aggregates else KindOperator(join.query)
-    if step.state.undecided:
-        operator.restore(step.state.undecided)
-    ends = [done + len(new[side]) for side, done in zip(SIDES, operator.done, strict=True)]
+    stored = {"r": join.by_arrival(step.before["r"]), "s": join.by_arrival(Rows.concat([step.before["s"], *beside]))}
+    known = {side: join.by_arrival(Rows.concat([stored[side], new[side]])) for side in SIDES}
+    operator: Any = fold or (AggregateOperator(join.query) if join.query.aggregates else KindOperator(join.query))
+    undecided = step.state.undecided
+    done = np.array(undecided["done"] if undecided else [0, 0]).tolist()
+    ends = [before + len(new[side]) for side, before in zip(SIDES, done, strict=True)]
     first = {side: end - len(known[side]) for side, end in zip(SIDES, ends, strict=True)}
-    r_new, s_new = new["r"], new["s"]
-    operator.arrive(interleave(r_new.table, s_new.table, (r_new.ts, s_new.ts),
-                               np.searchsorted(s_new.ts, r_new.ts, side="left")))
-    parts = [operator.take(_items(found, known, first), tuple(ends))]
-    passed = join.watermark(step.state)
-    if passed is not None:
-        parts.append(operator.advance(passed))
+    fresh, watermark = in_arrival_order(new["r"], new["s"]), join.watermark(step.state)
+    if fold is not None:
+        fold.begin(first, in_arrival_order(stored["r"], stored["s"]), in_arrival_order(known["r"], known["s"]))
+        if fold.fresh and undecided:
+            fold.restore(undecided)
+        parts: list[Any] = fold.join(fresh, watermark)
+    else:
+        if undecided and join.query.aggregates:
+            restored_pairs(join.query, operator, undecided, (first["r"], first["s"]),
+                           in_arrival_order(stored["r"], stored["s"]))
+        elif undecided:
+            operator.restore(undecided)
+        operator.arrive(fresh)
+        parts = [operator.take(_items(found, known, first), tuple(ends))]
+        if watermark is not None:
+            parts.append(operator.advance(watermark))
     state = replace(step.state, undecided=operator.state())
     if join.counts_rows:  # one group, so the numbers are ids
         needed = dict(zip(SIDES, operator.needed, strict=True))
         state = replace(state, needed=needed, stored={side: join.kept(side, state, rows, needed) for side, rows in
                                                       state.stored.items()})
+    count, tables = _result(join, parts, known, first)
+    return Decided(replace(step, state=state), count, tables)
+
+
+def _result(join: GroupJoin, parts: list[Any], known: Mapping[Side, Rows],
+            first: Mapping[Side, int]) -> tuple[int, Iterator[pa.Table]]:
+    """The number of rows that ``parts`` decide, and these."""
     r, s = known["r"].table.combine_chunks(), known["s"].table.combine_chunks()
-    if join.query.aggregates:
-        count = sum(len(part.bases) for part in parts)
-        tables: Iterator[pa.Table] = chain.from_iterable(join.result.of_bases(r, s, replace(
-            part, bases=part.bases - first["r"], partners=part.partners - first["s"])) for part in parts)
-    else:
+    if not join.query.aggregates:
         r_at, s_at = pairs(np.concatenate(parts))
-        count = len(r_at)
-        tables = join.result.of_pairs(r, s, np.where(r_at < 0, r_at, r_at - first["r"]),
-                                      np.where(s_at < 0, s_at, s_at - first["s"]))
-    return Decided(replace(step, state=state), count, iter(tables))
+        return len(r_at), join.result.of_pairs(r, s, np.where(r_at < 0, r_at, r_at - first["r"]),
+                                               np.where(s_at < 0, s_at, s_at - first["s"]))
+
+    def tables() -> Iterator[pa.Table]:
+        for part in parts:
+            if isinstance(part, DecidedBases):
+                yield from join.result.of_bases(r, s, replace(part, bases=part.bases - first["r"],
+                                                              partners=part.partners - first["s"]))
+            else:
+                items = part.items.copy()
+                items["r"] -= first["r"]
+                yield from join.result.of_folded(r, s, FoldedBases(items, part.values))
+
+    return sum(len(part.items) for part in parts), tables()
 
 
 def _items(found: Iterable[tuple[Rows, Rows, Numbers, Numbers]], known: dict[Side, Rows],

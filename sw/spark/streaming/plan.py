@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.types import LongType, StructField, StructType
 
-from ...aggregates import check_pairs
 from ...device.api import Device
 from ...device.registry import device as find_device
 from ...errors import InputError, SchemaError, WindowError
@@ -106,7 +105,6 @@ class StreamingJoin:
             _check_root(spark, options.late_to, "late_to")
         schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         found = find_device(device, **device_options)
-        check_pairs(found, query, "Spark")
         join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options, slots,
                          found.settles)
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)

@@ -11,6 +11,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from ...lang.schema import SIDES
 from ..metrics import JoinMetrics
 from ..resources import leased
 from .decisions import decided
+from .folding import FoldCache
 from .group import Counts, GroupJoin, GroupState, Step
 from .micro_batch import micro_batch
 from .rows import Rows
@@ -45,6 +47,8 @@ _CACHE: OrderedDict[tuple[Any, ...], tuple[str, GroupState]] = OrderedDict()
 _MOST_CACHED = 8
 #: Device sessions that a Python worker keeps.
 _SESSIONS = SessionCache()
+#: Folds of aggregates that it keeps.
+_FOLDS = FoldCache()
 #: Micro-batches between two looks for files that are not needed any more.
 _DELETE_EVERY = 8
 
@@ -92,15 +96,24 @@ class GroupTask:
         before, state, reloaded = self._load(files, batch, group, names)
         step = self.join.step(state, group, new.rows, new.greatest, new.tuples)
         counts = Counts()
-        key, kept = self._key(query, group), None
-        if self.join.keeps and new.group is not None:
-            kept = self._session(files, batch, key, "" if before is None else before.token, state, step)
+        key, kept, fold = self._key(query, group), None, None
+        token = "" if before is None else before.token
+        if self.join.query.aggregates and new.group is not None:
+            device = find_device(self.join.device, **leased(self.join.device, self.join.options))
+            fold = _FOLDS.take(key, token, self.join.query, device)
+        if self.join.keeps and new.group is not None and fold is None:
+            kept = self._session(files, batch, key, token, state, step)
         try:
             if self.join.query.is_pairs or new.group is None:
                 tables = self.join.results(step, counts, kept)
             else:  # the state depends on the pairs
-                decision = decided(self.join, step, self.join.pairs(step, counts, kept))
+                began = perf_counter()
+                decision = decided(self.join, step, self.join.pairs(step, counts, kept), fold)
                 step, tables, counts.pairs = decision.step, decision.tables, decision.count
+                if fold is not None:
+                    counts.seconds += perf_counter() - began
+                    counts.comparisons += fold.comparisons()
+                    counts.pushed, fold.pushed = counts.pushed + fold.pushed, 0
             version, data = Version.after(before, batch, group, self.join, names, step.state, step.own)
             if new.group is None:
                 self._go_on(files, batch, names)
@@ -112,9 +125,12 @@ class GroupTask:
                 for found in table.combine_chunks().to_batches():
                     yield self._with_counts(found, None)
         except BaseException:  # also if Spark reads no more rows: the session has some of the tuples then
-            if kept is not None:
-                kept.close()
+            for held in (kept, fold):
+                if held is not None:
+                    held.close()
             raise
+        if fold is not None:
+            _FOLDS.keep(key, version.token, fold)
         if kept is not None:
             _SESSIONS.keep(key, kept, version.token, resumable=not self.join.replicates)
         if group == 0 and batch % _DELETE_EVERY == 0 and batch > self.retained:

@@ -105,15 +105,21 @@ class GreatestTwice:
         return self.best
 
 
-@pytest.mark.parametrize("how", ["left", at_length("inner")])
-def test_aggregates(frames: Frames, tables: Tables, how: str) -> None:
-    query: dict[str, Any] = {"on": ON, "window": WINDOW, "time": "ts", "how": how, "by": "r", "aggregate": AGGREGATE,
+#: What tasks fold without pairs, where the condition is an equality.
+FOLDED = {"n": "count(*)", "first": "first(s.n)", "total": "sum(s.price)", "mean": "avg(s.y)"}
+
+
+@pytest.mark.parametrize(("how", "on", "aggregate", "said"), [
+    ("left", "r.name = s.name", FOLDED, "avg(s.y), folded in the Spark task without pairs, by engine sliding: "),
+    at_length("inner", ON, AGGREGATE, "avg(r.y + s.y), folded in the Spark task from the pairs: ")])
+def test_aggregates(frames: Frames, tables: Tables, how: str, on: str, aggregate: dict[str, str], said: str) -> None:
+    query: dict[str, Any] = {"on": on, "window": WINDOW, "time": "ts", "how": how, "by": "r", "aggregate": aggregate,
                              "select": ["ts", "price"]}
     got = stream_join(*frames, **query, order="total", partitions=CUTS)
     expected = answer(*tables, **query)
     assert list(map(repr, got.toArrow().to_pylist())) == list(map(repr, expected.to_pylist()))
     assert len(expected) > 5
-    assert "aggregates count(*), first(s.n), " in explain(*frames, **query, partitions=1)
+    assert said in explain(*frames, **query, partitions=1)
 
 
 def test_statements_with_aggregates(frames: Frames, tables: Tables) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,14 @@ def shuffled(table: pa.Table, chance: random.Random) -> list[pa.Table]:
 
 
 def run(query: MicroBatches, r: list[pa.Table], s: list[pa.Table], chance: random.Random,
-        again: bool = True) -> pa.Table:
-    """The results of micro-batches with the tables of ``r`` and ``s``."""
-    return pa.concat_tables([query.run(shuffled(a, chance), shuffled(b, chance), again=chance if again else None)
-                             for a, b in zip(r, s, strict=True)])
+        again: bool = True, devices: Sequence[str] = ()) -> pa.Table:
+    """The results of micro-batches with the tables of ``r`` and ``s``. ``devices`` of their tasks take turns."""
+    found = []
+    for n, (a, b) in enumerate(zip(r, s, strict=True)):
+        if devices:
+            query.device = devices[n % len(devices)]
+        found.append(query.run(shuffled(a, chance), shuffled(b, chance), again=chance if again else None))
+    return pa.concat_tables(found)
 
 
 @settings(max_examples=examples(40))

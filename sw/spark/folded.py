@@ -1,0 +1,98 @@
+"""Aggregates of a time partition where the device folds: one record a base tuple leaves it, and no pairs are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..aggregates import AggregateOperator, Gather
+from ..aggregates.device_states import state_values
+from ..aggregates.operator import Decided
+from ..aggregates.state_operator import FoldedBases
+from ..arrival import Arrivals
+from ..circuit.driver import CircuitDevice, CircuitSession
+from ..device.api import ITEM, PAIR, Device
+from ..kinds import KindOperator, rows_between
+from ..lang.kind import Kind
+from ..lang.query import Query
+from ..oij.operators import interval_engine, states_leave
+from ..output import take
+
+if TYPE_CHECKING:
+    from ..oij.choice import IntervalChoice
+
+__all__ = ["FoldedPartition", "fold_between", "gatherer"]
+
+
+@dataclass(frozen=True)
+class FoldedPartition:
+    """The rows of base tuples that the times of a partition decide, the device's counters, and its latencies in cycles
+    for each arrival, if it measures them.
+    """
+
+    rows: FoldedBases
+    counters: Mapping[str, int]
+    latencies: npt.NDArray[np.int64] | None = None
+
+
+def fold_between(query: Query, device: Device, arrivals: Arrivals, warm: int, start: int | None,
+                 end: int | None) -> FoldedPartition | None:
+    """The rows of ``query`` that times from ``start`` to before ``end`` decide, folded on ``device``: by circuits or
+    by an engine of the CPU. None if the pairs must be folded: the device gives only these, or a state has left its
+    width, and the pairs tell where.
+
+    ``arrivals`` and ``warm``: as for `splitjoin.kinds.decide_between`. Base tuples that another partition decides are
+    not finished, since their partners are not all here.
+    """
+    between = arrivals, np.empty(0, ITEM), warm, start, end
+    if (choice := interval_engine(query, device)) is not None:
+        bases = np.concatenate(rows_between(KindOperator(query, bases=True), *between))["r"]
+        return _by_engine(query, choice, arrivals, bases)
+    if not states_leave(query, device):
+        return None
+    with cast(CircuitDevice, device).open(query) as opened:
+        session = cast(CircuitSession, opened)
+        session.push(arrivals)
+        items = session.flush()
+        states, counters, latencies = session.states().fields, session.counters(), session.latencies()
+    decided = _joined(rows_between(AggregateOperator(replace(query, kind=Kind("left"))), arrivals, items, warm, start,
+                                   end))
+    states = {name: values[decided.bases] for name, values in states.items()}
+    if any(values.any() for name, values in states.items() if name.startswith("over")):
+        return None
+    folding = session.folding
+    assert folding is not None
+    return FoldedPartition(FoldedBases(*state_values(query, decided, folding, states, gatherer(arrivals))), counters,
+                           latencies)
+
+
+def gatherer(arrivals: Arrivals) -> Gather:
+    """Gets columns of ``arrivals`` by row id."""
+    return lambda side, names, rows: [take(arrivals.table(side).column(name), pa.array(rows)) for name in names]
+
+
+def _by_engine(query: Query, choice: IntervalChoice, arrivals: Arrivals,
+               bases: npt.NDArray[np.int64]) -> FoldedPartition:
+    """The rows of ``bases``, which follow each other, by an engine of the CPU."""
+    from ..oij.operator import folded_rows_of  # here, as numba takes a third of a second to import
+
+    folder = choice.folder()
+    try:
+        folder.arrive(arrivals)
+        folder.pass_over(int(bases[0]) if len(bases) else 0)
+        found = folded_rows_of(query, choice, folder, folder.fold(len(bases)), bases, gatherer(arrivals))
+    finally:
+        folder.close()
+    return FoldedPartition(FoldedBases(found.items, found.values), found.counters)
+
+
+def _joined(parts: list[Decided]) -> Decided:
+    """``parts``, which follow each other, as one."""
+    rows = [part.items[part.items["kind"] == PAIR] for part in parts]
+    return Decided(np.concatenate(rows), *(np.concatenate([getattr(part, name) for part in parts])
+                                           for name in ("bases", "lengths", "partners")))
