@@ -50,8 +50,8 @@ def test_every_scenario_runs_on_a_circuit() -> None:
 
 @pytest.mark.parametrize("scenario", some({case.name for case in SCENARIOS} - COMPILED | ON_BOTH), ids=str)
 def test_scenarios_on_pysim(scenario: Scenario) -> None:
-    n = SCENARIOS.index(scenario)  # one of the orders each: it is slow
-    device = PysimDevice(cores=n % 3 + 1, capacity=64, fanout=3, lanes=n % 2 + 1, probes=n % 3 + 1, seed=n, **STALLS)
+    n = SCENARIOS.index(scenario)  # one of the orders each, and a small circuit: it is slow
+    device = PysimDevice(cores=n % 2 + 1, capacity=64, lanes=(n + 1) % 2 + 1, probes=n // 2 % 2 + 1, seed=n, **STALLS)
     conforms(device, scenario, ORDERS[n % len(ORDERS)])
 
 
@@ -62,7 +62,7 @@ def test_scenarios_on_sim(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize(("make", "cores", "scenarios"), [
-    *((SimDevice, k, TIMED) for k in (1, 8, 16)),
+    *((SimDevice, k, TIMED) for k in (1, 16)),
     *(at_length(SimDevice, k, EVERY_WINDOW) for k in (1, 2, 4, 8, 16)),
     *(at_length(PysimDevice, k, EVERY_WINDOW) for k in (1, 2, 4, 8))])
 def test_the_number_of_cores_does_not_change_the_answer(make: type[CircuitDevice], cores: int,
@@ -73,7 +73,7 @@ def test_the_number_of_cores_does_not_change_the_answer(make: type[CircuitDevice
 
 
 #: Lanes and probes that no circuit of `test_scenarios_on_sim` or of the random tests has.
-SHAPES = [(1, 2), (2, 1), (2, 8), (4, 1), (4, 2)]
+SHAPES = [(1, 2), (2, 8), (4, 1)]
 
 
 @pytest.mark.parametrize(("lanes", "probes"), [*SHAPES, *(at_length(lanes, probes) for lanes in (1, 2, 4)

@@ -13,6 +13,7 @@ from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms
+from ..support.sampling import examples
 from ..support.scenarios import SCENARIOS, Scenario
 from .test_conformance import ORDERS, STALLS, conforms
 from .test_mask import masked_run
@@ -64,9 +65,10 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
     same_answer()
 
 
+@pytest.mark.long  # the random conditions of `test_random_conditions` run on such circuits, too
 @given(st.data(), st.integers(1, 4), st.sampled_from([2, 4, 8, 16]), st.booleans(), st.sampled_from([
     ("hash", "r.x = s.a"), ("bucket", "abs(r.x - s.a) <= 2"), ("bucket", "abs(r.x - s.a) <= 1 AND r.ts <= s.ts + 9")]))
-@settings(max_examples=3)
+@settings(max_examples=examples(3))
 def test_any_circuit_on_the_slow_simulator(data: Any, cores: int, capacity: int, timed: bool, kind: Any) -> None:
     circuit = (cores, capacity, 2, 3, 1, 1)
     join = replace(data.draw(joins(circuit, timed=timed, max_rows=25)), on=kind[1])
@@ -84,7 +86,7 @@ def test_masks_come_and_go_between_two_tuples(name: str, order: str) -> None:
 def compared(scenario: Scenario, core: str) -> tuple[int, int]:
     """Comparisons, and probes that read the whole sub-window."""
     result = join(scenario.r, scenario.s, on=scenario.on, window=scenario.window, time=scenario.time,
-                     device=PysimDevice(cores=2, capacity=64, core=core, region_counters=True))
+                     device=PysimDevice(cores=1, capacity=64, core=core, region_counters=True))
     assert result.region_counters is not None
     assert result.region_counters["comparisons"].sum() == result.counters["comparisons"]
     return result.counters["comparisons"], int(result.region_counters["spills"].sum())

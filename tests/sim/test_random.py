@@ -124,6 +124,7 @@ def test_compiled_circuit(circuit, timed, tables):
     same_answer()
 
 
+@pytest.mark.long  # the random conditions of `test_random_conditions` run on such circuits, too
 @given(st.data(), st.integers(1, 6), st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.integers(2, 4),
        st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans(), st.booleans())
 @settings(max_examples=examples(3))
@@ -133,9 +134,11 @@ def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, pro
     check(circuit, PysimDevice, data.draw(joins(circuit, timed=timed, max_rows=25)), tables=tables)
 
 
-@pytest.mark.parametrize("make", [SimDevice, PysimDevice])
-@pytest.mark.parametrize(("r", "s", "first"), [([0, 0, 0, 0, 2], [0, 0, 0, 0, 1], ("s", 4)),
-                                               ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1], ("r", 4))])
+FULL = [([0, 0, 0, 0, 2], [0, 0, 0, 0, 1], ("s", 4)), ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1], ("r", 4))]
+
+
+@pytest.mark.parametrize(("make", "r", "s", "first"), [
+    *((SimDevice, *case) for case in FULL), (PysimDevice, *FULL[0]), at_length(PysimDevice, *FULL[1])])
 def test_the_first_tuple_without_room_is_named_although_the_other_stream_has_one_too(make, r, s, first):
     """One stream overflows its ring, and the other does an arrival later, before the circuit has stopped."""
     tables = [pa.table([times, [0] * 5], schema=SCHEMAS[side]) for side, times in (("r", r), ("s", s))]
