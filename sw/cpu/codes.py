@@ -5,6 +5,7 @@ The same codes as `splitjoin.plan.encoding` computes with NumPy, which is called
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from ..lang.eval.vector import Vector, evaluate, magnitude
 from ..lang.ir import MIRRORED, Col
-from ..lang.schema import other_side
+from ..lang.schema import SIDES, other_side
 from ..plan.encoding import guard_holds
 from ..plan.keys import ExactKey, FloatKey, Key, TextKey, Texts
 from ..plan.linear import ExactRelation
@@ -59,40 +60,61 @@ class LaneCoder:
         self._texts = Texts()
         self._lock = Lock()
         self._bands = self._compile()
+        # What does not depend on values is known before the first batch, as small batches come often.
+        self._columns = {side: [_plain(slot.key) for slot in plan.slots(side)] for side in SIDES}
+        self._tests = {side: [self._test(side, j) for j in range(len(plan.tests))] for side in SIDES}
+        self._valid = _Constant(True, np.bool_)
 
     def codes(self, side: str, table: pa.Table) -> Lanes:
         """The codes of every row of ``table``, tuples of stream ``side``."""
-        plan, other = self._plan, other_side(side)
-        values, keys = [], []
-        for slot in plan.slots(side):
+        n, values, keys = len(table), [], []
+        for slot, plain in zip(self._plan.slots(side), self._columns[side], strict=True):
             if isinstance(slot.key, TextKey):
                 with self._lock:  # the dictionary is that of both streams
                     v = slot.key.values(table, self._texts)
             else:
-                v = _values(slot.key, table, self._texts)
+                v = self._plain_values(plain, table) or _values(slot.key, table, self._texts)
             if slot.guards:
                 v = Vector(v.values, v.valid & guard_holds(slot.guards, table))
             values.append(v)
             keys.append(_keys(slot.key, v))
         lows, highs = [], []
-        for j, test in enumerate(plan.tests):
-            mine, theirs = (test.r, test.s) if side == "r" else (test.s, test.r)
-            slot = plan.slots(other)[theirs]
-            key = slot.key
-            # Code 0, where it stands for NULL, lies in no interval.
-            low = np.full(len(table), int(slot.null_code), lane(key))
-            top = key.high - key.low + key.nullable if isinstance(key, ExactKey) else 2**key.width - 1
-            high = np.full(len(table), top, lane(key))
-            band = _band(test.relations, side, values[mine], plan.slots(side)[mine].key, key)
-            if band:
-                assert isinstance(key, ExactKey)
-                exact_band(values[mine].values, values[mine].valid, *band, key.low, key.high, _offset(key), low, high)
-            for n, relation in enumerate(test.relations if not band else ()):
-                self._narrow((j, n, side), relation, values[mine], keys[mine], plan.slots(side)[mine].key, key, low,
-                             high)
+        for j, test in enumerate(self._tests[side]):
+            v, low, high = values[test.mine], test.low.copy(n), test.high.copy(n)
+            relations = self._plan.tests[j].relations
+            if test.band is not None and v.values.dtype == np.int64 and (test.fits or all(
+                    _fits(relation, side, v, test.own, test.key) for relation in relations)):
+                exact_band(v.values, v.valid, *test.band, low, high)
+            else:
+                for at, relation in enumerate(relations):
+                    self._narrow((j, at, side), relation, v, keys[test.mine], test.own, test.key, low, high)
             lows.append(low)
             highs.append(high)
         return Lanes(keys, lows, highs)
+
+    def _test(self, side: str, j: int) -> _Test:
+        """What probes of stream ``side`` need to know of test ``j``."""
+        test, plan = self._plan.tests[j], self._plan
+        mine, theirs = (test.r, test.s) if side == "r" else (test.s, test.r)
+        slot, own = plan.slots(other_side(side))[theirs], plan.slots(side)[mine].key
+        key, kind = slot.key, lane(slot.key)
+        top = key.high - key.low + key.nullable if isinstance(key, ExactKey) else 2**key.width - 1
+        # Code 0, where it stands for NULL, lies in no interval.
+        return _Test(mine, own, key, _Constant(int(slot.null_code), kind), _Constant(top, kind),
+                     _band(test.relations, side, key),
+                     all(_always_fits(relation, side, own, key) for relation in test.relations))
+
+    def _plain_values(self, plain: tuple[str, frozenset[pa.DataType]] | None, table: pa.Table) -> Vector | None:
+        """The values of a key that is the column ``plain``, if it is there as it is computed with: in a tenth of the
+        time, which counts for small batches.
+        """
+        if plain is None:
+            return None
+        data = table.column(plain[0])
+        if data.null_count or data.type not in plain[1]:
+            return None
+        values = data.to_numpy()
+        return Vector(values.astype(np.int64) if plain[1] is _INTEGERS else values, self._valid.of(len(values)))
 
     def _narrow(self, at: tuple[int, int, str], relation: Relation, v: Vector, codes: Array, mine: Key, key: Key,
                 low: Array, high: Array) -> None:
@@ -144,12 +166,45 @@ class LaneCoder:
         return {at: [getattr(module, name) for name in functions] for at, functions in names.items()}
 
 
-def _band(relations: tuple[Relation, ...], side: str, v: Vector, own: Key, key: Key) -> tuple[int, int, int] | None:
-    """The factor and the constants of `exact_band`, if ``relations`` are a lower and an upper bound of such a form."""
+class _Constant:
+    """An array of one ``value`` of type ``kind``, as long as the longest batch so far."""
+
+    def __init__(self, value: int, kind: type[Any]):
+        self._value, self._array = value, np.empty(0, kind)
+
+    def of(self, n: int) -> Array:
+        """The first ``n``, not to be written to."""
+        array = self._array
+        if n > len(array):
+            self._array = array = np.full(n, self._value, array.dtype)
+        return array[:n]
+
+    def copy(self, n: int) -> Array:
+        """A copy of ``n``."""
+        return self.of(n).copy()
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A test, as probes of one stream take it: the number and key of the slot that bounds come from, the other stream's
+    ``key`` that they are on, the bounds of all keys, and the numbers that `exact_band` takes if its relations are such
+    a band, provided that no step overflows: ``fits`` if none does, whatever the values.
+    """
+
+    mine: int
+    own: Key
+    key: Key
+    low: _Constant
+    high: _Constant
+    band: tuple[Any, ...] | None
+    fits: bool
+
+
+def _band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ...] | None:
+    """The numbers that `exact_band` takes, if ``relations`` are a lower and an upper bound of such a form."""
     ends: dict[str, tuple[int, int]] = {}
     for relation in relations:
-        if not (isinstance(relation, ExactRelation) and isinstance(key, ExactKey) and v.values.dtype == np.int64
-                and _fits(relation, side, v, own, key)):
+        if not isinstance(relation, ExactRelation) or not isinstance(key, ExactKey):
             return None
         mine, theirs = relation.factors(side)
         if abs(theirs) != 1:
@@ -157,18 +212,28 @@ def _band(relations: tuple[Relation, ...], side: str, v: Vector, own: Key, key: 
         ends[relation.op if theirs == 1 else MIRRORED[relation.op]] = mine * theirs, relation.c * theirs
     if len(relations) != 2 or ends.keys() != {"<=", ">="} or ends["<="][0] != ends[">="][0]:
         return None
-    return ends["<="][0], ends[">="][1], ends["<="][1]
+    assert isinstance(key, ExactKey)
+    return ends["<="][0], ends[">="][1], ends["<="][1], key.low, key.high, _offset(key)
 
 
-def _fits(relation: ExactRelation, side: str, v: Vector, own: Key, key: ExactKey) -> bool:
-    """True if all intermediate results fit 64 bits."""
-    mine, theirs = relation.factors(side)
-    if key.low < -(2**63) or key.high >= 2**63 or abs(theirs) >= 2**62:
-        return False
+def _always_fits(relation: Relation, side: str, own: Key, key: Key) -> bool:
+    """True if all intermediate results of ``relation`` fit 64 bits, whatever the values of ``own``."""
+    return isinstance(own, ExactKey) and _within(relation, side, key, lambda: max(-own.low, own.high))
+
+
+def _fits(relation: Relation, side: str, v: Vector, own: Key, key: Key) -> bool:
+    """True if all intermediate results of ``relation`` fit 64 bits."""
     # The range of the values usually suffices, without a look at the values.
-    if isinstance(own, ExactKey) and max(-own.low, own.high) * abs(mine) + abs(relation.c) < 2**62:
-        return True
-    return magnitude(v.values) * abs(mine) + abs(relation.c) < 2**62
+    return _always_fits(relation, side, own, key) or _within(relation, side, key, lambda: magnitude(v.values))
+
+
+def _within(relation: Relation, side: str, key: Key, largest: Callable[[], int]) -> bool:
+    """True if all intermediate results of ``relation`` fit 64 bits for values of at most ``largest``."""
+    if not (isinstance(relation, ExactRelation) and isinstance(key, ExactKey)):
+        return False
+    mine, theirs = relation.factors(side)
+    return (key.low >= -(2**63) and key.high < 2**63 and abs(theirs) < 2**62
+            and largest() * abs(mine) + abs(relation.c) < 2**62)
 
 
 def _offset(key: ExactKey) -> np.uint64:
@@ -176,9 +241,6 @@ def _offset(key: ExactKey) -> np.uint64:
 
 
 def _values(key: Key, table: pa.Table, texts: Texts) -> Vector:
-    plain = _plain_column(key, table)
-    if plain is not None:
-        return plain
     if isinstance(key, ExactKey) and len(key.terms) == 1 and key.terms[0].factor == key.terms[0].scale == 1:
         v = evaluate(key.terms[0].expr, table)  # nothing to add up
         if v.values.dtype in (np.int64, np.bool_):
@@ -186,10 +248,8 @@ def _values(key: Key, table: pa.Table, texts: Texts) -> Vector:
     return key.values(table, texts)
 
 
-def _plain_column(key: Key, table: pa.Table) -> Vector | None:
-    """The values of ``key``, if it is a column of numbers that is there as they are computed with: in a tenth of the
-    time, which counts for small batches.
-    """
+def _plain(key: Key) -> tuple[str, frozenset[pa.DataType]] | None:
+    """The column that is ``key``, and the types whose values can be computed with as they are; None if it is none."""
     if isinstance(key, ExactKey):
         if len(key.terms) > 1 or not key.terms[0].factor == key.terms[0].scale == 1:
             return None
@@ -198,13 +258,7 @@ def _plain_column(key: Key, table: pa.Table) -> Vector | None:
         e, types = key.expr, _FLOATS
     else:
         return None
-    if not isinstance(e, Col):
-        return None
-    data = table.column(e.name)
-    if data.type not in types or data.null_count:
-        return None
-    values = data.to_numpy()
-    return Vector(values.astype(np.int64) if types is _INTEGERS else values, np.ones(len(values), np.bool_))
+    return (e.name, types) if isinstance(e, Col) else None
 
 
 def _keys(key: Key, v: Vector) -> Array:

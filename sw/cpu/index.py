@@ -72,6 +72,7 @@ class IndexWorker(Worker):
         super().__init__(number, workers)
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
         self._kernels = {side: load(region_source(plan, side, choice.tests)).region for side in ("r", "s")}
+        self._used = {side: used_slots(plan, side) for side in ("r", "s")}
         self._grids: dict[str, _Grid] = {}
         # For a part of a batch: levels, places to store at and places to look at.
         self._scratch = {side: [np.empty(shape, np.int32) for shape in ((4, _MOST), (_MOST, 2), (_MOST, 5))]
@@ -92,21 +93,21 @@ class IndexWorker(Worker):
         dead = np.full(len(parts), batch.starts[stored], np.int64)
         if len(start):
             dead[0], dead[1:] = start[0], start[np.minimum(parts[:-1, 1], len(start) - 1)]
-        dead = self.local(dead)
+        dead = dead if self.workers == 1 else self.local(dead)
         store, lanes, tests = self.stores[stored], batch.probes[side], len(self._plan.tests)
         if store.end == store.base:  # the grid's remaining tuples are expired
             return np.zeros(len(start), np.int64), np.empty(0, np.int64)
         if stored not in self._grids or store.end - self._grids[stored].first > _MOST_TUPLES:
             self._build(stored, int(dead[0]), self._ends[stored])
-        count, found = np.zeros(len(start), np.int64), []
+        count, found, keys = np.zeros(len(start), np.int64), [], store.arrays
+        bounds = [a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair]
         while True:
             grid = self._grids[stored]
             why = self._kernels[side](
                 parts, state, dead, self.workers, self.number, store.base, grid.first, self._ends[stored], start, end,
                 *(x for y in grid.levels for x in (y.numbers, y.reals, y.table, y.count)), grid.stride, grid.head,
                 grid.rows, grid.pool, grid.used, *self._scratch[side], grid.found, grid.probe_of, count, grid.out,
-                *(store.arrays[slot] for slot in used_slots(self._plan, stored)),
-                *(a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair))
+                *(keys[slot] for slot in self._used[stored]), *bounds)
             batch.memory.add(int(state[3]))
             found.append(grid.out[:state[3]].copy())
             state[3] = 0
