@@ -27,8 +27,8 @@ _EXACT, _NARROW, _CELL, _CANDIDATE, _VERIFIED = 0.07, 0.03, 12.0, 0.2, 6.0
 _SORTED, _BLOCK, _ROW, _CLEARLY = 130.0, 8.0, 6.0, 0.7
 #: Probes of the sample whose intervals are intersected.
 _JOINT_PROBES = 64
-#: Target number of stored tuples per cell.
-_FILL = 32
+#: Target number of stored tuples per cell; half of it in windows that fit the second-level cache with their cells.
+_FILL, _SMALL = 32, 1 << 13
 #: Largest share of chunks in which narrow keys may find candidates.
 _SUSPECTED = 0.3
 
@@ -151,7 +151,7 @@ def _nested(known: list[tuple[float, int]], live: int, prefilter: bool) -> Choic
 
 
 def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> Choice:
-    cells, choices = max(1, live // _FILL), []
+    cells, choices = _cells(live), []
     for dims in ([known[0]], known[:2]):
         counts = _levels(plan, dims, cells)
         visited = candidates = passing = 1.0
@@ -169,7 +169,11 @@ def _index(plan: Plan, known: list[tuple[float, int]], live: int) -> Choice:
 
 def levels_for(plan: Plan, selectivity: Selectivity, tests: tuple[int, ...], live: int) -> tuple[int, ...]:
     """The number of levels that an index of ``live`` tuples has in each of ``tests``."""
-    return _levels(plan, [(selectivity.fractions[j], j) for j in tests], max(1, live // _FILL))
+    return _levels(plan, [(selectivity.fractions[j], j) for j in tests], _cells(live))
+
+
+def _cells(live: int) -> int:
+    return max(1, live // (_FILL if live > _SMALL else _FILL // 2))
 
 
 def _levels(plan: Plan, dims: list[tuple[float, int]], cells: int) -> tuple[int, ...]:

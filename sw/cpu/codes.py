@@ -61,8 +61,10 @@ class LaneCoder:
         self._lock = Lock()
         self._bands = self._compile()
         # What does not depend on values is known before the first batch, as small batches come often.
-        self._columns = {side: [_plain(slot.key) for slot in plan.slots(side)] for side in SIDES}
-        self._tests = {side: [self._test(side, j) for j in range(len(plan.tests))] for side in SIDES}
+        self._columns: dict[str, list[tuple[str, frozenset[pa.DataType]] | None]] = {
+            side: [_plain(slot.key) for slot in plan.slots(side)] for side in SIDES}
+        self._tests: dict[str, list[_Test]] = {
+            side: [self._test(side, j) for j in range(len(plan.tests))] for side in SIDES}
         self._valid = _Constant(True, np.bool_)
 
     def codes(self, side: str, table: pa.Table) -> Lanes:
@@ -84,7 +86,8 @@ class LaneCoder:
             relations = self._plan.tests[j].relations
             if test.band is not None and v.values.dtype == np.int64 and (test.fits or all(
                     _fits(relation, side, v, test.own, test.key) for relation in relations)):
-                exact_band(v.values, v.valid, *test.band, low, high)
+                mine, c_low, c_high, least, most, offset = test.band
+                exact_band(v.values, v.valid, mine, c_low, c_high, least, most, offset, low, high)
             else:
                 for at, relation in enumerate(relations):
                     self._narrow((j, at, side), relation, v, keys[test.mine], test.own, test.key, low, high)
