@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Union
 
@@ -67,7 +68,8 @@ def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
         elif isinstance(data, Mapping):
             return pa.table({column: _column(values) for column, values in data.items()})
         if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
-            return pa.table(made)
+            table = pa.table(made)
+            return _without_row_labels(table) if type(made).__module__.startswith("pandas.") else table
     except Exception as error:  # whatever the object itself raises
         raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
                          f"{first_line(error)}") from error
@@ -79,6 +81,14 @@ def as_table(data: Any, name: str) -> pa.Table:
     """``data``, of the stream or table ``name``, as an Arrow table. Raises `InputError` unless it is of `Rows`."""
     found = table_or_files(data, name)
     return found.read() if isinstance(found, TableFiles) else found
+
+
+def _without_row_labels(table: pa.Table) -> pa.Table:
+    """``table``, made of a DataFrame of pandas, without an index that has no name, such as the row labels that a filter
+    leaves: pandas' own joins drop it, too.
+    """
+    index = [name for name in (table.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    return table.drop_columns([name for name in index if re.fullmatch(r"__index_level_\d+__", name)])
 
 
 def _column(values: Any) -> Any:

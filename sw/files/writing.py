@@ -58,12 +58,13 @@ class TableWriter:
         with self._translated(), ExitStack() as stack:
             part = stack.enter_context(replacing(self.path))
             suffix = self.path.suffix.lower()
+            schema = _writable(self._schema.empty_table(), suffix).schema
             if suffix == ".parquet":
-                made = pyarrow.parquet.ParquetWriter(part, self._schema)
+                made = pyarrow.parquet.ParquetWriter(part, schema)
             elif suffix in IPC:
-                made = pa.ipc.new_file(str(part), self._schema)
+                made = pa.ipc.new_file(str(part), schema)
             else:
-                made = pyarrow.csv.CSVWriter(part, _writable(self._schema.empty_table()).schema)
+                made = pyarrow.csv.CSVWriter(part, schema)
             self._writer = stack.enter_context(made)
             self._stack = stack.pop_all()
         return self
@@ -94,8 +95,8 @@ class TableWriter:
     def _write(self, rows: pa.Table) -> None:
         with self._translated():
             suffix = self.path.suffix.lower()
-            self._writer.write_table(_writable(rows) if suffix == ".csv" else rows if suffix in IPC else
-                                     rows.combine_chunks())
+            table = _writable(rows, suffix)
+            self._writer.write_table(table.combine_chunks() if suffix == ".parquet" else table)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -180,9 +181,17 @@ def _fits_csv(type_: pa.DataType) -> bool:
     return True
 
 
-def _writable(table: pa.Table) -> pa.Table:
-    """``table`` without the layouts of text and numbers that Arrow does not write into CSV files."""
+def _writable(table: pa.Table, suffix: str) -> pa.Table:
+    """``table`` without the layouts of columns that Arrow does not write into files of ``suffix``."""
     for at, field in enumerate(table.schema):
-        if pa.types.is_string_view(field.type) or pa.types.is_run_end_encoded(field.type):
+        if _needs_plain(field.type, suffix):
             table = table.set_column(at, field.name, plain(table.column(at)))
     return table
+
+
+def _needs_plain(type_: pa.DataType, suffix: str) -> bool:
+    if pa.types.is_dictionary(type_):  # an IPC file has one dictionary a column, but each batch brings its own
+        return suffix in IPC or type_.value_type in (pa.string_view(), pa.binary_view())
+    if pa.types.is_run_end_encoded(type_):
+        return suffix not in IPC
+    return suffix == ".csv" and bool(pa.types.is_string_view(type_))

@@ -186,6 +186,10 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_run_end_encoded(column.type):
         column = pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], column.type.value_type)
     if pa.types.is_dictionary(column.type):
+        large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(column.type.value_type)
+        if large is not None:  # Arrow does not decode a dictionary of views
+            column = pa.chunked_array([pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(large))
+                                       for c in column.chunks], pa.dictionary(column.type.index_type, large))
         column = column.cast(column.type.value_type)
     match from_arrow(column.type):
         case String():

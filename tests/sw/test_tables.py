@@ -118,6 +118,38 @@ def test_what_gives_no_rows(given: Any, said: str, tmp_path: Path, monkeypatch: 
         splitjoin.join(given, S, on="TRUE", window="ROWS 1")
 
 
+CATEGORIES: dict[str, Callable[[list[str | None]], Any]] = {
+    "pandas": lambda values: pd.DataFrame({"x": pd.Categorical(values)}),
+    "polars": lambda values: pl.DataFrame({"x": pl.Series(values, dtype=pl.Categorical)}),
+    "enum": lambda values: pl.DataFrame({"x": pl.Series(values, dtype=pl.Enum(["a", "b", "c"]))}).lazy(),
+    "two dictionaries": lambda values: pa.table({"x": pa.chunked_array([
+        pa.array(values[:2]).dictionary_encode(), pa.array(values[2:]).dictionary_encode()])}),
+    "runs": lambda values: pa.table({"x": pa.RunEndEncodedArray.from_arrays(range(1, len(values) + 1), values)}),
+}
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_categories(kind: str, tmp_path: Path) -> None:
+    """Text with a dictionary is compared as text, in memory and in files, whose formats do not take all layouts."""
+    r, s = CATEGORIES[kind](["a", "b", None, "c", "b"]), pa.table({"a": ["b", "c", "z"]})
+    query: dict[str, Any] = {"on": "r.x = s.a", "window": "ROWS 9"}
+    answers = [splitjoin.join(r, s, **query, device=device).to_arrow() for device in ("cpu", "golden")]
+    assert answers[0].to_pydict() == answers[1].to_pydict()
+    assert sorted(answers[0].to_pydict()["x"]) == sorted(answers[0].to_pydict()["a"]) == ["b", "b", "c"]
+    for suffix in ("parquet", "csv", "arrow"):
+        splitjoin.join(r, s, **query, device="golden", to=tmp_path / f"out.{suffix}")
+        assert as_table(tmp_path / f"out.{suffix}", "r").to_pydict() == answers[1].to_pydict()
+
+
+def test_row_labels_of_pandas_are_no_column() -> None:
+    """A filter leaves labels that are no range; an index with a name is a column."""
+    frame = pd.DataFrame({"x": [1, 2, 3]})
+    found = splitjoin.join(frame[frame.x > 1], frame.set_index("x")[:2], on="r.x = s.x", device="golden")
+    assert found.to_arrow().to_pydict() == {"x_r": [2], "x_s": [2]}
+    labelled = frame.set_index(pd.MultiIndex.from_tuples([(7, "a"), (8, "b"), (9, "c")], names=["k", None]))
+    assert as_table(labelled, "r").column_names == ["x", "k"]
+
+
 def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(S, "s[1].csv")

@@ -44,7 +44,7 @@ def ran(on: str, window: int, span: int, n: int = 9000, **options: Any) -> str:
 
 
 @pytest.mark.parametrize(("on", "window", "span", "engine"), [
-    (BANDS, 4096, 10_000, "an index"), ("r.x = s.a", 4096, 10_000, "an index of 128 cells by hash"),
+    (BANDS, 4096, 10_000, "an index"), ("r.x = s.a", 4096, 10_000, "an index of 256 cells by hash"),
     ("r.x = s.a AND r.y < s.b", 4096, 10_000, "an index"), ("r.x <= s.a", 4096, 10_000, "nested loops over the keys"),
     ("abs(r.x - s.a) <= 900", 64, 1000, "nested loops over the keys"),
     ("r.x = s.a OR r.y = s.b", 4096, 10_000, "nested loops over the keys"),
