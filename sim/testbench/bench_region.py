@@ -33,6 +33,6 @@ async def same_items_as_the_model(dut: Any, region_and_kind: tuple[str, str], st
         window = random_window(rng, config, kind)
     tb = CocotbTestbench(dut)
     await tb.reset()
-    operations = random_operations(rng, config, 8 * config.capacity + 80)
+    operations = random_operations(rng, config, 4 * config.capacity + 60)
     await region(tb, config, side, rng.randrange(config.cores), window, operations,
                  MATRIX[stalls].seeded(tight), name=f"{name}__")

@@ -253,7 +253,8 @@ _DEFRAMER_FAULTS = (
 )
 
 PROOFS = (
-    Proof("link sequencer, 4 slots", lambda: sequencer(4), 2, faults=_SEQUENCER_FAULTS, search=14),
+    Proof("link sequencer, 2 slots", lambda: sequencer(2), 2, faults=_SEQUENCER_FAULTS, search=14),
+    Proof("link sequencer, 4 slots", lambda: sequencer(4), 2, quick=False),
     Proof("link sequencer, 16 slots", lambda: sequencer(16), 2, quick=False),
     Proof("ring of records", ring, 2, faults=_RING_FAULTS, search=16),
     Proof("deframer", deframer, 2, faults=_DEFRAMER_FAULTS, search=8),

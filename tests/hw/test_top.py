@@ -14,8 +14,8 @@ from ..support.simulations import simulation
 from ..support.stimuli import cells
 
 
-@given(st.data(), st.integers(1, 5), st.integers(2, 3), st.integers(2, 3),
-       st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.sampled_from([1, 2, 5, 8]), cells(),
+@given(st.data(), st.integers(1, 4), st.integers(2, 3), st.integers(2, 3),
+       st.sampled_from([(2, 1), (4, 1), (4, 2)]), st.sampled_from([1, 2, 3]), cells(),
        st.integers(0, 10**6))
 @settings(max_examples=examples(5))
 def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, ring, probes, stalls, seed):
@@ -25,7 +25,7 @@ def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, ring, probe
     both = st.builds("ROWS {} RANGE {}".format, rows, st.integers(0, 30))
     window = (data.draw(st.one_of(both, st.builds("ROWS {}".format, rows))), data.draw(both))
     order = data.draw(st.sampled_from(["none", "outer(1)", "outer(3)", "outer(100)", "inner(1)", "inner(3)", "total"]))
-    job = case(config, random.Random(seed), window=window, order=order, count=data.draw(st.integers(0, 50)))
+    job = case(config, random.Random(seed), window=window, order=order, count=data.draw(st.integers(0, 40)))
 
     async def body(tb):
         registers, _ = await answer(tb, job, stalls)

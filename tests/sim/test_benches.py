@@ -31,9 +31,13 @@ def test_a_failing_bench_fails(tmp_path, monkeypatch):
 
 
 def test_traces_are_opt_in(tmp_path, monkeypatch):
+    (tmp_path / "bench_short.py").write_text(
+        "import cocotb\nfrom cocotb.triggers import Timer\n\n\n"
+        "@cocotb.test()\nasync def waits(dut):\n    await Timer(1, 'ns')\n")
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("SPLITJOIN_TRACE", "1")
-    run_bench("combiner", tmp_path / "traced")
+    run_bench("combiner", tmp_path / "traced", module="bench_short")
     monkeypatch.delenv("SPLITJOIN_TRACE")
-    run_bench("combiner", tmp_path / "plain")
+    run_bench("combiner", tmp_path / "plain", module="bench_short")
     assert (tmp_path / "traced" / "dump.vcd").read_text().startswith("$version")
     assert not list((tmp_path / "plain").glob("dump.*"))

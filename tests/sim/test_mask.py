@@ -42,7 +42,7 @@ def masked_run(device: Device, scenario: Scenario, order: str, steps: Sequence[t
 WAYS = [(BAND, "total"), (BAND, "inner(2)"), (BAND, "outer(3)"), (BAND, "none"), (RANGE, "total"), (RANGE, "inner(2)"),
         (RANGE, "outer(3)"), (RANGE, "none")]
 #: Those that also run on the slow simulator.
-SLOWLY = [(BAND, "inner(2)"), (RANGE, "none")]
+SLOWLY = [(BAND, "inner(2)")]
 
 
 @pytest.mark.parametrize(("make", "scenario", "order"), [
@@ -72,17 +72,18 @@ def test_exactly_the_pairs_stored_in_the_core_are_lost(core: int) -> None:
 
 
 @pytest.mark.parametrize("device", [PysimDevice(cores=3, capacity=64), GoldenDevice(cores=3)])
-@pytest.mark.parametrize("core", [3, -1, True, 1.0, "1"])
-def test_wrong_cores(device: Device, core: Any) -> None:
-    wrong = f"masked cores must be numbers from 0 to 2, not {core!r}"
-    with device.open(BAND.query()) as session, pytest.raises(DeviceError, match=wrong):
-        session.mask([0, core])
-    with pytest.raises(DeviceError, match=wrong):
-        type(device)(cores=3, masked=(core,))  # type: ignore[call-arg]  # only circuits take it
+def test_wrong_cores(device: Device) -> None:
+    with device.open(BAND.query()) as session:
+        for core in (3, -1, True, 1.0, "1"):
+            wrong = f"masked cores must be numbers from 0 to 2, not {core!r}"
+            with pytest.raises(DeviceError, match=wrong):
+                session.mask([0, core])  # type: ignore[list-item]  # wrong on purpose
+            with pytest.raises(DeviceError, match=wrong):
+                type(device)(cores=3, masked=(core,))  # type: ignore[call-arg]  # only circuits take it
 
 
 def test_no_mask_after_the_end_nor_without_cores() -> None:
-    with PysimDevice(cores=3, capacity=64).open(BAND.query()) as session:
+    with PysimDevice(cores=2, capacity=64).open(BAND.query()) as session:
         session.flush()
         with pytest.raises(DeviceError, match="has been flushed"):
             session.mask([1])

@@ -13,6 +13,7 @@ from splitjoin.device.api import PAIR
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 
+from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS
 
 LESS = next(s for s in SCENARIOS if s.name == "less-than")
@@ -25,7 +26,7 @@ def counted(device: Any) -> tuple[Any, dict[str, Any]]:
     return result, result.region_counters
 
 
-@pytest.mark.parametrize(("make", "lanes", "probes"), [(PysimDevice, 1, 2), (SimDevice, 2, 4)])
+@pytest.mark.parametrize(("make", "lanes", "probes"), [at_length(PysimDevice, 1, 2), (SimDevice, 2, 4)])
 def test_comparisons_and_matches_of_each_region(make: Any, lanes: int, probes: int) -> None:
     result, found = counted(make(cores=CORES, capacity=64, lanes=lanes, probes=probes, region_counters=True))
     assert list(found) == [c.name for c in REGION_COUNTERS]
