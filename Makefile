@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml sw/prerequisites.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@# The build backend warns that an editable install is one.
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[dev]'
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --config-settings editable_mode=lenient --editable '.[dev]'
 	@touch $@
 
 setup: $(STAMP) ## Make .venv with everything installed.

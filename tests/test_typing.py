@@ -42,13 +42,12 @@ def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp(request.param)
     source = folder / "source"
     source.mkdir()
-    for name in ("sw", "hw", "sim", "boards", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("sw", "hw", "sim", "boards", "pyproject.toml", "build_backend.py", "README.md", "LICENSE"):
         copy: Callable[[Path, Path], object] = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
     venv.create(folder / "venv", with_pip=True)
     found = folder / "venv" / "bin" / "python"
-    how = ["--config-settings", "editable_mode=strict", "--editable"] if request.param == "editable" else []
-    pip(found, "--no-deps", *how, source)
+    pip(found, "--no-deps", *(["--editable"] if request.param == "editable" else []), source)
     (packages,) = (folder / "venv" / "lib").glob("python3*/site-packages")
     inherited = {sysconfig.get_paths()["purelib"], *(p for p in sys.path if p.endswith("site-packages"))}
     (packages / "beside.pth").write_text("".join(f"{path}\n" for path in sorted(inherited)))
