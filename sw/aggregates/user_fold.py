@@ -19,7 +19,7 @@ from ..lang.fold import Fold, Overflow
 from .operator import Decided
 from .user_values import Arguments, argument_arrays, argument_error, overflow_error, results
 
-__all__ = ["fold_user", "kernel"]
+__all__ = ["fold_user", "kernel", "user_states"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -31,6 +31,15 @@ def fold_user(aggregate: Aggregate, args: Sequence[Vector], decided: Decided,
 
     Raises `InputError` for an argument, a state or a result that leaves its stated width: of the first pair.
     """
+    states, counts = user_states(aggregate, args, decided, begin)
+    present = counts > 0 if begin is None else (counts > 0) | begin[1]
+    return results(aggregate, states, present, decided.bases)
+
+
+def user_states(aggregate: Aggregate, args: Sequence[Vector], decided: Decided,
+                begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> tuple[
+                    list[npt.NDArray[Any]], Ints]:
+    """The states of `fold_user`, slot by slot, and for each base tuple the number of partners that were added."""
     fold = aggregate.fold
     assert fold is not None
     pairs = len(decided.partners)
@@ -40,8 +49,7 @@ def fold_user(aggregate: Aggregate, args: Sequence[Vector], decided: Decided,
         raise overflow_error(aggregate, failed[1], failed[2], _base(decided, failed[0]))
     if given.wrong < pairs:
         raise _argument_error(aggregate, args, decided, given.wrong)
-    present = counts > 0 if begin is None else (counts > 0) | begin[1]
-    return results(aggregate, states, present, decided.bases)
+    return states, counts
 
 
 def _base(decided: Decided, pair: int) -> int:

@@ -20,8 +20,8 @@ from ..lang.ir import Col, Expr
 from ..lang.types import Float
 from ..result_values import result_type, to_arrow
 
-__all__ = ["Arguments", "argument_arrays", "argument_error", "argument_value", "overflow_error", "result_error",
-           "results", "user_result_type"]
+__all__ = ["Arguments", "argument_arrays", "argument_error", "argument_numbers", "argument_value", "overflow_error",
+           "result_error", "results", "user_result_type"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,22 +46,29 @@ class Arguments:
     wrong: int
 
 
+def argument_numbers(width: Width, arg: Vector) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The whole numbers, without their point, of the values ``arg`` of an argument; True for those outside ``width``,
+    and whatever it is for NULL.
+    """
+    low, high = width.range
+    values: npt.NDArray[Any] = arg.values
+    if values.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            values = np.floor(np.ldexp(values.astype(np.float64), width.fraction))
+        # NaN is neither; 2^63 is a float64, the greatest number below it is none.
+        return values, ~((values >= low) & (values < float(high + 1)))
+    return values, ((values < low) | (values > high)).astype(np.bool_)
+
+
 def argument_arrays(aggregate: Aggregate, args: Sequence[Vector]) -> Arguments:
     """The arguments of pairs, as the aggregate's expressions ``args`` have them."""
     assert aggregate.fold is not None
+    fold = aggregate.fold
     n = len(args[0].values) if args else 0
     valid = np.logical_and.reduce([a.valid for a in args]) if args else np.ones(n, np.bool_)
     wrong, made = n, []
-    for argument, arg in zip(aggregate.fold.arguments, args, strict=True):
-        low, high = argument.width.range
-        values = arg.values
-        if values.dtype.kind == "f":
-            with np.errstate(all="ignore"):
-                values = np.floor(np.ldexp(values.astype(np.float64), argument.width.fraction))
-            # NaN is neither; 2^63 is a float64, the greatest number below it is none.
-            outside = ~((values >= low) & (values < float(high + 1)))
-        else:
-            outside = ((values < low) | (values > high)).astype(np.bool_)
+    for argument, arg in zip(fold.arguments, args, strict=True):
+        values, outside = argument_numbers(argument.width, arg)
         bad = np.flatnonzero(outside & valid)
         wrong = min(wrong, int(bad[0])) if len(bad) else wrong
         made.append(np.where(outside | ~valid, 0, values))

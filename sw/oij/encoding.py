@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..aggregates.user_values import argument_numbers
 from ..cpu.jit import compiled
 from ..lang.eval.vector import Vector, evaluate
+from ..lang.fold import Width
 from ..lang.ir import Col, Expr
 from ..lang.properties import denominator
 from ..lang.types import Float, is_exact, is_text
@@ -134,12 +136,18 @@ def _key_codes(e: Expr, key: tuple[Expr, Expr], codes: _Codes, table: pa.Table) 
     return codes.of(v.values.astype(np.int64)), v.valid
 
 
-def _fed(feed: Feed, table: pa.Table) -> tuple[Ints, Mask]:
-    """The numbers of ``feed`` of each tuple, and where they are valid."""
+def _fed(feed: Feed, table: pa.Table) -> tuple[Ints, npt.NDArray[Any]]:
+    """The numbers of ``feed`` of each tuple, and where they are valid: 2 for an argument outside of its width."""
     valid = np.ones(len(table), np.bool_)
     if feed.also is not None:
         valid &= evaluate(feed.also, table).valid
     v: Vector = evaluate(feed.value, table)
+    if feed.width is not None:
+        whole, outside = _argument(v, feed.width)
+        for e, width in feed.beside:
+            other = evaluate(e, table)
+            outside, valid = outside | _argument(other, width)[1], valid & other.valid
+        return whole, np.where(valid & v.valid, np.where(outside, 2, 1), 0)
     valid &= v.valid
     if feed.mode == "valid":
         return np.zeros(len(table), np.int64), valid
@@ -148,6 +156,13 @@ def _fed(feed: Feed, table: pa.Table) -> tuple[Ints, Mask]:
         return (ordered_bits(numbers) if feed.mode == "order" else numbers.view(np.int64)), valid
     per = denominator(feed.value) // v.denominator if is_exact(feed.value.type) else 1
     return np.where(valid, v.values, 0).astype(np.int64) * per, valid
+
+
+def _argument(v: Vector, width: Width) -> tuple[Ints, Mask]:
+    """The whole numbers of an argument of a user-defined aggregate, and which are outside of ``width`` or of int64."""
+    numbers, outside = argument_numbers(width, v)
+    outside = outside | (numbers >= 2**63)
+    return np.where(outside | ~v.valid, 0, numbers).astype(np.int64), outside & v.valid
 
 
 def ordered_bits(values: npt.NDArray[np.float64]) -> Ints:

@@ -34,7 +34,11 @@ def folding(form: IntervalForm, name: str) -> str:
     """A sentence on how the engine ``name`` folds."""
     if name == "key-oij":
         return "all partners are folded anew for every base tuple"
-    if form.invertible:
-        return "aggregates are subtracted and added"
-    others = any(p.kind not in ("least", "greatest") for p in form.primitives)
-    return "least and greatest values by two stacks" + ", others are subtracted and added" * others
+    parts = []
+    if form.primitives or not form.users:
+        picks = any(p.kind in ("least", "greatest") for p in form.primitives)
+        others = any(p.kind not in ("least", "greatest") for p in form.primitives)
+        parts.append("aggregates are subtracted and added" if not picks else
+                     "least and greatest values by two stacks" + ", others are subtracted and added" * others)
+    parts += [f"{user.aggregate.text} is {user.way.why}" for user in form.users]
+    return "; ".join(parts)

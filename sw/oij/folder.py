@@ -16,6 +16,7 @@ from .form import IntervalForm
 from .rows import StoredRows
 from .sliding import Bases
 from .state import FoldedBases
+from .user_state import partners_of
 
 __all__ = ["Engine", "IntervalFolder"]
 
@@ -91,6 +92,8 @@ class IntervalFolder:
         bases = Bases(self._keys.values[:count], self._times.values[:count], low, high)
         pool = self._pool if self._new + count >= _MIN_PARALLEL else None
         found = self.engine.fold(self._rows, bases, self._encoder.codes, pool)
+        for n in found.uncertain.tolist():
+            found.partners[n] = partners_of(self._rows, int(bases.keys[n]), int(low[n]), int(high[n]))
         self._keys.drop(count)
         self._times.drop(count)
         self._first += count

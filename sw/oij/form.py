@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..lang.aggregate import Aggregate
+from ..lang.fold import Width
 from ..lang.ir import And, Cmp, Expr, Lit, sides, text
 from ..lang.properties import denominator, value_range
 from ..lang.query import Query
 from ..lang.types import Bool, Date, Duration, Float, Timestamp, is_exact
+from .user_form import UserWay, user_way
 
-__all__ = ["Feed", "IntervalForm", "Primitive", "interval_form"]
+__all__ = ["Feed", "IntervalForm", "Primitive", "UserPrimitive", "interval_form"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,16 @@ class Feed:
     """A number of each S tuple that primitives fold: of ``value``, valid where it and ``also`` are not NULL.
 
     ``mode``: ``"order"`` for a whole number with the order of the values, ``"number"`` for the one to be summed, a
-    whole number over a common denominator or the bits of a float64, ``"valid"`` if only NULL matters.
+    whole number over a common denominator or the bits of a float64, ``"valid"`` if only NULL matters, ``"argument"``
+    for an argument of a user-defined aggregate, of this ``width``; ``beside``: its other arguments and their widths, of
+    which the validity tells too.
     """
 
     value: Expr
-    mode: Literal["order", "number", "valid"]
+    mode: Literal["order", "number", "valid", "argument"]
     also: Expr | None = None
+    width: Width | None = None
+    beside: tuple[tuple[Expr, Width], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,15 @@ class Primitive:
 
 
 @dataclass(frozen=True)
+class UserPrimitive:
+    """A user-defined aggregate, the numbers of its arguments' feeds, and the way in which engines fold it."""
+
+    aggregate: Aggregate
+    feeds: tuple[int, ...]
+    way: UserWay
+
+
+@dataclass(frozen=True)
 class IntervalForm:
     """A query as an interval join.
 
@@ -54,7 +69,8 @@ class IntervalForm:
         feeds: The numbers of S tuples that are folded.
         primitives: What is folded.
         of: For each aggregate of the query, the number of its primitive; −1 for ``count(*)``, ``first`` and ``last``,
-            which every engine has.
+            which every engine has; −2 for the first one of ``users``, −3 for the second, and so on.
+        users: The user-defined aggregates.
     """
 
     query: Query
@@ -63,6 +79,7 @@ class IntervalForm:
     feeds: tuple[Feed, ...]
     primitives: tuple[Primitive, ...]
     of: tuple[int, ...]
+    users: tuple[UserPrimitive, ...] = ()
 
     @property
     def invertible(self) -> bool:
@@ -73,7 +90,7 @@ class IntervalForm:
     def by_arrival(self) -> bool:
         """True if an aggregate depends on the order of the partners."""
         functions = {a.function for a in self.query.aggregates}
-        return bool(functions & {"first", "last", "min", "max", "argmin", "argmax"})
+        return bool(functions & {"first", "last", "min", "max", "argmin", "argmax", "user"})
 
 
 def interval_form(query: Query) -> IntervalForm | str:
@@ -93,9 +110,23 @@ def interval_form(query: Query) -> IntervalForm | str:
     feeds: list[Feed] = []
     primitives: list[Primitive] = []
     of_each = []
+    users: list[UserPrimitive] = []
     for aggregate in query.aggregates:
         if any("r" in sides(e) for e in aggregate.args):
             return f"{aggregate.text!r} reads columns of r"
+        if aggregate.fold is not None:
+            way = user_way(aggregate.fold)
+            if way is None:
+                return f"{aggregate.text!r} needs numbers of more than 64 bits"
+            numbers, given = [], [(e, a.width) for e, a in zip(aggregate.args, aggregate.fold.arguments, strict=True)]
+            for at, (e, width) in enumerate(given):
+                feed = Feed(e, "argument", width=width, beside=() if at else tuple(given[1:]))
+                if feed not in feeds:
+                    feeds.append(feed)
+                numbers.append(feeds.index(feed))
+            users.append(UserPrimitive(aggregate, tuple(numbers), way))
+            of_each.append(-1 - len(users))
+            continue
         made = _primitive(aggregate)
         if isinstance(made, str):
             return made
@@ -110,7 +141,7 @@ def interval_form(query: Query) -> IntervalForm | str:
             primitives.append(primitive)
         of_each.append(primitives.index(primitive))
     return IntervalForm(query, tuple(keys), {side: tuple(found) for side, found in selections.items()}, tuple(feeds),
-                        tuple(primitives), tuple(of_each))
+                        tuple(primitives), tuple(of_each), tuple(users))
 
 
 def _terms(e: Expr) -> Iterator[Expr]:
@@ -133,8 +164,6 @@ def _key(term: Expr) -> tuple[Expr, Expr] | None:
 def _primitive(aggregate: Aggregate) -> tuple[str, Feed] | str | None:
     """The kind of primitive and the feed of an aggregate, None if it needs none, or the reason why there is none."""
     function, args = aggregate.function, aggregate.args
-    if function == "user":
-        return f"{aggregate.name!r} is an aggregate of your own"
     if not args or function in ("first", "last"):
         return None
     if function == "count":

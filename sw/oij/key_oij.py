@@ -41,7 +41,7 @@ class KeyOijEngine:
         self._form = form
         self._pre, self._follow = interval_lengths(form.query)
         self._sort = form.by_arrival and not in_order
-        self._states = [FoldState(form, links=True) for _ in range(workers)]
+        self._states = [FoldState(form, links=True, removes=False) for _ in range(workers)]
         self._buffers = [_Buffers() for _ in range(workers)]
         self._blocks = [(np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)) for _ in range(workers)]
         self._figures = np.zeros((workers, 3))  # visited, sum of shares, scans
@@ -65,7 +65,7 @@ class KeyOijEngine:
 
     def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
         """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
-        out = FoldedBases.empty(len(bases.keys), len(self._form.primitives))
+        out = FoldedBases.empty(len(bases.keys), self._form)
         for state in self._states:
             state.prepare(rows, 1)
         first, self._stored = max(self._stored, rows.first), rows.end

@@ -70,7 +70,7 @@ class ScaleOijEngine:
 
     def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
         """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
-        out = FoldedBases.empty(len(bases.keys), len(self._form.primitives))
+        out = FoldedBases.empty(len(bases.keys), self._form)
         workers = range(len(self._states))
         first, self._stored = max(self._stored, rows.first), rows.end
         self._kept = max(self._kept, rows.first)
@@ -127,7 +127,7 @@ class ScaleOijEngine:
         gone = before(now, self._pre + self._pre // 2)
         if gone <= self._gone or (self._gone > int(_MIN) and before(now, self._pre) - self._gone < self._pre):
             return
-        none = FoldedBases.empty(0, len(self._form.primitives))
+        none = FoldedBases.empty(0, self._form)
 
         def one(worker: int) -> None:
             stale = np.flatnonzero(self._folded[worker] & (self._from[worker] < gone))

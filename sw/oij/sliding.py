@@ -59,7 +59,7 @@ class SlidingEngine:
 
     def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
         """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
-        out = FoldedBases.empty(len(bases.keys), len(self._form.primitives))
+        out = FoldedBases.empty(len(bases.keys), self._form)
         for state in self._states:
             state.prepare(rows, slots)
         on_all(pool, lambda worker: self._work(worker, rows, bases, out), range(len(self._states)))

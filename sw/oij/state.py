@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from .accumulate import COUNT, DISTINCT, FLOAT_SUM, GREATEST, INT_SUM, LEAST, OUTPUTS, fold
 from .form import IntervalForm
 from .rows import StoredRows, moved_ring
+from .user_state import UserState, user_outputs
 
 __all__ = ["FoldState", "FoldedBases"]
 
@@ -28,36 +28,47 @@ class FoldedBases:
     ``counts`` (n,): the numbers of partners. ``ends`` (2, n): the first and the last partner's row id, where there are
     any and the form asks for them. ``values`` (primitives, 3, n): the number of valid values; and low and high part of
     a sum (low + high · 2^32), the bits of a float sum, the row id of the least or greatest (−1: none), or the number of
-    different values.
+    different values. ``users``: for each user-defined aggregate (2 + slots, n): the number of partners that were added,
+    1 where it must be folded anew, and the states. ``partners``: by base tuple where that is so, the partners' row ids,
+    by arrival.
     """
 
     counts: Ints
     ends: Ints
     values: Ints
+    users: tuple[Ints, ...] = ()
+    partners: dict[int, Ints] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, n: int, primitives: int) -> FoldedBases:
-        """Room for ``n`` base tuples."""
-        return cls(np.zeros(n, np.int64), np.full((2, n), -1, np.int64), np.zeros((primitives, OUTPUTS, n), np.int64))
+    def empty(cls, n: int, form: IntervalForm) -> FoldedBases:
+        """Room for ``n`` base tuples of ``form``."""
+        return cls(np.zeros(n, np.int64), np.full((2, n), -1, np.int64),
+                   np.zeros((len(form.primitives), OUTPUTS, n), np.int64), user_outputs(form, n))
+
+    @property
+    def uncertain(self) -> Ints:
+        """The base tuples with a user-defined aggregate that must be folded anew, from `partners`."""
+        flags = np.zeros(len(self.counts), np.bool_)
+        for user in self.users:
+            flags |= user[1] > 0
+        return np.flatnonzero(flags)
 
     def chosen(self, kept: npt.NDArray[np.bool_]) -> FoldedBases:
         """Those of the base tuples for which ``kept`` is true."""
-        return FoldedBases(self.counts[kept], self.ends[:, kept], self.values[:, :, kept])
-
-    @classmethod
-    def joined(cls, parts: Sequence[FoldedBases]) -> FoldedBases:
-        """All ``parts``, one after the other."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=-1)
-                     for name in ("counts", "ends", "values")))
+        at = np.cumsum(kept) - 1
+        return FoldedBases(self.counts[kept], self.ends[:, kept], self.values[:, :, kept],
+                           tuple(user[:, kept] for user in self.users),
+                           {int(at[n]): rows for n, rows in self.partners.items() if kept[n]})
 
 
 class FoldState:
     """The state of one worker: for each slot, which is a key's code, what its rows add up to.
 
-    ``links``: True if the engine also empties slots, or asks for the rows of one.
+    ``links``: True if the engine also empties slots, or asks for the rows of one. ``removes``: False if it removes rows
+    by emptying slots alone.
     """
 
-    def __init__(self, form: IntervalForm, *, links: bool):
+    def __init__(self, form: IntervalForm, *, links: bool, removes: bool = True):
         kinds = [_KINDS[p.kind] for p in form.primitives]
         self._kinds = np.array(kinds, np.int64)
         self._feeds = np.array([p.feed for p in form.primitives], np.int64)
@@ -79,6 +90,8 @@ class FoldState:
         distinct = kinds.count(DISTINCT)
         # A distinct count shares the numbering of whole sums, whose `low` it keeps.
         self._seen = [np.zeros((ints if distinct else 0, 1 << 10), np.int64) for _ in range(3)]
+        self._users = [UserState(user, removes=removes) for user in form.users]
+        self._linked = self._linked or any(user.linked for user in self._users)
         self.link = np.empty(1, np.int64)
         self._suffix = np.empty((picks, 1), np.int64)
         self._first = self._end = 0
@@ -95,6 +108,8 @@ class FoldState:
             self._widen(rows, feed, max(self._end, rows.first))
         if len(self._seen[0]):
             self._reserve_seen(rows.end - rows.first)
+        for user in self._users:
+            user.prepare(self._first, self._end, capacity, len(self.count))
         self._first, self._end = rows.first, rows.end
 
     def run(self, ops: Ints, slots: Ints, n: int, rows: StoredRows, out: FoldedBases) -> None:
@@ -103,6 +118,8 @@ class FoldState:
              rows.mask, self.count, self.head, self.tail, self._front, self.link, self._suffix, self._back,
              self._counts, self._low, self._high, self._digits, self._base, self._special, self._seen[0], self._seen[1],
              self._seen[2], out.values, out.counts, out.ends)
+        for user, made in zip(self._users, out.users, strict=True):
+            user.run(ops, slots, n, rows, self.link, made)
 
     def _grow(self) -> None:
         """Twice as many slots."""

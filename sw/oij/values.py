@@ -6,8 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates import aggregate_types
+from ..aggregates import Decided, aggregate_types
 from ..aggregates.fold import Gather, finished_sums
+from ..aggregates.user_fold import user_states
+from ..aggregates.user_values import results
+from ..device.api import ITEM
 from ..lang.aggregate import Aggregate
 from ..lang.eval.vector import Vector, column, evaluate_columns
 from ..lang.ir import columns
@@ -36,6 +39,8 @@ def aggregate_values(form: IntervalForm, found: FoldedBases, bases: Ints, gather
 
 def _values(form: IntervalForm, aggregate: Aggregate, number: int, found: FoldedBases, bases: Ints,
             gather: Gather) -> pa.Array | pa.ChunkedArray:
+    if number < -1:
+        return _user_values(aggregate, found, found.users[-2 - number], bases, gather)
     if number < 0:
         if not aggregate.args:
             return pa.array(found.counts)
@@ -63,6 +68,28 @@ def _values(form: IntervalForm, aggregate: Aggregate, number: int, found: Folded
         sums = high.astype(object) * 2**32 + low.astype(object)
     value = aggregate.args[0]
     return finished_sums(aggregate, sums, denominator(value) if is_exact(value.type) else 1, valid, bases)
+
+
+def _user_values(aggregate: Aggregate, found: FoldedBases, out: Ints, bases: Ints,
+                 gather: Gather) -> pa.Array | pa.ChunkedArray:
+    """The values of a user-defined aggregate; those that ``out`` is not certain of are folded anew, which finds the
+    partner for an error.
+    """
+    again = np.flatnonzero(out[1])
+    if len(again):
+        each = [found.partners[n] for n in again.tolist()]
+        partners, lengths = np.concatenate(each), np.array([len(rows) for rows in each])
+        needed = list(dict.fromkeys(c for e in aggregate.args for c in columns(e)))
+        gathered = gather("s", [c.name for c in needed], partners)
+        values = {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
+                  for c, a in zip(needed, gathered, strict=True)}
+        with np.errstate(all="ignore"):
+            args = [evaluate_columns(e, values, len(partners)) for e in aggregate.args]
+        states, counts = user_states(aggregate, args, Decided(np.empty(0, ITEM), bases[again], lengths, partners))
+        out[0, again] = counts
+        for number, state in enumerate(states):
+            out[2 + number, again] = state
+    return results(aggregate, list(out[2:]), out[0] > 0, bases)
 
 
 def _partners(aggregate: Aggregate, rows: Ints, gather: Gather) -> pa.Array | pa.ChunkedArray:

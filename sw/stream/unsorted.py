@@ -24,6 +24,7 @@ from ..oij.rows import StoredRows
 from ..oij.scale_oij import ScaleOijEngine
 from ..oij.sliding import Bases
 from ..oij.times import interval_lengths
+from ..oij.user_state import partners_between
 from ..oij.values import aggregate_values
 from .retained import RetainedRows
 from .schemas import SessionSchemas
@@ -145,6 +146,9 @@ class UnsortedJoin:
         bases = Bases(key[at], time[at], row[at], row[at])
         pool = self._pool if self._new + len(at) >= _MIN_PARALLEL else None
         found = self.engine.fold(self._stored, bases, self._encoder.codes, pool)
+        for n in found.uncertain.tolist():
+            now = int(bases.times[n])
+            found.partners[n] = partners_between(self._stored, int(bases.keys[n]), now - self._pre, now + self._follow)
         ids = row[at]
         self._new = 0
         self._waiting = {name: values[~decided] for name, values in self._waiting.items()}
