@@ -183,7 +183,8 @@ class JoinResult:
         yield f"{n:,} row{'' if n == 1 else 's'}, {columns} column{'' if columns == 1 else 's'}" + (
             "" if self.path is None else f" in {self.path}")
         if "comparisons" in self.counters:
-            yield f"{self.counters['comparisons']:,} pairs within the windows"
+            pairs = self.counters["comparisons"]
+            yield f"{pairs:,} {'pair' if pairs == 1 else 'pairs'} within the windows"
         if self.counters.get("cycles"):
             yield f"{self.counters['cycles']:,} cycles"
         if self.plan:

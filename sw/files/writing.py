@@ -191,7 +191,8 @@ def _writable(table: pa.Table, suffix: str) -> pa.Table:
 
 def _needs_plain(type_: pa.DataType, suffix: str) -> bool:
     if pa.types.is_dictionary(type_):  # an IPC file has one dictionary a column, but each batch brings its own
-        return suffix in IPC or type_.value_type in (pa.string_view(), pa.binary_view())
+        return (suffix in IPC or bool(pa.types.is_nested(type_.value_type))
+                or type_.value_type in (pa.string_view(), pa.binary_view()))
     if pa.types.is_run_end_encoded(type_):
         return suffix not in IPC
     return suffix == ".csv" and bool(pa.types.is_string_view(type_))

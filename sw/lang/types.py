@@ -187,10 +187,12 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], column.type.value_type)
     if pa.types.is_dictionary(column.type):
         large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(column.type.value_type)
-        if large is not None:  # Arrow does not decode a dictionary of views
+        if large is not None:  # Arrow does not decode a dictionary of views, nor one of lists
             column = pa.chunked_array([pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(large))
                                        for c in column.chunks], pa.dictionary(column.type.index_type, large))
-        column = column.cast(column.type.value_type)
+        kind = column.type.value_type
+        column = (pa.chunked_array([c.dictionary.take(c.indices) for c in column.chunks], kind)
+                  if pa.types.is_nested(kind) else column.cast(kind))
     match from_arrow(column.type):
         case String():
             return column.cast(pa.large_string())

@@ -141,6 +141,19 @@ def test_categories(kind: str, tmp_path: Path) -> None:
         assert as_table(tmp_path / f"out.{suffix}", "r").to_pydict() == answers[1].to_pydict()
 
 
+def test_a_dictionary_of_lists_is_handed_on(tmp_path: Path) -> None:
+    lists = pa.DictionaryArray.from_arrays([0, None], pa.array([[1, 2]]))
+    r, want = pa.table({"x": [1, 2], "y": lists}), {"x": [2], "y": [None], "a": [2]}
+    found = splitjoin.join(r, {"a": [2]}, on="r.x = s.a", window="ROWS 1", device="golden")
+    assert repr(found).startswith("JoinResult: 1 row, 3 columns; 2 pairs within the windows")
+    one = splitjoin.join({"x": [1]}, {"a": [1]}, on="r.x = s.a", device="golden")
+    assert repr(one).startswith("JoinResult: 1 row, 2 columns; 1 pair within the windows")
+    assert found.to_arrow().to_pydict() == want
+    for suffix in ("parquet", "arrow"):
+        splitjoin.join(r, {"a": [2]}, on="r.x = s.a", device="golden", to=tmp_path / f"out.{suffix}")
+        assert as_table(tmp_path / f"out.{suffix}", "r").to_pydict() == want
+
+
 def test_row_labels_of_pandas_are_no_column() -> None:
     """A filter leaves labels that are no range; an index with a name is a column."""
     frame = pd.DataFrame({"x": [1, 2, 3]})
