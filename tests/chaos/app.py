@@ -12,13 +12,17 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from splitjoin.spark import local_session, stream_join
 
+from ..support.spark_settings import SETTINGS
+
+#: The settings of tests but for Spark's own way of writing checkpoints, which has to survive kills.
+_SETTINGS = {name: value for name, value in SETTINGS.items() if "checkpoint" not in name}
 #: The join, whose answer the killing process computes too.
 JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
 
 
 def main(folder: Path, device: str, options: dict[str, object], how: str) -> None:
     """Run the job in ``folder``, with a join of the kind ``how``."""
-    spark = local_session("chaos", log=folder / "spark.log", config={
+    spark = local_session("chaos", log=folder / "spark.log", config=_SETTINGS | {
         "spark.master": "local[2,8]",  # a task may fail seven times, since its worker is killed
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
         "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.minBatchesToRetain": "5"})

@@ -364,7 +364,7 @@ def test_sql_shows_the_place(folder: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_the_kind_of_core(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert join("--device", "golden", output="golden.parquet") == DONE
-    assert join("--device", "pysim", "--cores", "2", "--capacity", "64", "--core", "bucket") == DONE
+    assert join("--device", *PYSIM, "--core", "bucket") == DONE
     assert Path("O.parquet").read_bytes() == Path("golden.parquet").read_bytes()
     capsys.readouterr()
     assert join("--device", "pysim", "--core", "hash") == FAILURE
@@ -382,7 +382,7 @@ def test_the_kind_of_core(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert join("--device", "golden", output="golden.parquet") == DONE
-    assert join("--device", "pysim", "--cores", "1", "--capacity", "64", "--probes", "2", "--tables") == DONE
+    assert join("--device", "pysim", "--cores", "1", "--capacity", "32", "--probes", "2", "--tables") == DONE
     assert Path("O.parquet").read_bytes() == Path("golden.parquet").read_bytes()
     capsys.readouterr()
     for on, more, said in (("r.x = s.a", ("--core", "hash"), "tables with core hash must be False, as it compares"),
