@@ -44,8 +44,8 @@ def where_others_win(files: Files) -> Iterator[str]:
                    f"splitjoin {'more than ' if own == LIMIT else ''}{own:.2g} s.")
     yield (f"- *A batch join in Spark over a short window*, if you write bins of both bands and of time into the "
            f"query: with 10 seconds such a rewrite joins {rewrite:,.0f} thousand rows a second, splitjoin {ours:,.0f}.")
-    yield ("- *The first join of a kind on a new machine*: splitjoin compiles a kernel, which takes seconds; a "
-           "database answers at once.")
+    yield ("- *The first join of a kind on a new machine*: it runs by NumPy, more slowly, while another process "
+           "compiles its loops for some seconds; a database is at full speed at once.")
     yield "- *More than two tables, grouping by columns, sorting*: databases do that, splitjoin does not try.\n"
 
 
