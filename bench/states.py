@@ -3,7 +3,8 @@ and clocks of the part that folds, beside those of the model.
 
 R's tuples probe full windows of S; a share of the pairs from none to all of them meets the condition. The circuit that
 ships pairs and finds none is the scan without aggregates, which folding must keep up with. Then tuples of both streams
-arrive in turn; and so they do for semi and as-of joins, of which a circuit gives the pairs that decide.
+arrive in turn; and so they do where partners come before and after a base tuple, whose state leaves whole, and for semi
+and as-of joins, of which a circuit gives the pairs that decide.
 
 Run: python -m bench.states
 """
@@ -148,6 +149,33 @@ def decide(out: Recorder, how: str, share: float, shape: Shape) -> None:
                 "pairs that leave the circuit, those in states among them")
 
 
+def whole(out: Recorder, share: float, shape: Shape) -> None:
+    """Windows of both streams full, in turn, so that half of the partners come after their base tuple; one state leaves
+    for each base tuple, or all pairs.
+    """
+    rng, n = np.random.default_rng(1), shape.count
+    r = pa.table({"ts": np.arange(n), "t": pa.array(np.full(n, round(share * _VALUES)), pa.int16())})
+    s = pa.table({"ts": np.arange(n), "a": pa.array(rng.integers(0, _VALUES, n), pa.int16()),
+                  "price": pa.array(rng.integers(0, 2**15, n), pa.int16())})
+    query = splitjoin.query(r.schema, s.schema, on="s.a < r.t", window=f"ROWS {shape.window}", time="ts",
+                            aggregate=AGGREGATES, how="left")
+    for leaves in ("states", "pairs"):
+        device = SimDevice(cores=shape.cores, capacity=shape.window // shape.cores, lanes=shape.lanes,
+                           probes=shape.probes, core="scan")
+        with device.open_whole(query) if leaves == "states" else device.open(query.pairs) as session:
+            session.push(arrivals(query, r, s))
+            records = len(session.flush())
+            if leaves == "states":
+                assert session.config.whole_states
+                assert not records
+                records = len(session.states()) * (session.config.beats + 1)
+            cycles = session.counters()["cycles"]
+        config = {"share": share, "leaves": leaves, "cores": shape.cores, "lanes": shape.lanes, "probes": shape.probes,
+                  "window": shape.window}
+        out.add("whole_cycles", cycles / (2 * n), "cycles a tuple", config, "simulation: R, S in turn")
+        out.add("whole_bytes", records * _BYTES / (2 * n), "bytes a tuple", config, f"items of {_BYTES} bytes")
+
+
 def route(out: Recorder, name: str, lanes: int, probes: int) -> None:
     """The part of a region that folds, placed and routed alone."""
     s = pa.schema([pa.field("a", pa.int16(), False), pa.field("price", pa.int16(), False), ("other", pa.int32())])
@@ -175,6 +203,8 @@ def main() -> None:
     for how in ("semi", "asof"):
         for share in (0.01,) if quick else (0.0, 0.01, 0.3):
             decide(out, how, share, Shape(2, 2, 4, 1024, 200 if quick else 3000))
+    for share in (0.3,) if quick else (0.0, 0.01, 0.1, 0.3, 1.0):
+        whole(out, share, Shape(2, 2, 4, 1024, 200 if quick else 3000))
     for name in ["count"] if quick else ROUTED:
         for lanes, probes in REGIONS[:1] if quick else REGIONS:
             route(out, name, lanes, probes)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import (
@@ -101,63 +103,46 @@ class SplitJoin(wiring.Component):
         m.submodules.registers = registers = RegisterBlock(config)
         m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout,
                                                         parts=self._parts)
-        bits = order_bits(config)
+        record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
         left: GatherTree | StateTree
         if config.folds:
             m.submodules.left = left = StateTree(config, self._parts)
         else:
-            m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
+            m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=order_bits(config),
+                                                  parts=self._parts)
             m.d.comb += left.total.eq(registers.settings.sorted)
-        m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=bits, parts=self._parts)
-        m.submodules.combiner = combiner = Combiner()
-        queues = [Queue(unsigned(1), SEQUENCE_FIFO) for _ in range(sequence_depth(config) // SEQUENCE_FIFO)]
-        for n, queue in enumerate(queues):
-            m.submodules[f"sequence{n}"] = queue
-            if n:
-                wiring.connect(m, queues[n - 1].o, queue.i)
-        sequence = queues[0]
-        # A skid buffer behind the FIFOs keeps their memory out of the combiner's select path.
-        m.submodules.sequence_buffer = sequence_buffer = SkidBuffer(unsigned(1))
-        total = Signal()
-        m.d.sync += total.eq(registers.settings.total)
+        # The sequence FIFOs have space for all tuples that may still arrive.
+        sequence_room = Signal()
+        if config.whole_states:
+            assert isinstance(left, StateTree)
+            m.d.comb += sequence_room.eq(1)
+            gathered, stored = left.o, left.later
+            item: Any = {"kind": gathered.payload.kind, "side": STREAM_R, "r": gathered.payload.probe,
+                         "s": gathered.payload.stored}
+        else:
+            m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=order_bits(config),
+                                                    parts=self._parts)
+            m.d.comb += right.total.eq(registers.settings.sorted)
+            gathered, stored = self._combine(m, registers, left, right, record, sequence_room), right.i
+            item = gathered.payload
 
         # Settings take some cycles to reach the cores and mergers, and the registers derived from them. No record is
         # accepted meanwhile, so that settings are stable while records and results are under way.
         settling = Signal(range(_SETTLING + 1), init=_SETTLING)  # after a reset too: not all registers have one
         accepting = Signal()  # records are accepted
-        sequence_room = Signal()  # the sequence FIFOs have space for all tuples that may still arrive
-        level = Signal.like(sequence.level, name="sequence_level")
         m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),
-                     level.eq(sequence.level), sequence_room.eq(~total | (level < sequence.depth - _UNDER_WAY)),
                      accepting.eq(~self.w_stb & (settling <= 1) & sequence_room)]
-
-        record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
         m.d.comb += [
             tree.i.payload.eq(record),
             tree.i.valid.eq(self.i.valid & accepting),
             self.i.ready.eq(tree.i.ready & accepting),
-            right.total.eq(registers.settings.sorted),
-            combiner.total.eq(total),
-            self.o.payload.eq(Cat(getattr(combiner.o.payload, name)[:width]
+            self.o.payload.eq(Cat(Const(item[name], width) if isinstance(item[name], int) else item[name][:width]
                                   for name, width in config.item_record.fields)),
-            self.o.valid.eq(combiner.o.valid),
-            combiner.o.ready.eq(self.o.ready),
+            self.o.valid.eq(gathered.valid),
+            gathered.ready.eq(self.o.ready),
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
             self.r_data.eq(registers.r_data),
         ]
-        # Total order: the combiner needs the stream of each tuple, in arrival order.
-        m.d.sync += [sequence.i.payload.eq(record.stream),
-                     sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
-        for tree_of_side, side, sink in ((left, "left", combiner.left), (right, "right", combiner.right)):
-            if config.queue:
-                # In total order the side that is ahead must not stop, so its items wait here.
-                m.submodules[f"{side}_results"] = results = BlockFifo(result_layout(), RESULT_QUEUE)
-                wiring.connect(m, tree_of_side.o, results.i)
-                wiring.connect(m, results.o, sink)
-            else:
-                wiring.connect(m, tree_of_side.o, sink)
-        wiring.connect(m, queues[-1].o, sequence_buffer.i)
-        wiring.connect(m, sequence_buffer.o, combiner.sequence)
 
         cores = []
         settings = register_tree(m, self._parts, "settings", registers.settings, k)
@@ -165,7 +150,7 @@ class SplitJoin(wiring.Component):
             core = self._parts.add(m, f"core{n}", "core", core_ports(config), lambda: Core(config))
             wiring.connect(m, tree.o[n], core.i)
             wiring.connect(m, core.left, left.i[n])
-            wiring.connect(m, core.right, right.i[n])
+            wiring.connect(m, core.right, stored[n])
             m.d.comb += [core.index.eq(n), core.settings.eq(settings[n])]
             cores.append(core)
 
@@ -181,6 +166,39 @@ class SplitJoin(wiring.Component):
             m.d.comb += [core.select.eq(counter) for core in cores]
             m.d.sync += registers.selected.eq(Mux(side, selected[1], selected[0]))
         return m
+
+    def _combine(self, m: Module, registers: RegisterBlock, left: Any, right: GatherTree, record: Any,
+                 sequence_room: Signal) -> stream.Interface:
+        """Joins the results of both sides, and returns the stream of items. ``sequence_room`` is driven."""
+        config = self._config
+        m.submodules.combiner = combiner = Combiner()
+        queues = [Queue(unsigned(1), SEQUENCE_FIFO) for _ in range(sequence_depth(config) // SEQUENCE_FIFO)]
+        for n, queue in enumerate(queues):
+            m.submodules[f"sequence{n}"] = queue
+            if n:
+                wiring.connect(m, queues[n - 1].o, queue.i)
+        sequence = queues[0]
+        # A skid buffer behind the FIFOs keeps their memory out of the combiner's select path.
+        m.submodules.sequence_buffer = sequence_buffer = SkidBuffer(unsigned(1))
+        total = Signal()
+        level = Signal.like(sequence.level, name="sequence_level")
+        m.d.sync += [total.eq(registers.settings.total), level.eq(sequence.level),
+                     sequence_room.eq(~total | (level < sequence.depth - _UNDER_WAY))]
+        m.d.comb += combiner.total.eq(total)
+        # Total order: the combiner needs the stream of each tuple, in arrival order.
+        m.d.sync += [sequence.i.payload.eq(record.stream),
+                     sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
+        for tree_of_side, side, sink in ((left, "left", combiner.left), (right, "right", combiner.right)):
+            if config.queue:
+                # In total order the side that is ahead must not stop, so its items wait here.
+                m.submodules[f"{side}_results"] = results = BlockFifo(result_layout(), RESULT_QUEUE)
+                wiring.connect(m, tree_of_side.o, results.i)
+                wiring.connect(m, results.o, sink)
+            else:
+                wiring.connect(m, tree_of_side.o, sink)
+        wiring.connect(m, queues[-1].o, sequence_buffer.i)
+        wiring.connect(m, sequence_buffer.o, combiner.sequence)
+        return combiner.o
 
     def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record,
                valid_since_reset: Signal) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 from .circuit.deciding import check_decides, deciding, needs_few_pairs
 from .circuit.fold_schedule import plan_fold
 from .circuit.geometry import comparisons
-from .circuit.lowering import configure, folding_of, phases, plan_for, settings, sized
+from .circuit.lowering import configure, folding_of, phases, plan_for, settings, sized, whole_refused
 from .circuit.parameters import CircuitParameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
 from .cost.fold import fold_cost
-from .cost.folding import first_hits, folding_emitter
+from .cost.folding import first_hits, folding_emitter, stored_states
 from .cost.resources import check_family
 from .cost.text import cost_lines, family_name, resources_text
 from .cpu.engines import suits_runs
@@ -81,12 +81,13 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     try:
         if refused is not None:
             raise refused
-        folding = None if few is None else few.folding
+        folding, not_whole = None if few is None else few.folding, None
         if not_few:
             lines.append(f"folded      not in circuits: {not_few}")
         if aggregates:
             try:
-                folding = folding_of(asked, plan, chosen)
+                not_whole = whole_refused(asked, plan, chosen)
+                folding = folding_of(asked, plan, chosen, whole=not_whole is None)
             except UnsupportedError as error:
                 lines.append(f"folded      not in circuits: {error}; so pairs leave them, which the host folds")
         config = configure(query, plan, chosen, folding, first_hits=few is not None and few.first)
@@ -95,7 +96,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         return "\n".join([*lines, "circuits    no: " + str(error), *others])
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
-    state = _state(config, family, "" if few is None else str(few))
+    state = _state(config, family, "" if few is None else str(few), not_whole)
     return "\n".join([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others])
 
 
@@ -107,9 +108,9 @@ def _folded(query: Query) -> list[str]:
             f"pairs"]
 
 
-def _state(config: Configuration, family: str, kind: str) -> Iterator[str]:
-    """The state that a circuit folds, and the cost of folding it in a region. ``kind``: what leaves for a kind of join;
-    empty for aggregates.
+def _state(config: Configuration, family: str, kind: str, not_whole: str | None) -> Iterator[str]:
+    """The state that a circuit folds, and the cost of folding it in a core. ``kind``: what leaves for a kind of join;
+    empty for aggregates. ``not_whole``: the reason why later partners are not folded, if they are not.
     """
     if not config.folds:
         return
@@ -117,12 +118,17 @@ def _state(config: Configuration, family: str, kind: str) -> Iterator[str]:
     items = config.beats + 1
     leave = f"which leave in {items} item{'s' * (items > 1)} a tuple of R"
     bits = f"{config.state.width} bit{'s' * (config.state.width > 1)} of state"
+    pairs = f"{config.lanes} × {config.probes} pairs a cycle in each region, to {bits}, {leave}"
     yield f"folded      in simulated circuits: {kind}; {bits}, {leave}" if kind else (
-        f"folded      in simulated circuits: the partners that come before a tuple of R, {config.lanes} × "
-        f"{config.probes} pairs a cycle in each core, to {bits}, {leave}; partners that come after it leave as pairs")
+        f"folded      in simulated circuits: the partners of a tuple of R, {pairs} when it expires; in sessions "
+        f"and Spark partners that come after it leave as pairs" if config.whole_states else
+        f"folded      in simulated circuits: the partners that come before a tuple of R, {pairs}; partners that come "
+        f"after it leave as pairs: {not_whole}")
     cost = folding_emitter(config, known)
     if config.first_hits:
         cost += first_hits(config, known)
+    if config.whole_states:
+        cost += stored_states(config, known)
     yield f"folding     on {family_name(known)} {resources_text(cost, known)} a core"
 
 

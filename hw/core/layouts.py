@@ -19,9 +19,10 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
     ``start``, ``end``: positions of the oldest live tuple, and behind the youngest. ``count``: the number of live
     tuples, 0 with ``flush``. ``row``: the oldest live tuple's row id less the core's index. ``masked``: the core is
     masked, so the probe finds none of them. ``bounds``, and ``reach`` for core kinds whose probes have index fields:
-    those of the probe. With ``flush`` there is no probe: the input ends here.
+    those of the probe; ``values``, where states leave whole: those that an S probe brings. With ``flush`` there is no
+    probe: the input ends here.
     """
-    reach = config.reach(other_side(side))
+    reach, brought = config.reach(other_side(side)), config.brought(other_side(side))
     return data.StructLayout({
         "start": unsigned(position_bits(config)),
         "end": unsigned(position_bits(config)),
@@ -31,6 +32,7 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
         "flush": unsigned(1),
         "bounds": struct(config.bounds(other_side(side))),
         **({"reach": struct(reach)} if reach.fields else {}),
+        **({"values": struct(brought)} if brought.fields else {}),
     })
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import waiting_tasks
@@ -20,13 +20,16 @@ from .interfaces import OutcomeSignature, RingSignature, interface
 from .kinds import CORE_COMPONENTS
 from .records import RecordQueue
 from .storage import Storage
+from .stored_states import StoredStates
 
 __all__ = ["Region", "folds", "match_count", "region_layout"]
 
 
 def folds(config: Configuration, side: str) -> bool:
-    """True if the regions that store stream ``side`` fold what they find: those of S, which R probes."""
-    return bool(config.folds) and side == "s"
+    """True if the regions that store stream ``side`` fold what they find: those of S, which R probes, and where states
+    leave whole those of R too.
+    """
+    return bool(config.folds) and (side == "s" or config.whole_states)
 
 
 def region_layout(config: Configuration, side: str) -> data.StructLayout:
@@ -44,10 +47,10 @@ class Region(wiring.Component):
 
     Operations take effect in arrival order; storing, scanning and emitting overlap. In a circuit that folds, the region
     of S gives states (`FoldingEmitter`) in place of results; with ``first_hits``, that of R gives the first result of
-    each stored tuple alone (`FirstHits`). See `Storage` and `Emitter` for the
-    ports, `splitjoin.hw.core.kinds` for the parts that depend on the core kind, and `RegionCounters` for ``select`` and
-    ``selected``. Where the configuration has a queue, records wait in it ahead of the storage side, and probes behind
-    it where passes are short (`splitjoin.circuit.geometry.waiting_tasks`).
+    each stored tuple alone (`FirstHits`), and where states leave whole the states of its tuples (`StoredStates`). See
+    `Storage` and `Emitter` for the ports, `splitjoin.hw.core.kinds` for the parts that depend on the core kind, and
+    `RegionCounters` for ``select`` and ``selected``. Where the configuration has a queue, records wait in it ahead of
+    the storage side, and probes behind it where passes are short (`splitjoin.circuit.geometry.waiting_tasks`).
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -85,7 +88,10 @@ class Region(wiring.Component):
         m.submodules.storage = storage = Storage(config, side)
         m.submodules[kind.name] = processing = kind.processing(config, side)
         emitter: Any
-        if folds(config, side):
+        stored_states = folds(config, side) and side == "r"
+        if stored_states:
+            m.submodules.emitter = emitter = StoredStates(config, latency=processing.latency)
+        elif folds(config, side):
             m.submodules.emitter = emitter = FoldingEmitter(config, latency=processing.latency)
             for n in range(config.lanes if config.payload(side).fields else 0):
                 m.d.comb += Cat(emitter.values[n]).eq(Cat(storage.values[n]))
@@ -94,17 +100,32 @@ class Region(wiring.Component):
         if config.queue:
             m.submodules.queue = queue = RecordQueue(config, side)
             wiring.connect(m, wiring.flipped(self.i), queue.i)
-            wiring.connect(m, queue.o, storage.i)
+            records = queue.o
         else:
-            wiring.connect(m, wiring.flipped(self.i), storage.i)
+            records = wiring.flipped(self.i)
+        if stored_states:
+            self._gate(m, records, storage, emitter)
+        else:
+            wiring.connect(m, records, storage.i)
+        hold: Value = Const(0)
         if depth := waiting_tasks(config):
             m.submodules.tasks = tasks = Queue(storage.task.payload.shape(), depth)
             wiring.connect(m, storage.task, tasks.i)
             wiring.connect(m, tasks.o, processing.task)
             # Until the processing side claims the tuples that a waiting probe reads, none of them may be replaced.
-            m.d.comb += storage.hold.eq(tasks.o.valid & ~processing.waiting)
+            hold = tasks.o.valid & ~processing.waiting
         else:
             wiring.connect(m, storage.task, processing.task)
+        if stored_states:
+            names = ("load", "take", "position", "scanning", "waiting", "first", "claiming")
+            m.d.comb += [getattr(emitter, name).eq(getattr(processing, name)) for name in names]
+            m.d.comb += [getattr(emitter, name).eq(getattr(storage, name))
+                         for name in ("head", "written", "flushed", "drains")]
+            m.d.comb += emitter.queued.eq(hold)
+            if config.brought("s").fields:
+                m.d.comb += Cat(emitter.values).eq(Cat(processing.values))
+            hold |= emitter.hold
+        m.d.comb += storage.hold.eq(hold)
         wiring.connect(m, processing.batch, emitter.batch)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
         ring, outcomes = RingSignature(config, side), OutcomeSignature(config)
@@ -139,3 +160,13 @@ class Region(wiring.Component):
             m.d.comb += [getattr(counters, name).eq(source) for name, source in sources.items()]
             m.d.comb += [counters.select.eq(self.select), self.selected.eq(counters.value)]
         return m
+
+    def _gate(self, m: Module, records: Any, storage: Storage, emitter: StoredStates) -> None:
+        """Hands ``records`` to the storage side, after a FLUSH not before its END has come."""
+        ending = Signal()
+        with m.If(storage.flushed):
+            m.d.sync += ending.eq(1)
+        with m.Elif(emitter.ended):
+            m.d.sync += ending.eq(0)
+        m.d.comb += [storage.i.payload.eq(records.payload), storage.i.valid.eq(records.valid & ~ending),
+                     records.ready.eq(storage.i.ready)]

@@ -8,8 +8,10 @@ from amaranth.lib.wiring import Out
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import TABLE_WRITE_CYCLES, group_bits, outcome_latency, position_bits, ring_rows
 from splitjoin.circuit.wire import ROW_BITS, Configuration
+from splitjoin.lang.schema import other_side
 
 from ..hls.matcher import Matcher
+from ..layouts import struct
 from ..tech.ram import Ram
 from .interfaces import ProcessingSignature
 from .layouts import task_layout
@@ -31,18 +33,23 @@ class Scanner(wiring.Component):
 
     With tables, a batch accepts no more probes when it is full, or when the pass under way is about to end.
 
-    Ports: `ProcessingSignature`; `latency` outcomes may still arrive after ``room`` has fallen. ``reads``, ``stall_…``:
-    for `RegionCounters`.
+    Ports: `ProcessingSignature`; `latency` outcomes may still arrive after ``room`` has fallen. ``load``: the task is
+    accepted, and becomes the probe of that number of the batch that is collected; ``values``, where states leave whole:
+    those that it brings. ``take``: that batch becomes the one under way. ``reads``, ``stall_…``: for `RegionCounters`.
     """
 
     counters = ("reads", "stall_results")
 
     def __init__(self, config: Configuration, side: str):
         self._config, self._side = config, side
+        brought = config.brought(other_side(side))
         super().__init__({
             **ProcessingSignature(config, side).members,
             "reads": Out(1),
             "stall_results": Out(1),
+            "load": Out(config.probes),
+            "take": Out(1),
+            **({"values": Out(struct(brought))} if brought.fields else {}),
         })
 
     @property
@@ -103,7 +110,10 @@ class Scanner(wiring.Component):
         m.d.sync += [counts.eq(accept & ~task.masked), count.eq(task.count), self.compared.eq(Mux(counts, count, 0))]
         loads = Signal(probes)  # one bit per probe of the batch: the one that the last task became
         # No Mux: synthesis would turn it into a synchronous reset, which is slower.
-        m.d.sync += loads.eq(Cat(accept & (batch_size == n) for n in range(probes)))
+        m.d.comb += [self.load.eq(Cat(accept & (batch_size == n) for n in range(probes))), self.take.eq(take)]
+        if config.brought(other_side(self._side)).fields:
+            m.d.comb += self.values.eq(task["values"])
+        m.d.sync += loads.eq(self.load)
         m.d.comb += matcher.load.eq(loads)
         with m.If(accept):
             m.d.sync += [batch_size.eq(batch_size + 1), flush.eq(task.flush), self.waiting.eq(1),

@@ -41,6 +41,8 @@ class Storage(wiring.Component):
         ``values``, where tuples are stored with values to be folded: those of the tuples in ``keys``.
         ``written``: the position up to which, exclusive, tuples are written. ``stored``: the tuple at ``i`` is written
         there now. ``hold``: no tuple may be stored in the next cycle.
+        ``head``: the position of the oldest live tuple. ``flushed``, ``drains``: a FLUSH takes effect; and is one that
+        expires all of R's tuples where states leave whole.
         ``stall_…``, ``stores_high``: for `RegionCounters`.
         ``overflow``, ``overflow_row``: sticky; the tuple that found the ring full of live tuples. Input then stops.
         ``overflow_after``: the number of tuples of the other stream that had arrived before it.
@@ -59,6 +61,9 @@ class Storage(wiring.Component):
             **value_ports(config, side),
             "written": Out(position_bits(config)),
             "stored": Out(1),
+            "head": Out(position_bits(config)),
+            "flushed": Out(1),
+            "drains": Out(1),
             "hold": In(1),
             "stall_probe": Out(1),
             "stall_store": Out(1),
@@ -80,7 +85,7 @@ class Storage(wiring.Component):
         full = Signal()  # live == depth
         was_one = Signal()  # live was 1 a cycle ago
         was_almost_full = Signal()  # live was one less than depth a cycle ago
-        head = Signal(position_bits(config))  # position of the oldest tuple
+        head = self.head  # position of the oldest tuple
         tail = self.written  # position of the next tuple
         head_row = Signal(ROW_BITS)  # row id of the oldest tuple, less index
         turn = Signal(range(max(2, config.cores)))  # own tuples so far, mod cores
@@ -112,6 +117,7 @@ class Storage(wiring.Component):
             evicts.eq(is_tuple & (op.stream == own) & window_full_next),
             probe.eq(is_tuple & (op.stream != own)),
             flush.eq(op.op == Op.FLUSH),
+            self.drains.eq(op.stream),
             makes_task.eq((is_tuple & (op.stream != own)) | (op.op == Op.FLUSH)),
             immediate.eq((op.op == Op.TICK) | (op.op == Op.MASK) | (is_tuple & (op.stream == own) & ~mine)),
             expiry_applies.eq(expires),
@@ -195,6 +201,10 @@ class Storage(wiring.Component):
             reach_at += config.cells(other_side(self._side)).width
             reach = op.body[reach_at:reach_at + config.reach(other_side(self._side)).width]
             m.d.comb += Cat(task.reach).eq(reach)
+        if config.brought(other_side(self._side)).fields:
+            brought, at = config.brought(other_side(self._side)), config.body(other_side(self._side)).width
+            m.d.comb += Cat(task["values"]).eq(op.body[at - brought.width:at])
+        m.d.comb += self.flushed.eq(commit & flush)
         probed = Signal()
         m.d.sync += probed.eq(commit & probe)
         with m.If(probed):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from splitjoin.circuit.geometry import state_fifo_depth
 from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 
 from ..hls.state import merged
-from ..layouts import folded_layout, result_layout
+from ..layouts import folded_layout, result_layout, struct
+from ..network.block_fifo import BlockFifo
 from ..parts import Submodules
+from .turns import TurnTree
 
 __all__ = ["StateMerger", "StateTree", "state_merger_ports"]
 
@@ -51,13 +56,20 @@ class StateTree(wiring.Component):
     leaves in `Configuration.beats` items of kind PAIR, 64 bits each, and its star, which holds the probe's row id and
     the last 32 bits; an END as such.
 
-    Ports: ``i``: `folded_layout` of each core. ``o``: `result_layout`.
+    Where states leave whole, these states wait in block RAM until their tuples expire, and are merged with those that
+    the tuples' regions have made of later partners. An END leaves when both sides have one; states of tuples that have
+    not expired stay where they are.
+
+    Ports: ``i``: `folded_layout` of each core. ``later``, where states leave whole: the same of stored tuples. ``o``:
+    `result_layout`.
     """
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):
         self._config, self._parts = config, parts or Submodules()
+        states = stream.Signature(folded_layout(config))
         super().__init__({
-            "i": In(stream.Signature(folded_layout(config))).array(config.cores),
+            "i": In(states).array(config.cores),
+            **({"later": In(states).array(config.cores)} if config.whole_states else {}),
             "o": Out(stream.Signature(result_layout())),
         })
 
@@ -74,7 +86,9 @@ class StateTree(wiring.Component):
                 wiring.connect(m, level[n + 1], node.i[1])
                 made.append(node.o)
             level, depth = made + level[2 * len(made):], depth + 1
-        found = level[0]
+        found: Any = level[0]
+        if config.whole_states:
+            found = self._whole(m, found)
 
         # The rest of a state, the next beat lowest.
         rest = Signal(2 * ROW_BITS * config.beats + ROW_BITS, reset_less=True)
@@ -99,3 +113,28 @@ class StateTree(wiring.Component):
         with m.If(leave):
             m.d.sync += [self.o.valid.eq((left != 0) & ~end), left.eq(left - 1), rest.eq(rest >> 2 * ROW_BITS)]
         return m
+
+    def _whole(self, m: Module, earlier: Any) -> Any:
+        """The stream of whole states, from ``earlier`` and ``later`` partners."""
+        config = self._config
+        m.submodules.turns = turns = TurnTree(config, self._parts)
+        for n, port in enumerate(self.later):
+            wiring.connect(m, wiring.flipped(port), turns.i[n])
+        m.submodules.earlier = fifo = BlockFifo(config.state.width, state_fifo_depth(config))
+        later, made = turns.o, stream.Signature(folded_layout(config)).create(path=("whole",))
+        ended = Signal()  # the earlier side has shown its END, and nothing behind it is taken
+        state = Signal(struct(config.state), name="earlier_state")
+        end, leave = earlier.payload.end, Signal(name="whole_leaves")
+        m.d.comb += [
+            fifo.i.payload.eq(Cat(earlier.payload.state)), fifo.i.valid.eq(earlier.valid & ~end & ~ended),
+            earlier.ready.eq(~ended & (end | fifo.i.ready)), Cat(state).eq(Cat(fifo.o.payload)),
+            made.payload.end.eq(later.payload.end),
+            Cat(made.payload.state).eq(Cat(merged(m, config, "whole", state, later.payload.state))),
+            made.valid.eq(later.valid & Mux(later.payload.end, ended, fifo.o.valid)),
+            leave.eq(made.valid & made.ready), later.ready.eq(leave), fifo.o.ready.eq(leave & ~later.payload.end),
+        ]
+        with m.If(earlier.valid & end):
+            m.d.sync += ended.eq(1)
+        with m.If(leave & later.payload.end):
+            m.d.sync += ended.eq(0)
+        return made

@@ -97,7 +97,7 @@ def case(config: Configuration, rng: random.Random, *, window: tuple[str, str], 
     lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
     parameters = CircuitParameters(core=config.core, capacity=config.capacity)
     encoder = Encoder(unlowered(make_plan(query.predicate), parameters), config, max(lengths))
-    records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush())]
+    records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush(last=True))]
     with device("golden", cores=config.cores).open(query) as session:
         session.push(incoming)
         wanted, counters = _plain(session.flush()), session.counters()

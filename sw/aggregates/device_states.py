@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..arrival import Arrivals
 from ..circuit.driver import CircuitDevice, CircuitSession
 from ..circuit.folding import FoldChoice
-from ..device.api import PAIR, Device, Items
+from ..device.api import PAIR, Device, Items, stars
 from ..errors import UnsupportedError
 from ..lang.aggregate import Aggregate
 from ..lang.eval.vector import Vector, column, evaluate_columns
@@ -58,6 +58,8 @@ def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: Circuit
     """
     folding, states = session.folding, session.states().fields
     assert folding is not None
+    if folding.whole:
+        items = stars(arrivals)
     if any(values.any() for name, values in states.items() if name.startswith("over")):
         raise StateOverflow
     decided = decide_bases(replace(query, kind=Kind("left")), arrivals, items)

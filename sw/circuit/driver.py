@@ -19,7 +19,7 @@ from .deciding import Deciding, check_decides, deciding, needs_few_pairs
 from .encode import Encoder, Words, decode, pack
 from .folded_states import FoldedStates, StateDecoder, partner_items
 from .folding import FoldChoice
-from .lowering import configure, folding_of, longest_range, plan_for, settings
+from .lowering import configure, folding_of, longest_range, plan_for, settings, whole_refused
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, SMALL_COUNTERS, register, selection
@@ -87,9 +87,18 @@ class CircuitDevice(CircuitParameters, Device):
         A query with aggregates gets a circuit that folds them (`CircuitSession.states`), if `folding` has one; one of
         kind semi, anti or as-of a circuit that gives the pairs that decide its rows, if `deciding` has one.
         """
+        return self._open(query, whole=False)
+
+    def open_whole(self, query: Query) -> CircuitSession:
+        """As `open`, for a query with aggregates whose input ends: where circuits can, the partners that come after
+        their base tuples are folded too. Then a session has no items, and a state comes when its base tuple expires.
+        """
+        return self._open(query, whole=True)
+
+    def _open(self, query: Query, *, whole: bool) -> CircuitSession:
         folding = decides = None
         if query.aggregates and self.folds:
-            folding, query = self.folding(query), query.pairs
+            folding, query = self.folding(query, whole=whole), query.pairs
         elif needs_few_pairs(query) and self.folds:
             decides = self.deciding(query)
             folding, query = decides.folding, decides.query
@@ -106,13 +115,14 @@ class CircuitDevice(CircuitParameters, Device):
             transport.close()
             raise
 
-    def folding(self, query: Query) -> FoldChoice:
-        """The choice of what the device's circuits fold of ``query``. Raises `UnsupportedError`, with the reason,
-        if pairs must leave.
+    def folding(self, query: Query, *, whole: bool = False) -> FoldChoice:
+        """The choice of what the device's circuits fold of ``query``; with ``whole``, also the partners that come after
+        their base tuples, where that can be. Raises `UnsupportedError`, with the reason, if pairs must leave.
         """
         if not self.folds:
             raise UnsupportedError(f"the circuits of device {self.name!r} are built without regard to aggregates")
-        return folding_of(query.pairs.aggregated(query.aggregates), self.plan(query), self)
+        asked, plan = query.pairs.aggregated(query.aggregates), self.plan(query)
+        return folding_of(asked, plan, self, whole=whole and whole_refused(asked, plan, self) is None)
 
     def open_deciding(self, query: Query) -> Session:
         if self.fold == "never" or not needs_few_pairs(query):
@@ -212,7 +222,7 @@ class CircuitSession(Session):
     def flush(self) -> Items:
         if not self._flushed:
             self._flushed = True
-            self._receive(self._encoder.flush(), until_end=True)
+            self._receive(self._encoder.flush(last=True), until_end=True)
         return self.poll()
 
     def settle(self) -> Items:
@@ -223,7 +233,7 @@ class CircuitSession(Session):
         # The circuit answers a FLUSH with an END behind all results, and takes tuples afterwards. In these orders no
         # group is open between two probes, so no star comes with it.
         if not self._flushed:
-            self._receive(self._encoder.flush(), until_end=True)
+            self._receive(self._encoder.flush(last=False), until_end=True)
         return self.poll()
 
     def mask(self, cores: Collection[int]) -> None:
@@ -280,7 +290,8 @@ class CircuitSession(Session):
         if self._states is not None:
             words = self._states.without_states(words)
         items, kinds = decode(words, self._config.item_record)
-        items = items[kinds != ItemKind.END]
+        # Where states leave whole, stars come with them, when tuples of R expire, and tell nothing more.
+        items = items[:0] if self._config.whole_states else items[kinds != ItemKind.END]
         if self._decides is not None and self._states is not None:
             items = partner_items(items, self._states.take())
         if self._row_ids is not None:

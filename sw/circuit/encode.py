@@ -174,9 +174,9 @@ class Encoder:
             out[rows] = pack(whole, fields, n, config.input_record.words)
         return out
 
-    def flush(self) -> Words:
-        """The record that ends the input."""
-        return pack(self._config.input_record, {"op": Op.FLUSH}, 1)
+    def flush(self, *, last: bool) -> Words:
+        """The record that the circuit answers with an END; ``last``: no tuples follow, so all states may leave."""
+        return pack(self._config.input_record, {"op": Op.FLUSH, "stream": int(last and self._config.whole_states)}, 1)
 
     def _device_time(self, arrivals: Arrivals) -> Codes:
         """Event times as the device counts them: from 0, modulo its width, with idle gaps shortened.

@@ -1,13 +1,14 @@
 """The choice whether a circuit folds the aggregates of a query, and how: the values that S's tuples are stored with,
 and the parts of the state of each R probe.
 
-The circuit folds the partners that were stored before the R tuple. Those that come later are pairs, which the host adds
-to the state (`splitjoin.aggregates.device_states`).
+The circuit folds the partners that were stored before the R tuple. Those that come later are folded where the R tuple
+is stored, and the state leaves whole when it expires; or they are pairs, which the host adds to the state
+(`splitjoin.aggregates.device_states`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,21 +48,33 @@ class StoredValue:
 @dataclass(frozen=True)
 class FoldChoice:
     """Values and parts of states that a circuit folds. ``outputs``: for each aggregate of the query the numbers of its
-    parts: one, but the sum and the count for averages.
+    parts: one, but the sum and the count for averages. ``whole``: partners that come later are folded too.
     """
 
     values: tuple[StoredValue, ...]
     parts: tuple[FoldPart, ...]
     outputs: tuple[tuple[int, ...], ...]
+    whole: bool = False
 
 
-def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int) -> FoldChoice:
+def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int, *,
+                whole: bool = False) -> FoldChoice:
     """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
 
-    ``stored``: the most tuples of S that it holds. Raises `UnsupportedError`, with the reason, if pairs must leave.
+    ``stored``: the most tuples of S that it holds. ``whole``: states are to leave whole. Raises `UnsupportedError`,
+    with the reason, if pairs must leave.
     """
     check_folds(plan, parameters)
-    return _Choice(stored, parameters.clock).of(query)
+    found = _Choice(_most_partners(query, stored) if whole else stored, parameters.clock).of(query)
+    return replace(found, whole=whole)
+
+
+def _most_partners(query: Query, stored: int) -> int:
+    """The most partners of a tuple of R, before and after it, in a circuit that holds up to ``stored`` tuples of S."""
+    r, s = query.window_r, query.window_s
+    if r.length is not None and s.length is not None and s.rows is None and s.length >= r.length:
+        return 2 * stored  # when the last partner comes, S's window holds all that came after the tuple of R
+    return int(2**ROW_BITS) - 1
 
 
 def check_folds(plan: CircuitPlan, parameters: CircuitParameters) -> None:

@@ -18,7 +18,8 @@ __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "P
            "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
            "in_flight", "levels", "links", "list_depth", "order_bits", "outcome_latency", "position_bits",
            "probe_groups", "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "sequence_depth",
-           "small_datapaths", "sort_quota", "split", "stack_depth", "stores", "tree_nodes", "waiting_tasks",
+           "small_datapaths", "sort_quota", "split", "stack_depth", "state_fifo_depth", "state_levels",
+           "stores", "tree_nodes", "waiting_tasks",
            "window_count_bits"]
 
 # Trees and links.
@@ -147,12 +148,12 @@ def queued_body(config: Configuration, side: str) -> tuple[list[int], list[int],
     uses both of tuples that it stores and of probes, those of the former alone, and those of the latter alone.
 
     Of a tuple it uses the keys, the index's cells and the values to be folded, and as many of the lowest bits as a
-    core's number has, for MASK; of a probe the bounds and the reach.
+    core's number has, for MASK; of a probe the bounds, the reach, and the values that it brings.
     """
     other = other_side(side)
     stored = {*range((config.cores - 1).bit_length()),
               *_places(config.body(side), config.keys(side), config.cells(side), config.payload(side))}
-    probing = set(_places(config.body(other), config.bounds(other), config.reach(other)))
+    probing = set(_places(config.body(other), config.bounds(other), config.reach(other), config.brought(other)))
     return sorted(stored & probing), sorted(stored - probing), sorted(probing - stored)
 
 
@@ -166,6 +167,21 @@ def _places(body: Record, *parts: Record) -> Iterator[int]:
 def comparisons(config: Configuration) -> int:
     """Peak comparisons per cycle: both regions of every core compare each lane with each probe."""
     return 2 * config.cores * config.lanes * config.probes
+
+
+# States that leave whole.
+
+
+def state_levels(config: Configuration) -> int:
+    """Merges in a row, with a register behind each, that make one state of the probes of a batch."""
+    return levels(config.probes, 2)
+
+
+def state_fifo_depth(config: Configuration) -> int:
+    """Rows of the FIFO of the states of earlier partners, a power of two of at least 4: they wait there until R's
+    tuples expire, so all tuples of a full window must find room.
+    """
+    return max(4, 1 << (config.window_capacity - 1).bit_length())
 
 
 # The ring of a region.

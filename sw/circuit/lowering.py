@@ -41,7 +41,7 @@ from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
 __all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "device_order", "folding_of",
            "longest_range", "lower", "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized",
-           "time_bits_for", "unlowered"]
+           "time_bits_for", "unlowered", "whole_refused"]
 
 #: Widest key in bits: a low end has one bit more, and record fields have at most 64.
 _BITS = 63
@@ -256,16 +256,28 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
         index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else time_bits_for(longest),
         registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else (),
         values=() if folding is None else tuple(v.value for v in folding.values),
-        folds=() if folding is None else folding.parts, first_hits=first_hits)
+        folds=() if folding is None else folding.parts, first_hits=first_hits,
+        whole_states=folding is not None and folding.whole)
 
 
-def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> FoldChoice:
-    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``. Raises
-    `UnsupportedError`, with the reason, if pairs must leave.
+def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters, *, whole: bool = False) -> FoldChoice:
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``. ``whole``: states are
+    to leave whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
     """
     chosen = sized(query, parameters)
     assert chosen.capacity is not None
-    return fold_choice(query, plan, chosen, chosen.cores * chosen.capacity)
+    return fold_choice(query, plan, chosen, chosen.cores * chosen.capacity, whole=whole)
+
+
+def whole_refused(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> str | None:
+    """The reason why states do not leave whole, or None. Arguments as of `folding_of`."""
+    if query.window_r.length == 0:
+        return "R's window is RANGE 0, so hardly any come after it"
+    try:
+        folding_of(query, plan, parameters, whole=True)
+    except UnsupportedError as error:
+        return str(error)
+    return None
 
 
 def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:

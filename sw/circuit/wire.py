@@ -112,6 +112,8 @@ class Configuration(BuildParameters):
         folds: The parts of the state that the partners of each R probe are folded to; empty for circuits whose pairs
             leave. Pairs of S probes leave either way.
         first_hits: True if of the pairs of S probes only the first one of each tuple of R leaves. It demands folds.
+        whole_states: True if partners that come after a tuple of R are folded too, so that no pairs leave, and states
+            leave when R's tuples expire. It demands folds, without row ids as values and without ``first_hits``.
     """
 
     keys_r: tuple[int, ...]
@@ -128,6 +130,7 @@ class Configuration(BuildParameters):
     values: tuple[FoldValue, ...] = ()
     folds: tuple[FoldPart, ...] = ()
     first_hits: bool = False
+    whole_states: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,6 +164,9 @@ class Configuration(BuildParameters):
         for name, given, must in (("small", self.small, False), ("row_bits", self.row_bits, ROW_BITS)):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
         check("first_hits", self.first_hits, bool(self.folds) or not self.first_hits, "False without folds")
+        check("whole_states", self.whole_states, not self.whole_states or (
+            bool(self.folds) and not self.first_hits and not any(value.row for value in self.values)),
+            "False without folds, with first_hits, and with row ids as values")
         for value in self.values:
             check("the bits of a value", value.bits, within(value.bits, 0, 64), "0 to 64")
         for part in self.folds:
@@ -254,6 +260,10 @@ class Configuration(BuildParameters):
             fields += [(f"wrong{n}", 1)] if value.ranged else []
         return Record(tuple(fields))
 
+    def brought(self, side: str) -> Record:
+        """The values that a *probe of* stream ``side`` brings to be folded: those of S where states leave whole."""
+        return self.payload(side) if self.whole_states else Record(())
+
     def body(self, side: str) -> Record:
         """A tuple of stream ``side`` on the link: its keys, its bounds, the fields for an index, and the values to be
         folded.
@@ -263,7 +273,7 @@ class Configuration(BuildParameters):
 
     @cached_property
     def state(self) -> Record:
-        """The folded state of an R probe. ``any``: it has a partner. Of part n: ``added``: a partner that is not passed
+        """The folded state of an R tuple. ``any``: it has a partner. Of part n: ``added``: a partner that is not passed
         over, if values may be NULL; ``over``: a slot left its width, if it may; ``slot``: a number.
         """
         fields: list[tuple[str, int]] = [("any", 1)]
@@ -301,6 +311,8 @@ class Configuration(BuildParameters):
         configuration = asdict(self)
         if not self.folds:  # they say nothing of a circuit whose pairs leave
             del configuration["values"], configuration["folds"], configuration["first_hits"]
+        if not self.whole_states:  # it says nothing of other circuits
+            del configuration["whole_states"]
         if not self.queue:  # it says nothing of a circuit without queues
             del configuration["queue"]
         return {

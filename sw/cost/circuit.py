@@ -25,7 +25,7 @@ from ..circuit.wire import ROW_BITS, Configuration
 from ..lang.schema import other_side
 from .datapath import DatapathCost, datapath_cost
 from .elements import adder, counter, equal, fifo, gate, memory, mux
-from .folding import state_tree
+from .folding import state_tree, whole_states
 from .region import region_cost
 from .resources import Family, Resources, check_family
 from .small import small_parts
@@ -126,18 +126,31 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         parts["settings on their way"] = PartCost(far, Resources(ff=_settings(config)))
         parts["reports on their way"] = PartCost(config.cores, Resources(ff=2 + 3 * ROW_BITS))
     for children, count in sorted(tree_nodes(config.cores, config.fanin).items()):
-        parts[f"merger of {children}"] = PartCost(count * (1 if config.folds else 2), _merger(config, children, family))
+        sides = 0 if config.whole_states else 1 if config.folds else 2
+        if sides:
+            parts[f"merger of {children}"] = PartCost(count * sides, _merger(config, children, family))
     if config.folds:
         merger, items = state_tree(config, family)
         parts["merger of states"] = PartCost(config.cores - 1, merger)
         parts["items of states"] = PartCost(1, items)
-    parts["combiner"] = PartCost(1, _lookahead(0, family) * 2 + Resources(
-        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + _buffer(1, family)
-        + fifo(family, 1, sequence_depth(config)))
-    if config.queue:
-        parts["queue of results"] = PartCost(2, _result_queue(family))
+    if config.whole_states:
+        merger, whole = whole_states(config, family)
+        parts["merger of stored tuples' states"] = PartCost(config.cores - 1, merger)
+        parts["states that wait"] = PartCost(1, whole)
+    else:
+        parts |= _combined(config, family)
     parts["registers"] = PartCost(1, _registers(family))
     parts["counters"] = PartCost(1, _counters(config, family))
+    return parts
+
+
+def _combined(config: Configuration, family: Family) -> dict[str, PartCost]:
+    """The parts that join the results of both sides."""
+    parts = {"combiner": PartCost(1, _lookahead(0, family) * 2 + Resources(
+        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + _buffer(1, family)
+        + fifo(family, 1, sequence_depth(config)))}
+    if config.queue:
+        parts["queue of results"] = PartCost(2, _result_queue(family))
     return parts
 
 
@@ -164,7 +177,8 @@ def _queues(config: Configuration, family: Family) -> Resources:
             + adder(family, bits + 1, bits + 1) + equal(family, bits + 1, bits + 1) + 12, ff=width + 4 * bits + 8)
         if depth := waiting_tasks(config):
             task = (2 * position_bits(config) + config.capacity.bit_length() + ROW_BITS + 2
-                    + config.bounds(other_side(side)).width + config.reach(other_side(side)).width)
+                    + config.bounds(other_side(side)).width + config.reach(other_side(side)).width
+                    + config.brought(other_side(side)).width)
             resources += fifo(family, task, depth)
     return resources
 

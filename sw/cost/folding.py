@@ -1,20 +1,21 @@
-"""Cost of the parts that fold in a circuit: a region's output side, the filter of first hits, and the tree of states
-(`splitjoin.hw.core.folder`, ``hw.core.first_hits``, ``hw.gather.state_tree``).
+"""Cost of the parts that fold in a circuit: the output sides of both regions, the filter of first hits, and the trees
+of states (`splitjoin.hw.core.folder`, ``hw.core.stored_states``, ``hw.core.first_hits``, ``hw.gather.state_tree``,
+``hw.gather.turns``).
 """
 
 from __future__ import annotations
 
 from ..circuit.fold_parts import FoldPart
-from ..circuit.geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows
+from ..circuit.geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows, state_fifo_depth, state_levels
 from ..circuit.wire import ROW_BITS, Configuration
-from .elements import adder, control, equal, gate, memory, mux
+from .elements import adder, control, counter, equal, fifo, gate, memory, mux
 from .fold import graph_cost, pipeline_cost
 from .resources import Family, Resources
 
-__all__ = ["first_hits", "folding_emitter", "merge_cost", "state_tree"]
+__all__ = ["first_hits", "folding_emitter", "merge_cost", "state_tree", "stored_states", "whole_states"]
 
 #: LUT4 of control.
-_CONTROL = {"emitter": 16, "merger": 4, "items": 12}
+_CONTROL = {"emitter": 16, "merger": 4, "items": 12, "stored": 24}
 
 
 def merge_cost(config: Configuration, family: Family) -> Resources:
@@ -39,7 +40,7 @@ def folding_emitter(config: Configuration, family: Family) -> Resources:
     levels = lanes.bit_length() - 1
     cost = sum((pipeline_cost(family, part.lift) for part in config.folds), Resources()) * lanes
     cost += merge_cost(config, family) * probes  # with the probes' own states
-    cost += _lanes(config, family) * probes
+    cost += _tree(config, lanes, family) * probes
     # States begin anew with each pass; two of each probe, one that leaves; outcomes on the way.
     delayed = levels * 2 + max(0, -spare) * (2 + lanes * probes)
     cost += Resources(lut=probes * bits * 4 // 5 + control(family, _CONTROL["emitter"]),
@@ -69,9 +70,48 @@ def first_hits(config: Configuration, family: Family) -> Resources:
     return cost + each * lanes
 
 
-def _lanes(config: Configuration, family: Family) -> Resources:
-    """The cost of the merges of the lanes of one probe, and of masking lanes without a hit."""
-    lanes = config.lanes
+def stored_states(config: Configuration, family: Family) -> Resources:
+    """The cost of the output side of a region whose stored tuples have states."""
+    lanes, probes, bits, place = config.lanes, config.probes, config.state.width, position_bits(config)
+    row, latency = (ring_rows(config) - 1).bit_length(), outcome_latency(config)
+    lift, payload = max(part.lift.ahead for part in config.folds), config.payload("s").width
+    ahead, levels = max(latency, lift), state_levels(config)
+    cost = sum((pipeline_cost(family, part.lift) for part in config.folds), Resources())
+    if payload:
+        # States of the probes of two batches, and values and flags on their way to them.
+        cost += Resources(ff=2 * probes * bits + payload * (ahead - lift) + (1 + probes) * ahead)
+    each = _tree(config, probes, family) + merge_cost(config, family)
+    # The state of the memory or one that is on its way there; rows are compared for that. The initial one.
+    each += Resources(lut=bits * (MEMORY_LATENCY + 1) + equal(family, row) * MEMORY_LATENCY + row * (lanes > 1),
+                      ff=bits * MEMORY_LATENCY + row * (MEMORY_LATENCY + 2) + MEMORY_LATENCY + ahead + levels)
+    each += memory(family, bits, ring_rows(config))
+    cost += each * lanes
+    # Which states may leave, and which are cleared.
+    cost += Resources(lut=adder(family, *[place] * 6) + counter(family, row) + mux(family, 2, 3 * place)
+                      + mux(family, lanes, bits) + control(family, _CONTROL["stored"]),
+                      ff=(ahead + levels - MEMORY_LATENCY) * place + 5 * place + row + 2 * (ahead + levels)
+                      + (ahead - latency) * (1 + lanes * probes) + 20)
+    hits = lanes * probes
+    cost += Resources(lut=adder(family, *[n.bit_length() for n in range(2, hits + 1)]), ff=hits + hits.bit_length())
+    return cost + fifo(family, 1 + bits, 16)
+
+
+def whole_states(config: Configuration, family: Family) -> tuple[Resources, Resources]:
+    """The cost of a merger of the states of stored tuples, and of the part that merges them with those of earlier
+    partners, which wait in block RAM.
+    """
+    bits = config.state.width
+    merger = Resources(lut=bits + control(family, 16), ff=bits + 2 + (config.cores - 1).bit_length())
+    rows = state_fifo_depth(config)
+    places = rows.bit_length()
+    return merger, merge_cost(config, family) + memory(family, bits, rows) + fifo(family, bits, 16) + Resources(
+        lut=counter(family, places, places) + adder(family, places) + equal(family, places) + 16, ff=3 * places + 12)
+
+
+def _tree(config: Configuration, lanes: int, family: Family) -> Resources:
+    """The cost of merging the states of a read, one of each of ``lanes`` for a probe, or of each probe for a lane, and
+    of masking those without a hit.
+    """
     cost = Resources(lut=lanes, ff=lanes - 1)
     for part in config.folds:
         merge = _part(config, part, family)

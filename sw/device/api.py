@@ -18,7 +18,7 @@ from ..arrival import Arrivals
 from ..errors import DeviceError, UnsupportedError
 from ..lang.query import Query
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_inner", "check_masked", "pairs"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_inner", "check_masked", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -137,6 +137,16 @@ def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:
         if isinstance(core, bool) or not isinstance(core, int) or not 0 <= core < cores:
             raise DeviceError(f"masked cores must be numbers from 0 to {cores - 1}, not {core!r}")
     return frozenset(masked)
+
+
+def stars(arrivals: Arrivals, first: tuple[int, int] = (0, 0)) -> Items:
+    """A star for each of ``arrivals``, as in order total. ``first``: the row ids of the first tuples."""
+    items = np.empty(len(arrivals), ITEM)
+    items["kind"], items["side"], items["r"], items["s"] = STAR, arrivals.stream, -1, -1
+    for number, name in enumerate(("r", "s")):
+        at = np.flatnonzero(arrivals.stream == number)
+        items[name][at] = first[number] + np.arange(len(at))
+    return items
 
 
 def pairs(items: Items) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

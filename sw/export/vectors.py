@@ -67,7 +67,7 @@ def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Ar
                          "the pairs of this one; `splitjoin explain` says why. Test it with --device sim")
     _check_fits(query, config, incoming)
     encoder = Encoder(plan, config, longest_range(query))
-    records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush())]
+    records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush(last=True))]
     order = device_order(query, config)
     with GoldenDevice(cores=config.cores).open(replace(query, order=order)) as session:
         session.push(incoming)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..aggregates import Gather
 from ..arrival import Arrivals
-from ..device.api import ITEM, PAIR, STAR, Device, Items, Session
+from ..device.api import ITEM, PAIR, Device, Items, Session, stars
 from ..kinds import KindOperator
 from ..lang.query import Query
 from .choice import IntervalChoice
@@ -126,12 +126,7 @@ class _StarSession(Session):
 
     def push(self, arrivals: Arrivals) -> None:
         if self._stars:
-            items = np.empty(len(arrivals), ITEM)
-            items["kind"], items["side"], items["r"], items["s"] = STAR, arrivals.stream, -1, -1
-            for number, name in enumerate(("r", "s")):
-                at = np.flatnonzero(arrivals.stream == number)
-                items[name][at] = self._tuples[number] + np.arange(len(at))
-            self._items.append(items)
+            self._items.append(stars(arrivals, (self._tuples[0], self._tuples[1])))
         self._tuples = [self._tuples[0] + len(arrivals.r), self._tuples[1] + len(arrivals.s)]
 
     def poll(self) -> Items:

@@ -104,6 +104,46 @@ def test_one_record_a_base_tuple_leaves() -> None:
     assert len(ties) == sum(t == u for t in s["ts"].to_pylist() for u in r["ts"].to_pylist())
 
 
+def test_one_record_a_base_tuple_leaves_with_its_later_partners() -> None:
+    """When it expires: at a barrier those that have expired, at the end all of them, and no pairs."""
+    r, s = tables(40, 1)
+    device = PysimDevice(cores=2, capacity=64, lanes=2, probes=2, fold="always", seed=1, **STALLS)
+    asked = query(r, s, {"n": "count(*)", "t": "sum(s.p)"}, on="TRUE", window={"r": "ROWS 7", "s": "RANGE 100"})
+    expected = splitjoin.join(r, s, on="TRUE", window={"r": "ROWS 7", "s": "RANGE 100"}, time="ts",
+                              aggregate={"n": "count(*)"}, how="left").table["n"].to_pylist()
+    with device.open_whole(asked) as session:
+        assert session.config.whole_states
+        session.push(arrivals(asked, r, s))
+        assert not len(session.settle())
+        states = session.states()
+        assert len(states) == 33
+        assert not len(session.flush())
+        rest = session.states()
+    assert [*states.fields["slot0_0"].tolist(), *rest.fields["slot0_0"].tolist()] == expected
+
+
+@pytest.mark.parametrize(("lanes", "probes", "capacity", "window"), [
+    (2, 5, 4, {"r": "ROWS 1", "s": "ROWS 2"}), at_length(1, 16, 4, {"r": "ROWS 1", "s": "ROWS 4"}),
+    at_length(8, 3, 16, {"r": "ROWS 16 RANGE 2", "s": "ROWS 1"})])
+def test_tuples_that_expire_unread_leave_nothing_to_those_behind_them(lanes: int, probes: int, capacity: int,
+                                                                      window: Any) -> None:
+    for seed in (418518, 3):
+        r, s = tables(40, seed)
+        device = PysimDevice(cores=1, capacity=capacity, lanes=lanes, probes=probes, seed=seed, fold="always", **STALLS)
+        same(device, r, s, window=window, how="left", on="r.x < s.a", aggregate={"n": "count(*)"})
+
+
+def test_which_states_leave_whole() -> None:
+    r, s = tables(8, 1)
+    aggregates = {"n": "count(*)", "v": Variance("s.p")}
+    device = SimDevice(capacity=64)
+    for window, whole in (("RANGE 6", True), ({"r": "RANGE 0", "s": "RANGE 6"}, False), ("ROWS 6", False)):
+        asked = query(r, s, aggregates, window=window)
+        assert device.folding(asked, whole=True).whole == whole
+        assert not device.folding(asked).whole
+    assert device.folding(query(r, s, {"n": "count(*)"}, window="ROWS 6"), whole=True).whole
+
+
 @pytest.mark.parametrize(("aggregate", "options", "reason"), [
     ("sum(r.x - s.p)", {}, r"sum\(r.x - s.p\): a circuit folds values of stored tuples, and r.x is not one"),
     ("first(s.p)", {}, r"first\(s.p\): first is not folded in circuits"),

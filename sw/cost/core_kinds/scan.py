@@ -6,7 +6,7 @@ from ...circuit.geometry import comparisons
 from ...circuit.wire import Configuration
 from ..elements import adder, control, counter, equal, gate, mux
 from ..emitter import emitter
-from ..folding import first_hits, folding_emitter
+from ..folding import first_hits, folding_emitter, stored_states
 from ..resources import Family, Resources
 from ..widths import Widths
 from .kind import CoreCost
@@ -23,6 +23,8 @@ class ScanCost(CoreCost):
     def parts(self, config: Configuration, side: str, family: Family, w: Widths) -> dict[str, Resources]:
         if config.folds and side == "s":
             return {"scanner": _scanner(config, family, w), "folding": folding_emitter(config, family)}
+        if config.whole_states:
+            return {"scanner": _scanner(config, family, w), "folding": stored_states(config, family)}
         first = {"first hits": first_hits(config, family)} if config.first_hits else {}
         return {"scanner": _scanner(config, family, w), **first, "emitter": emitter(config, family, w)}
 
