@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,7 +48,8 @@ class EmulatorDevice(CircuitDevice):
             of the device. Each session has a board of its own.
         pack: Items are packed on the link.
         timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine.
-        drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`.
+        drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`. The board of each session has faults of its
+            own, so that one that is opened anew does not fail at the same byte again.
     """
 
     name: ClassVar[str] = "emulator"
@@ -62,6 +65,7 @@ class EmulatorDevice(CircuitDevice):
     unplug: int = 0
     reset: int = 0
     fault_seed: int = 0
+    _opened: Iterator[int] = field(default_factory=count, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,7 +74,7 @@ class EmulatorDevice(CircuitDevice):
                               f"{self.target!r}")
         if type(self.pack) is not bool:
             raise DeviceError(f"pack must be True or False, not {self.pack!r}")
-        self._faults()
+        self._faults(0)
         if not self._is_design:
             find(self.target)
 
@@ -79,6 +83,7 @@ class EmulatorDevice(CircuitDevice):
             return super().open(query)
         design = Sidecar.read(self.target)
         device = replace(self, target=design.board, pack=design.pack, **design.parameters)
+        object.__setattr__(device, "_opened", self._opened)  # the same row of boards
         design.check(self.target, device.configuration(query))
         return device.open(query)
 
@@ -86,12 +91,13 @@ class EmulatorDevice(CircuitDevice):
     def _is_design(self) -> bool:
         return Path(self.target).suffix == ".json"
 
-    def _faults(self) -> Faults:
+    def _faults(self, board: int) -> Faults:
         return Faults(drop=self.drop, flip=self.flip, double=self.double, delay=self.delay, unplug=self.unplug,
-                      reset=self.reset, seed=self.fault_seed)
+                      reset=self.reset, seed=self.fault_seed + (board << 32))
 
     def _connect(self, config: Configuration) -> Transport:
-        board = Emulator(board_top(find(self.target), config, pack=self.pack), self._faults()).start()
+        board = Emulator(board_top(find(self.target), config, pack=self.pack),
+                         self._faults(next(self._opened))).start()
         try:
             return _EmulatedTransport(board, config, timeout=self.timeout, reconnect=self.reconnect)
         except BaseException:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items, Session, check_inner, check_masked
-from ..errors import DeviceError, OrderError, UnsupportedError, WindowOverflow
+from ..errors import DeviceError, DeviceLost, OrderError, UnsupportedError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
 from .deciding import Deciding, check_decides, deciding, needs_few_pairs
@@ -51,6 +51,10 @@ class Transport(ABC):
 
         Raises `DeviceStalled` when the circuit makes no progress.
         """
+
+    def received(self) -> Words:
+        """The items that a `transfer` received before it raised `DeviceLost`."""
+        return np.empty((0, 0), np.uint32)
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         """The latencies that `Session.latencies` returns."""
@@ -287,6 +291,15 @@ class CircuitSession(Session):
         except DeviceStalled:
             self._check_overflow()
             raise
+        except DeviceLost:
+            self._accept(self._transport.received())
+            raise
+        self._accept(words)
+
+    def _accept(self, words: Words) -> None:
+        """Keep the items ``words`` for the next poll."""
+        if not len(words):
+            return
         if self._states is not None:
             words = self._states.without_states(words)
         items, kinds = decode(words, self._config.item_record)

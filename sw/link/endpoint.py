@@ -162,9 +162,16 @@ class HostEndpoint:
         self._opening, self._asked_about = True, None
 
     def resume(self) -> None:
-        """The line was interrupted: ask whether the session is alive, and repeat what is not acknowledged."""
-        self._resuming, self._asked_about, self.about = True, None, None
+        """The line was interrupted: ask whether the session is alive, and repeat what is not acknowledged.
+
+        A session that has not begun is opened; one that has is never opened again, as a device without its state would
+        take its number for that of a new session.
+        """
         self._decoder.feed((END,))  # what came last may be the beginning of a frame
+        if self._opening:
+            self._asked_about = None
+            return
+        self._resuming, self._asked_about, self.about = True, None, None
         self._trip = RoundTrip()
 
     def submit(self, kind: Kind, payload: bytes = b"") -> None:

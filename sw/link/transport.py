@@ -21,6 +21,8 @@ __all__ = ["ByteChannel", "ChannelLost", "LinkTransport"]
 
 #: Longest wait for a byte, and between two attempts to connect again, in seconds.
 _READ, _ATTEMPT = 0.05, 0.1
+#: Most seconds of silence after which the driver asks the device for its session.
+_SILENCE = 0.5
 
 
 class ChannelLost(DeviceError):
@@ -137,6 +139,11 @@ class LinkTransport(Transport):
                                     f"{self._stalled_after:g} s ({at} of {len(raw)} records sent)")
             self._step()
 
+    def received(self) -> Words:
+        self._items.feed(bytes(self._endpoint.items))
+        self._endpoint.items.clear()
+        return self._items.take()
+
     def close(self) -> None:
         self._channel.close()
 
@@ -169,7 +176,9 @@ class LinkTransport(Transport):
             what = (f"sent {self._heard_bytes} bytes without a valid reply" if self._heard_bytes else "sent nothing")
             raise DeviceError(f"the device must reply within {self._answer_within:g} s, but {what}; check that it is "
                               f"powered, runs a splitjoin circuit, and that the baud rates are equal")
-        if silent > self._answer_within / 2 and about is not None and not self._asked:
+        if silent <= min(_SILENCE, self._answer_within / 2):
+            self._asked = False
+        elif about is not None and not self._asked:
             self._asked = True
             self._endpoint.resume()  # a device that was reset has no session, and answers nothing else
 
@@ -188,8 +197,5 @@ class LinkTransport(Transport):
             except DeviceError:
                 continue
         self.reconnections += 1
-        if self._endpoint.about is not None:
-            self._endpoint.resume()
-        else:
-            self._endpoint.open()
+        self._endpoint.resume()
         self._begin()

@@ -103,6 +103,16 @@ class NumberedSession:
         again = min(max(int(self._given_out[0]) - first, 0), len(found))
         return FoldedStates(first + again, {name: values[again:] for name, values in found.fields.items()})
 
+    def rescued(self, limit: tuple[int, int]) -> Items:
+        """The items that the device gave before it lost the session, as far as they are settled, of probes with row ids
+        below ``limit``; there is no use of the session afterwards.
+        """
+        if self._immediate:
+            return np.empty(0, ITEM)
+        items = self._session.poll()
+        below = np.array([limit[n] - self._first[side] for n, side in enumerate(SIDES)])
+        return self._settle(items[_probes(items) < below[items["side"]]])
+
     def counters(self) -> dict[str, int]:
         """The device's counters since its session began."""
         return self._session.counters()

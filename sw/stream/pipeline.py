@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,7 @@ _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
 #: Target number of results of a slice, unless the limit is lower; and result rows in one batch.
 _SLICE_RESULTS = 1 << 18
 _BATCH_ROWS = 1 << 16
+Answer = TypeVar("Answer")
 _NO_ITEMS: Items = np.empty(0, ITEM)
 #: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
 _ATTEMPTS = 3
@@ -109,8 +111,9 @@ class Pipeline:
         self.failure: Exception | None = None
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
-        self.device_session = (NumberedSession(query, self._runs_on(device), folds=self._folds) if snapshot is None
-                               else self._resumed(snapshot))
+        self.device_session = (
+            self._again_if_lost(lambda: NumberedSession(query, self._runs_on(device), folds=self._folds))
+            if snapshot is None else self._resumed(snapshot))
 
     def default_source(self, side: Side) -> int:
         """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
@@ -134,23 +137,9 @@ class Pipeline:
         than the one before, and a few times otherwise. An exception is also kept as ``failure``. The slice on which a
         device failed will be pushed again.
         """
-        try:
+        with self._noting_failures():
             self._collect()
-            attempt, settled = 0, self._settled
-            while True:
-                try:
-                    if attempt:
-                        self._move(self.device)
-                    self._advance(unlimited)
-                    break
-                except DeviceLost:
-                    attempt, settled = 1 if self._settled != settled else attempt + 1, self._settled
-                    if attempt > _ATTEMPTS:
-                        raise
-        except Exception as error:
-            self.failure = error
-            self.results.fail()
-            raise
+            self._persisting(lambda: self._advance(unlimited))
 
     def full(self, side: Side, index: int | None) -> str | None:
         """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
@@ -166,15 +155,19 @@ class Pipeline:
         return None
 
     def counters(self) -> dict[str, int]:
-        """The counters of `StreamJoin.counters`."""
+        """The counters of `StreamJoin.counters`. A device that has lost its session is opened again, as by `work`."""
+        if self.failure is None:
+            with self._noting_failures():
+                of_device = self._persisting(lambda: (self._interval or self.device_session).counters())
+        else:
+            of_device = {}
         kept = self.windows.streams
         out = {f"tuples_{side}": kept[side].end for side in SIDES}
         out |= {"rows": self.results.total, "unread_rows": self.results.rows, "unread_bytes": self.results.nbytes}
         out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
         out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts}
         out |= self.gate.counters()
-        return out | {f"device_{name}": n
-                      for name, n in (self._interval or self.device_session).counters().items()}
+        return out | {f"device_{name}": n for name, n in of_device.items()}
 
     def snapshot(self) -> bytes:
         """The bytes of `StreamJoin.snapshot`."""
@@ -207,6 +200,45 @@ class Pipeline:
         if self._interval is not None:
             self._interval.close()
         self.results.end()
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        """Keep an exception as ``failure`` too."""
+        try:
+            yield
+        except Exception as error:
+            self.failure = error
+            self.results.fail()
+            raise
+
+    def _persisting(self, act: Callable[[], Answer]) -> Answer:
+        """What ``act`` gives on the device session; where the device has lost it, on a fresh one."""
+        attempt, settled = 0, self._settled
+        while True:
+            try:
+                if attempt:
+                    self._move(self.device)
+                return act()
+            except DeviceLost:
+                self._rescue(self.device_session)
+                attempt, settled = 1 if self._settled != settled else attempt + 1, self._settled
+                if attempt > _ATTEMPTS:
+                    raise
+
+    @staticmethod
+    def _again_if_lost(opened: Callable[[], NumberedSession]) -> NumberedSession:
+        """The first device session, which a device may lose as any other."""
+        for _ in range(_ATTEMPTS):
+            with suppress(DeviceLost):
+                return opened()
+        return opened()
+
+    def _rescue(self, session: NumberedSession) -> None:
+        """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
+        if not self._folds:  # no board does
+            streams = self.windows.streams
+            self._emit(session.rescued((streams["r"].end, streams["s"].end)), session)
+            self._trim(session)
 
     @property
     def _interval(self) -> IntervalOperator | None:
@@ -320,7 +352,7 @@ class Pipeline:
         self.ended, self.restarts = snapshot.ended, snapshot.restarts
         self.windows.restore(snapshot.retained(self._query), snapshot.now)
         self._restore_kind(snapshot.kind_state())
-        session = self._replayed(self.device, snapshot.settled)
+        session = self._again_if_lost(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
         self._trim(session)
         if self.ended:
             self.results.end()
@@ -338,8 +370,11 @@ class Pipeline:
         """Row ids before which all probes' items have been given out: a replay that failed may have given out more than
         the session before it.
         """
-        of, replayed = self.device_session.settled, self._replayed_to
-        return max(of[0], replayed[0]), max(of[1], replayed[1])
+        return self._furthest(self.device_session.settled)
+
+    def _furthest(self, settled: tuple[int, int]) -> tuple[int, int]:
+        """The greater of the row ids ``settled`` and those to which a failed replay gave items out."""
+        return max(settled[0], self._replayed_to[0]), max(settled[1], self._replayed_to[1])
 
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
         """A fresh session of ``device`` to which all retained rows were replayed."""
@@ -349,7 +384,9 @@ class Pipeline:
             while rest is not None and len(rest):
                 head, rest = rest.split(self._slice_rows)
                 self._emit(session.push(head), session)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, DeviceLost):
+                self._rescue(session)
             self._replayed_to = session.settled
             session.close()
             raise
