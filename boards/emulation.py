@@ -48,8 +48,8 @@ class EmulatorDevice(CircuitDevice):
             of the device. Each session has a board of its own.
         pack: Items are packed on the link.
         timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine.
-        drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`. The board of each session has faults of its
-            own, so that one that is opened anew does not fail at the same byte again.
+        drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`. The board of each session has faults of
+            its own, so that one that is opened anew does not fail at the same byte again.
     """
 
     name: ClassVar[str] = "emulator"
