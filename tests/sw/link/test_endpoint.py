@@ -183,6 +183,27 @@ def test_a_board_that_lost_its_session_is_reported(unplugged):
     assert line.now() < 2
 
 
+def test_a_board_that_lost_its_session_is_not_given_a_new_one_of_the_same_number():
+    """The plug is pulled again while the driver asks for the session."""
+    plugs = ((0.04, "unplug"), (0.05, "plug"), (0.146, "unplug"), (0.16, "plug"))
+    line = Line(model(), events=((0.045, "power"), *plugs), latency=0.005)
+    transport = opened(line)
+    with pytest.raises(DeviceLost, match="the device must keep its session, but has lost it"):
+        transport.transfer(records(6000, 0)[0], until_end=False)
+    assert transport.reconnections == 2
+
+
+def test_a_lost_session_is_noticed_soon_however_long_a_device_may_be_silent():
+    """Also after it has been silent, and has kept its session; and what it gave before is not lost."""
+    line = Line(model(), events=((0.9, "power"),), byte_seconds=1e-5)
+    transport = opened(line, answer_within=60)
+    reply, line.device.reply = line.device.reply, lambda: reply() if not 0.02 < line.now() < 0.7 else b""
+    with pytest.raises(DeviceLost):
+        transport.transfer(records(60_000, 0)[0], until_end=False)
+    assert line.now() < 1.8
+    assert len(transport.received()) > 1000 and len(transport.received()) == 0
+
+
 def test_a_device_whose_frames_make_no_sense_is_refused():
     line = Line(model())
     transport = opened(line)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from splitjoin import DeviceError, Query, StreamJoin
-from splitjoin.device.api import Session
+from splitjoin.device.api import Items, Session
 from splitjoin.errors import DeviceLost
 from splitjoin.golden import GoldenDevice
 from splitjoin.stream import pipeline
@@ -112,6 +112,80 @@ def test_a_device_that_gets_further_each_time_is_not_given_up(monkeypatch: pytes
             to.push_s(s(*range(150)))
         assert session.flush().to_pylist() == golden.flush().to_pylist()
         assert session.counters()["restarts"] > 3  # more often than a device without progress is tried
+
+
+def test_what_a_device_gave_before_it_lost_its_session_counts() -> None:
+    """Each session takes all that it is given, and gives 20 items of it before its state is lost in the flush."""
+    class Forgetful(LaggingDevice):
+        def open(self, query: Query) -> Session:
+            session = super().open(query)
+            flush, poll, rest = session.flush, session.poll, []
+
+            def flushed() -> Items:
+                found = flush()
+                rest.append(found[:20])
+                if len(found) > 20:
+                    raise DeviceLost("it has lost its session")
+                return found
+
+            session.flush = flushed  # type: ignore[method-assign]
+            session.poll = lambda: rest.pop() if rest else poll()  # type: ignore[method-assign]
+            return session
+
+    made = query(window="ROWS 2", time=None)
+    with StreamJoin(made, Forgetful(1000)) as session, StreamJoin(made, GoldenDevice()) as golden:
+        for n in range(20):
+            for to in (session, golden):
+                to.push_r(r(n))
+                to.push_s(s(n))
+        assert session.flush().to_pylist() == golden.flush().to_pylist()
+        assert session.counters()["restarts"] > 3
+
+
+def test_counters_open_a_lost_session_again() -> None:
+    """Their own loss of the session is no failure, and no row is lost or repeated by it."""
+    class Losing(LaggingDevice):
+        def open(self, query: Query) -> Session:
+            session = super().open(query)
+            fails.append(len(fails) < 2)
+
+            def counters() -> dict[str, int]:
+                if fails[-1]:
+                    raise DeviceLost("it has lost its session")
+                return {"answers": 1}
+
+            session.counters = counters  # type: ignore[method-assign]
+            return session
+
+    fails: list[bool] = []
+    made = query(window="ROWS 8", time=None)
+    with StreamJoin(made, Losing(3)) as session, StreamJoin(made, GoldenDevice()) as golden:
+        for to in (session, golden):
+            to.push_r(r(*range(6)))
+            to.push_s(s(*range(6)))
+        counters = session.counters()
+        assert (counters["restarts"], counters["device_answers"], counters["tuples_r"]) == (2, 1, 6)
+        found = pa.Table.from_batches([session.poll(), session.flush()])
+        assert found.to_pylist() == golden.flush().to_pylist()
+        fails[-1] = True
+        assert session.counters()["restarts"] == 3  # after the end, too
+
+
+def test_a_session_that_is_lost_while_it_is_opened() -> None:
+    class Opening(LaggingDevice):
+        def open(self, query: Query) -> Session:
+            opened.append(1)
+            if len(opened) in (1, 3):
+                raise DeviceLost("it has lost its session")
+            return super().open(query)
+
+    opened: list[int] = []
+    with StreamJoin(query(), Opening(1)) as session:
+        session.push_r(r(1))
+        session.push_s(s(1))
+        saved = session.snapshot()
+        session.restore(saved)
+        assert len(session.flush()) == 1 and len(opened) == 4
 
 
 def test_a_device_that_loses_every_session_is_given_up() -> None:
