@@ -24,7 +24,7 @@ from .aggregates import (
 )
 from .arrival import Arrivals, arrivals
 from .circuit.driver import CircuitDevice, CircuitSession
-from .device.api import ITEM, PAIR, STAR, Device, Items, Session, pairs
+from .device.api import ITEM, PAIR, STAR, Device, Items, Session, joined_items, pairs
 from .expected_size import ExpectedSize
 from .files import TableWriter
 from .golden import GoldenDevice
@@ -138,7 +138,7 @@ def _items(query: Query, incoming: Arrivals, output: Output, device: Device, ses
         return found[0]
     try:
         check_memory(matches, sum(part.nbytes for part in found))
-        return np.concatenate(found)
+        return joined_items(found)
     except MemoryError as error:
         raise too_large(matches) from error
 

@@ -14,6 +14,8 @@ __all__ = ["ExpectedSize", "compared_pairs"]
 
 #: Bytes of the rows so far from which on an estimate is made.
 _LEAST = 1 << 27
+#: The share of what is free that they must take.
+_SHARE = 16
 #: The estimate is of a sample: a result is refused if it needs so many times what is free.
 _MARGIN = 2
 
@@ -48,10 +50,13 @@ class ExpectedSize:
         """Raise `CapacityError` if ``rows`` of the first ``done`` arrivals mean that all rows cannot fit in memory."""
         if rows * self._row < _LEAST or done >= len(self._incoming):
             return
+        free = available_memory()
+        if rows * self._row < free // _SHARE:  # the estimate takes a while, and there is time to refuse later
+            return
         if self._compared is None:
             self._compared = compared_pairs(self._query, self._incoming)
         expected = rows * int(self._compared[-1]) // max(int(self._compared[done - 1]), 1)
-        need, free = (expected - rows) * self._row, available_memory()
+        need = (expected - rows) * self._row
         if need > _MARGIN * free:
             raise CapacityError(
                 f"the result must fit into memory, but its first {rows:,} rows, of {done / len(self._incoming):.0%} of "

@@ -7,7 +7,7 @@ both streams at any time and gives back result items in the query's order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import ClassVar
 
@@ -18,7 +18,8 @@ from ..arrival import Arrivals
 from ..errors import DeviceError, UnsupportedError
 from ..lang.query import Query
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_inner", "check_masked", "pairs", "stars"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_inner", "check_masked", "joined_items", "pairs",
+           "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -151,5 +152,13 @@ def stars(arrivals: Arrivals, first: tuple[int, int] = (0, 0)) -> Items:
 
 def pairs(items: Items) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The row ids ``(r, s)`` of the pairs among ``items``, in order."""
-    chosen = items[items["kind"] == PAIR]
-    return chosen["r"].copy(), chosen["s"].copy()
+    mine = items["kind"] == PAIR
+    return items["r"][mine], items["s"][mine]  # choosing among whole records is slow
+
+
+def joined_items(parts: Sequence[Items]) -> Items:
+    """All ``parts``, one after the other. NumPy copies records field by field, so this copies their bytes."""
+    made = np.empty(sum(map(len, parts)), ITEM)
+    if parts:
+        np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts], out=made.view(np.uint8))
+    return made
