@@ -13,7 +13,8 @@ def explain_engine(query: Query) -> str:
     form = interval_form(query)
     if isinstance(form, str):
         return f"pairs, which the host folds, as {form}"
-    why = "it does the same work a tuple for every window and lateness"
+    anew = any(user.way.kind == "recompute" for user in form.users)
+    why = "it makes no pairs" if anew else "it does the same work a tuple for every window and lateness"
     others = no_interval(query)
     beside = "key-oij and scale-oij could run it too" if not others else f"not key-oij or scale-oij, as {others}"
     return f"sliding, as {why}; {folding(form, 'sliding')}; {beside}"
