@@ -29,7 +29,7 @@ from splitjoin.tuner.search import QUEUED
 from bench.against import draw, tables
 from bench.band import ON, streams
 from bench.record import Recorder, options_of
-from bench.sustained import Simulated, measure, sustained, sustained_rates
+from bench.sustained import Simulated, by_root_width, measure, sustained, sustained_rates
 
 #: Numbers of cores against which latency is measured.
 CORES = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= int(os.environ.get("SPLITJOIN_BENCH_CORES", "64"))]
@@ -229,12 +229,13 @@ def builds(out: Recorder) -> None:
     build(out, 16, 2, 4)
 
 
-PARTS = {"sustained": sustained, "rates": sustained_rates, "arrival": arriving, "scan": scans, "latency": latencies,
-         "verilog": texts, "build": builds}
+PARTS = {"sustained": sustained, "rates": sustained_rates, "root": by_root_width, "arrival": arriving, "scan": scans,
+         "latency": latencies, "verilog": texts, "build": builds}
 #: A little of everything.
 QUICK: dict[str, Callable[[Recorder], None]] = {
     "sustained": lambda out: measure(out, Simulated(4, 2, 4, 512), 8, "random", 512),
     "rates": lambda out: measure(out, Simulated(4, 2, 4, 512), 2, "alternating", 512),
+    "root": lambda out: measure(out, Simulated(2, 1, 1, 64, root_width=2), 8, "alternating", 64, wide=True),
     "arrival": lambda out: arrival_cycles(out, 2, 128, 2, 4),
     "scan": lambda out: scan_efficiency(out, 4, 128, "total", 2, 4), "latency": lambda out: latency(out, 4, 64),
     "verilog": lambda out: verilog(out, 8), "build": lambda out: build(out, 8)}

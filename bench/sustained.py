@@ -20,7 +20,7 @@ from splitjoin.tuner.workload import Workload
 
 from bench.record import RESULTS, Recorder
 
-__all__ = ["DESIGNS", "Simulated", "measure", "sustained", "sustained_rates"]
+__all__ = ["DESIGNS", "Simulated", "by_root_width", "measure", "sustained", "sustained_rates"]
 
 ON = "abs(r.x - s.a) <= 10"
 #: Values of the key that a band is wide.
@@ -41,6 +41,7 @@ class Simulated:
     window: int
     core: str = "scan"
     tables: bool = False
+    root_width: int = 1
 
 
 #: From one comparator to 512 in each cycle.
@@ -80,7 +81,7 @@ def simulate(design: Simulated, matches: int, arrival: str, window: int) -> tupl
         parts.append(Arrivals(whole.stream[low:high], whole.ts[low:high], whole.r.slice(first[0], size[0]),
                               whole.s.slice(first[1], size[1])))
     device = SimDevice(cores=design.cores, capacity=design.window // design.cores, lanes=design.lanes,
-                       probes=design.probes, core=design.core, tables=design.tables)
+                       probes=design.probes, core=design.core, tables=design.tables, root_width=design.root_width)
     with device.open(query) as session:
         session.push(parts[0])
         before = session.counters()
@@ -93,8 +94,8 @@ def simulate(design: Simulated, matches: int, arrival: str, window: int) -> tupl
     return cycles / tuples, found / tuples, config
 
 
-def measure(out: Recorder, design: Simulated, matches: int, arrival: str, window: int) -> None:
-    """One row: the cycles of a tuple, measured and predicted."""
+def measure(out: Recorder, design: Simulated, matches: int, arrival: str, window: int, *, wide: bool = False) -> None:
+    """One row: the cycles of a tuple, measured and predicted; ``wide``: among those by the width of the root."""
     cycles, found, config = simulate(design, matches, arrival, window)
     load = Workload(window, window, found, selectivity=matches / window, arrival=arrival)
     shape: dict[str, Any] = {"cores": design.cores, "lanes": design.lanes, "probes": design.probes,
@@ -103,7 +104,9 @@ def measure(out: Recorder, design: Simulated, matches: int, arrival: str, window
                              "predicted": round(cycles_a_tuple(config, load), 2)}
     if design.core != "scan":
         shape["core"] = design.core
-    out.add("cycles_per_tuple", cycles, "cycles", shape, BY)
+    if design.root_width != 1:
+        shape["root_width"] = design.root_width
+    out.add("root_cycles_per_tuple" if wide else "cycles_per_tuple", cycles, "cycles", shape, BY)
 
 
 def sustained(out: Recorder) -> None:
@@ -114,6 +117,14 @@ def sustained(out: Recorder) -> None:
                 measure(out, design, matches, arrival, design.window)
         for window in (256, design.window // 2):
             measure(out, design, 8, "alternating", window)
+
+
+def by_root_width(out: Recorder) -> None:
+    """A wide circuit under many results, by the results that can leave in a cycle."""
+    for width in (1, 2, 4):
+        for arrival in ARRIVALS:
+            for matches in (20, 64):
+                measure(out, Simulated(2, 8, 16, 4096, root_width=width), matches, arrival, 4096, wide=True)
 
 
 #: The circuits that were placed and routed (bench/synthesis.py).

@@ -13,6 +13,7 @@ from splitjoin.circuit.geometry import (
     SEQUENCE_FIFO,
     order_bits,
     register_tree_depth,
+    root_ways,
     sequence_depth,
 )
 from splitjoin.circuit.registers import REGION_COUNTERS
@@ -20,8 +21,10 @@ from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Recor
 
 from .core.core import Core, core_ports
 from .gather.combiner import Combiner
+from .gather.root import Root
 from .gather.state_tree import StateTree
 from .gather.tree import GatherTree
+from .gather.ways import WayTree
 from .layouts import STREAM_R, STREAM_S, input_layout, result_layout
 from .link.counter import Counter
 from .link.registers import RegisterBlock, bus_ports
@@ -55,7 +58,7 @@ def top_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of the top module."""
     return {
         "i": In(stream.Signature(padded(config.input_record))),
-        "o": Out(stream.Signature(padded(config.item_record))),
+        "o": Out(stream.Signature(padded(config.output_record))),
         **bus_ports(),
     }
 
@@ -104,11 +107,12 @@ class SplitJoin(wiring.Component):
         m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout,
                                                         parts=self._parts)
         record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
-        left: GatherTree | StateTree
+        tree_class = WayTree if root_ways(config.root_width) > 1 else GatherTree
+        left: GatherTree | WayTree | StateTree
         if config.folds:
             m.submodules.left = left = StateTree(config, self._parts)
         else:
-            m.submodules.left = left = GatherTree(leaves=k, fanin=config.fanin, bits=order_bits(config),
+            m.submodules.left = left = tree_class(leaves=k, fanin=config.fanin, bits=order_bits(config),
                                                   parts=self._parts)
             m.d.comb += left.total.eq(registers.settings.sorted)
         # The sequence FIFOs have space for all tuples that may still arrive.
@@ -117,14 +121,14 @@ class SplitJoin(wiring.Component):
             assert isinstance(left, StateTree)
             m.d.comb += sequence_room.eq(1)
             gathered, stored = left.o, left.later
-            item: Any = {"kind": gathered.payload.kind, "side": STREAM_R, "r": gathered.payload.probe,
-                         "s": gathered.payload.stored}
+            items: list[Any] = [{"kind": gathered.payload.kind, "side": STREAM_R, "r": gathered.payload.probe,
+                                 "s": gathered.payload.stored}]
         else:
-            m.submodules.right = right = GatherTree(leaves=k, fanin=config.fanin, bits=order_bits(config),
+            m.submodules.right = right = tree_class(leaves=k, fanin=config.fanin, bits=order_bits(config),
                                                     parts=self._parts)
             m.d.comb += right.total.eq(registers.settings.sorted)
             gathered, stored = self._combine(m, registers, left, right, record, sequence_room), right.i
-            item = gathered.payload
+            items = [gathered.payload] if config.root_width == 1 else list(gathered.payload)
 
         # Settings take some cycles to reach the cores and mergers, and the registers derived from them. No record is
         # accepted meanwhile, so that settings are stable while records and results are under way.
@@ -137,7 +141,7 @@ class SplitJoin(wiring.Component):
             tree.i.valid.eq(self.i.valid & accepting),
             self.i.ready.eq(tree.i.ready & accepting),
             self.o.payload.eq(Cat(Const(item[name], width) if isinstance(item[name], int) else item[name][:width]
-                                  for name, width in config.item_record.fields)),
+                                  for item in items for name, width in config.item_record.fields)),
             self.o.valid.eq(gathered.valid),
             gathered.ready.eq(self.o.ready),
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
@@ -167,11 +171,12 @@ class SplitJoin(wiring.Component):
             m.d.sync += registers.selected.eq(Mux(side, selected[1], selected[0]))
         return m
 
-    def _combine(self, m: Module, registers: RegisterBlock, left: Any, right: GatherTree, record: Any,
+    def _combine(self, m: Module, registers: RegisterBlock, left: Any, right: GatherTree | WayTree, record: Any,
                  sequence_room: Signal) -> stream.Interface:
         """Joins the results of both sides, and returns the stream of items. ``sequence_room`` is driven."""
         config = self._config
-        m.submodules.combiner = combiner = Combiner()
+        combiner: Combiner | Root = Root(config.root_width, self._parts) if config.root_width > 1 else Combiner()
+        m.submodules.combiner = combiner
         queues = [Queue(unsigned(1), SEQUENCE_FIFO) for _ in range(sequence_depth(config) // SEQUENCE_FIFO)]
         for n, queue in enumerate(queues):
             m.submodules[f"sequence{n}"] = queue
@@ -189,13 +194,21 @@ class SplitJoin(wiring.Component):
         m.d.sync += [sequence.i.payload.eq(record.stream),
                      sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
         for tree_of_side, side, sink in ((left, "left", combiner.left), (right, "right", combiner.right)):
-            if config.queue:
+            if config.root_width > 1:
+                for n, way in enumerate(tree_of_side.o if isinstance(tree_of_side, WayTree) else [tree_of_side.o]):
+                    wiring.connect(m, way, sink[n])
+            elif config.queue:
                 # In total order the side that is ahead must not stop, so its items wait here.
                 m.submodules[f"{side}_results"] = results = BlockFifo(result_layout(), RESULT_QUEUE)
                 wiring.connect(m, tree_of_side.o, results.i)
                 wiring.connect(m, results.o, sink)
             else:
                 wiring.connect(m, tree_of_side.o, sink)
+        if config.root_width > 1:
+            # Groups of more than one probe, or none at all, are not to be held in one way until they are complete.
+            spread = Signal()
+            m.d.sync += spread.eq(registers.settings.r.precision != 1)
+            m.d.comb += [part.spread.eq(spread) for part in (left, right, combiner) if hasattr(part, "spread")]
         wiring.connect(m, queues[-1].o, sequence_buffer.i)
         wiring.connect(m, sequence_buffer.o, combiner.sequence)
         return combiner.o

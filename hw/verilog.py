@@ -72,7 +72,8 @@ def header(config: Configuration, query: Sequence[str] = ()) -> str:
 
     Characters that could end a comment are escaped.
     """
-    settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items())
+    settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items()
+                         if (name, value) != ("root_width", 1))
     lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001. "
              "SPDX-License-Identifier: Apache-2.0", *query,
              *textwrap.wrap(f"Parameters: {settings}.", _WIDTH), f"ABI hash: {config.abi_hash:016x}."]
@@ -110,7 +111,7 @@ def sidecar(config: Configuration, top_module: str = TOP) -> dict[str, Any]:
         "opcodes": {op.name: op.value for op in Op},
         "item_kinds": {kind.name: kind.value for kind in ItemKind},
         "orders": {mode.name: mode.value for mode in OrderMode},
-        "output_record": list(config.item_record.fields),
+        "output_record": list(config.output_record.fields),
         "registers": [asdict(reg) for reg in REGISTERS],
         **(axi if top_module == AXI_TOP else {}),
     }

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
-from splitjoin.circuit.encode import Words
+from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.wire import Configuration
 from splitjoin.errors import DeviceError
 from splitjoin.hw.top import padded
@@ -82,7 +82,7 @@ class ModelTransport(Transport):
             self._lib.sj_trace(os.fsencode(trace))
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
         self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share))
-        self._out_words = padded(config.item_record) // 32
+        self._out_words = padded(config.output_record) // 32
         self._log = LatencyLog()
 
     def read(self, address: int) -> int:
@@ -111,8 +111,9 @@ class ModelTransport(Transport):
                     self._patience)
                 done += sent.value
                 bar.update(sent.value)
-                out.append(items[: received.value])
-                self._log.received(out[-1], cycles[: received.value])
+                single, record = single_items(items[: received.value], self._config)
+                out.append(single)
+                self._log.received(single, cycles[record])
                 if why == _STUCK:
                     raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at "
                                         f"cycle {self._lib.sj_cycle(self._model)}, {done} of {n} records sent); this "

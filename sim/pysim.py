@@ -17,7 +17,7 @@ import numpy.typing as npt
 from amaranth.hdl import Fragment
 from amaranth.sim import Simulator
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
-from splitjoin.circuit.encode import Words
+from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
 from splitjoin.hw.top import SplitJoin
 
@@ -112,8 +112,9 @@ class PysimTransport(Transport):
         items, self._items = self._items, []
         words = _words([payload for payload, _ in items], len(self._top.o.payload) // WORD_BITS)
         self._log.sent(records, np.array(self._sent, np.uint64))
-        self._log.received(words, np.array([cycle for _, cycle in items], np.uint64))
-        return words
+        single, record = single_items(words, self._top.config)
+        self._log.received(single, np.array([cycle for _, cycle in items], np.uint64)[record])
+        return single
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()

@@ -13,6 +13,7 @@ from .endpoint import LinkEndpoint
 from .packing import ItemPacker
 from .registers import bus_ports
 from .uart import UartReceiver, UartTransmitter, bit_step
+from .unpacking import RecordUnpacker
 
 __all__ = ["LinkedJoin"]
 
@@ -54,14 +55,21 @@ class LinkedJoin(wiring.Component):
             m.domains.join = domain = ClockDomain("join", local=True)
             m.d.comb += [domain.clk.eq(ClockSignal()), domain.rst.eq(ResetSignal() | endpoint.reset)]
             m.submodules.join = DomainRenamer("join")(join)
+        items = join.o
+        if self._config.root_width > 1:
+            # Held in reset with the join, so that a record is never left half sent.
+            m.submodules.unpacker = unpacker = ResetInserter(endpoint.reset)(RecordUnpacker(self._config))
+            m.d.comb += [unpacker.i.payload.eq(join.o.payload), unpacker.i.valid.eq(join.o.valid),
+                         join.o.ready.eq(unpacker.i.ready)]
+            items = unpacker.o
         wiring.connect(m, endpoint.o, transmitter.i)
         m.d.comb += [
             receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx),
             endpoint.data.eq(receiver.data), endpoint.stb.eq(receiver.stb),
             join.i.payload.eq(endpoint.records.payload), join.i.valid.eq(endpoint.records.valid),
             endpoint.records.ready.eq(join.i.ready),
-            endpoint.items.payload.eq(join.o.payload), endpoint.items.valid.eq(join.o.valid),
-            join.o.ready.eq(endpoint.items.ready),
+            endpoint.items.payload.eq(items.payload), endpoint.items.valid.eq(items.valid),
+            items.ready.eq(endpoint.items.ready),
             join.addr.eq(endpoint.addr), join.w_stb.eq(endpoint.w_stb), join.w_data.eq(endpoint.w_data),
             endpoint.r_data.eq(join.r_data),
         ]

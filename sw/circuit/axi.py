@@ -44,4 +44,4 @@ class AxiShape:
     @classmethod
     def of(cls, config: Configuration) -> AxiShape:
         """The shape of the circuit for ``config``."""
-        return cls(beat_bytes(config.input_record), beat_bytes(config.item_record))
+        return cls(beat_bytes(config.input_record), beat_bytes(config.output_record))

@@ -18,9 +18,9 @@ from .core_kinds import IndexCoder
 from .folding import FoldChoice, payload_fields
 from .plan import CircuitPlan, SumTest
 from .sum_relations import AxisRelation, SumRelation
-from .wire import WORD_BITS, Configuration, Op, Record
+from .wire import NO_ITEM, WORD_BITS, Configuration, Op, Record
 
-__all__ = ["Encoder", "SumCodes", "Words", "decode", "pack", "sum_codes", "unpack"]
+__all__ = ["Encoder", "SumCodes", "Words", "decode", "pack", "single_items", "sum_codes", "unpack"]
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,18 @@ def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:
     whole = np.where((low == 0) & (high < span), high - span, low)  # modulo 2^64
     out: Codes = np.where(low > high, np.uint64(2**(bits - 1) % 2**64), whole)
     return out
+
+
+def single_items(words: Words, config: Configuration) -> tuple[Words, npt.NDArray[np.intp]]:
+    """The items of output records (n, words), one after the other, and of each the number of its record."""
+    if config.root_width == 1:
+        return words, np.arange(len(words))
+    fields, width = unpack(config.output_record, words), config.root_width
+    spread = {name: np.stack([fields[f"{name}{n}"] for n in range(width)], axis=1).reshape(-1)
+              for name, _ in config.item_record.fields}
+    there = np.flatnonzero(spread["kind"] != NO_ITEM)
+    items = pack(config.item_record, {name: values[there] for name, values in spread.items()}, len(there))
+    return items, there // width
 
 
 def decode(words: Words, record: Record) -> tuple[Items, npt.NDArray[np.uint64]]:

@@ -90,6 +90,8 @@ def check_folds(plan: CircuitPlan, parameters: CircuitParameters) -> None:
     if parameters.row_bits < ROW_BITS:
         raise UnsupportedError(f"states leave in items with row ids of {ROW_BITS} bits, and row_bits is "
                                f"{parameters.row_bits}")
+    if parameters.root_width > 1:
+        raise UnsupportedError(f"states leave an item a cycle, and root_width is {parameters.root_width}")
 
 
 def payload_fields(choice: FoldChoice, table: Any) -> dict[str, Codes | int]:

@@ -17,10 +17,9 @@ __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "P
            "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
            "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
            "in_flight", "levels", "links", "list_depth", "order_bits", "outcome_latency", "position_bits",
-           "probe_groups", "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "sequence_depth",
-           "small_datapaths", "sort_quota", "split", "stack_depth", "state_fifo_depth", "state_levels",
-           "stores", "tree_nodes", "waiting_tasks",
-           "window_count_bits"]
+           "probe_groups", "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "root_ways",
+           "sequence_depth", "small_datapaths", "sort_quota", "split", "stack_depth", "state_fifo_depth",
+           "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits"]
 
 # Trees and links.
 
@@ -33,7 +32,8 @@ SEQUENCE_FIFO = 64
 #: Tuples between the input and the combiner that total order can keep apart where regions have no queues: batches of
 #: both sides that are collected, scanned and emitted, and what the trees hold.
 _SEQUENCE = 256
-#: Results and stars of each side that wait ahead of the combiner where regions have queues: rows of one block RAM.
+#: Results and stars of each side that wait ahead of the combiner where regions have queues: rows of one block RAM. At a
+#: wide root the rows of results of each way.
 RESULT_QUEUE = 512
 #: Cores in a group: the overflow report is chosen within each group in one step, and among the groups in the next.
 REPORT_GROUP = 4
@@ -141,6 +141,11 @@ def sequence_depth(config: Configuration) -> int:
     that a circuit without queues holds, and those that wait in the queue of the region that is behind.
     """
     return _SEQUENCE + -(-2 * config.queue // SEQUENCE_FIFO) * SEQUENCE_FIFO
+
+
+def root_ways(width: int) -> int:
+    """Result streams of each side at a root of ``width`` results a cycle, as each gives one: 1, or 2 with width 4."""
+    return max(1, width // 2)
 
 
 def queued_body(config: Configuration, side: str) -> tuple[list[int], list[int], list[int]]:

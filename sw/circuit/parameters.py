@@ -100,6 +100,9 @@ class BuildParameters:
             LUTs, and they add `splitjoin.circuit.geometry.TABLE_WRITE_CYCLES` cycles from a probe to its pass.
         row_bits: Width of row ids in items, 8 to 32, and enough for the windows (`splitjoin.circuit.wire`). The driver
             restores whole row ids; narrow ones save bytes on a link.
+        root_width: Most results and stars that leave the circuit in a cycle, 1, 2 or 4. Above 1 an output record has so
+            many items (`splitjoin.circuit.wire.Configuration.output_record`), for a link that takes them: AXI4-Stream,
+            or simulation. 4 demands two cores.
         small: True for one circuit that processes a tuple at a time (`splitjoin.hw.small`), for small FPGAs: a quarter
             of the cells of one core, half as fast or less. It demands one core that scans, one lane and one probe.
 
@@ -133,6 +136,9 @@ class BuildParameters:
                                 "with many lanes and probes", tunable=True)
     row_bits: int = _parameter(32, holds=lambda n: within(n, 8, 32), must="8 to 32", unit="bits", metavar="BITS",
                                default="32", help="width of row ids in results on the way to the host, 8 to 32")
+    root_width: int = _parameter(1, holds=lambda n: within(n, 1, 4) and n != 3, must="1, 2 or 4",
+                                 unit="results a cycle", metavar="W", default="1",
+                                 help="results that can leave in a cycle, through AXI or in simulation: 1, 2 or 4")
     small: bool = _switch(help="one core as small as it can be, which processes a tuple at a time; for small FPGAs")
 
     def __post_init__(self) -> None:
@@ -145,6 +151,9 @@ class BuildParameters:
                   f"{2 * self.lanes} or more")
         if self.core in KINDS:
             KINDS[self.core].check_parameters(self)
+        if self.root_width > 2:
+            check(f"cores with root_width {self.root_width}", self.cores, self.cores >= 2,
+                  "2 or more, as a core finds one result of each stream's probes in a cycle")
         if self.small:
             self._check_small()
 
@@ -156,6 +165,8 @@ class BuildParameters:
         for name in ("tables", "region_counters"):
             check(f"{name} of a small circuit", getattr(self, name), not getattr(self, name), "False, as it has none")
         check("queue of a small circuit", self.queue, self.queue == 0, "0, as it has one region")
+        check("root_width of a small circuit", self.root_width, self.root_width == 1,
+              "1, as a result takes four cycles")
 
 
 def _is_clock(value: object) -> bool:

@@ -23,7 +23,7 @@ from .registers import REGISTERS
 from .schedule import PipelineRegisters, Schedule
 from .sums import Axis, Sum
 
-__all__ = ["ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Sum",
+__all__ = ["NO_ITEM", "ROW_BITS", "WORD_BITS", "Axis", "Configuration", "ItemKind", "Op", "OrderMode", "Record", "Sum",
            "item_record"]
 
 WORD_BITS = 32
@@ -54,6 +54,10 @@ class ItemKind(IntEnum):
     END = 2
     #: Within the circuit only: a star between the slices of one probe (order ``inner``).
     SLICE = 3
+
+
+#: The kind at a place of an output record that holds no item (`Configuration.output_record`). SLICE never leaves.
+NO_ITEM = 3
 
 
 class OrderMode(IntEnum):
@@ -161,7 +165,8 @@ class Configuration(BuildParameters):
               "of less than 64 bits")
         check(f"folds with core {self.core}", len(self.folds), not self.folds or self.kind.folds,
               "0, as it compares a probe with few candidates; give core='scan' to fold")
-        for name, given, must in (("small", self.small, False), ("row_bits", self.row_bits, ROW_BITS)):
+        for name, given, must in (("small", self.small, False), ("row_bits", self.row_bits, ROW_BITS),
+                                  ("root_width", self.root_width, 1)):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
         check("first_hits", self.first_hits, bool(self.folds) or not self.first_hits, "False without folds")
         check("whole_states", self.whole_states, not self.whole_states or (
@@ -303,8 +308,20 @@ class Configuration(BuildParameters):
 
     @property
     def item_record(self) -> Record:
-        """The device-to-host record: `item_record` with row ids of ``row_bits``."""
+        """An item from device to host: `item_record` with row ids of ``row_bits``."""
         return item_record(self.row_bits)
+
+    @property
+    def output_record(self) -> Record:
+        """The device-to-host record: `item_record`, or so many of them as ``root_width`` says, the first one lowest.
+
+        With two or four, each field's name ends with its item's number, places without an item have kind `NO_ITEM`,
+        items take the lowest places, and an END comes alone.
+        """
+        if self.root_width == 1:
+            return self.item_record
+        return Record(tuple((f"{name}{n}", width) for n in range(self.root_width)
+                            for name, width in self.item_record.fields))
 
     def describe(self) -> dict[str, Any]:
         """The configuration and its records as plain data, for sidecars and messages."""
@@ -315,6 +332,8 @@ class Configuration(BuildParameters):
             del configuration["whole_states"]
         if not self.queue:  # it says nothing of a circuit without queues
             del configuration["queue"]
+        if self.root_width == 1:  # it says nothing of a circuit that gives an item a cycle
+            del configuration["root_width"]
         return {
             "abi_version": ABI_VERSION,
             "configuration": configuration,
@@ -322,7 +341,7 @@ class Configuration(BuildParameters):
                 "input": list(self.input_record.fields),
                 "body_r": list(self.body("r").fields),
                 "body_s": list(self.body("s").fields),
-                "output": list(self.item_record.fields),
+                "output": list(self.output_record.fields),
             },
             "register_map": [(reg.name, reg.address, reg.bits, reg.access) for reg in REGISTERS],
         }

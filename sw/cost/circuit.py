@@ -16,7 +16,9 @@ from ..circuit.geometry import (
     position_bits,
     queued_body,
     register_tree_size,
+    root_ways,
     sequence_depth,
+    split,
     tree_nodes,
     waiting_tasks,
 )
@@ -125,10 +127,16 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         # The register tree of the settings, and each core's report of tuples that did not fit.
         parts["settings on their way"] = PartCost(far, Resources(ff=_settings(config)))
         parts["reports on their way"] = PartCost(config.cores, Resources(ff=2 + 3 * ROW_BITS))
-    for children, count in sorted(tree_nodes(config.cores, config.fanin).items()):
-        sides = 0 if config.whole_states else 1 if config.folds else 2
-        if sides:
-            parts[f"merger of {children}"] = PartCost(count * sides, _merger(config, children, family))
+    mergers = {inputs: count * (0 if config.whole_states else 1 if config.folds else 2)
+               for inputs, count in tree_nodes(config.cores, config.fanin).items()}
+    if root_ways(config.root_width) > 1:
+        # Of each side the last merger is there twice, and each of its inputs is dealt out.
+        last = len(split(config.cores, config.fanin))
+        mergers[last] += 2
+        parts["splitter to two ways"] = PartCost(2 * last, _block_queue(_RESULT, family) * 2 + Resources(lut=8, ff=1))
+    for children, count in sorted(mergers.items()):
+        if count:
+            parts[f"merger of {children}"] = PartCost(count, _merger(config, children, family))
     if config.folds:
         merger, items = state_tree(config, family)
         parts["merger of states"] = PartCost(config.cores - 1, merger)
@@ -146,11 +154,13 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
 
 def _combined(config: Configuration, family: Family) -> dict[str, PartCost]:
     """The parts that join the results of both sides."""
+    sequence = _buffer(1, family) + fifo(family, 1, sequence_depth(config))
+    if config.root_width > 1:
+        return _root(config, family, sequence)
     parts = {"combiner": PartCost(1, _lookahead(0, family) * 2 + Resources(
-        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + _buffer(1, family)
-        + fifo(family, 1, sequence_depth(config)))}
+        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + sequence)}
     if config.queue:
-        parts["queue of results"] = PartCost(2, _result_queue(family))
+        parts["queue of results"] = PartCost(2, _block_queue(_RESULT, family))
     return parts
 
 
@@ -212,8 +222,25 @@ def _lookahead(bits: int, family: Family) -> Resources:
     return Resources(lut=ram + 40, ff=16)
 
 
-def _result_queue(family: Family) -> Resources:
-    width, bits = 2 + 2 * ROW_BITS, (RESULT_QUEUE - 1).bit_length()
+def _root(config: Configuration, family: Family, sequence: Resources) -> dict[str, PartCost]:
+    """The parts of a `splitjoin.hw.gather.root.Root`; ``sequence``: the FIFO of the order of streams."""
+    width, inputs = config.root_width, 2 * root_ways(config.root_width)
+    row, bits = width * _RESULT + 3, (RESULT_QUEUE - 1).bit_length()
+    # A row that is collected, its place enables and kinds; and the number of rows in the queue.
+    queue = _block_queue(row, family) + Resources(
+        lut=width * 8 + counter(family, bits + 2) + gate(family, bits + 2) + 16, ff=row + width.bit_length() + bits + 4)
+    items = width * (2 + 2 * config.row_bits)
+    return {"rows of results": PartCost(inputs, queue), "combiner": PartCost(1, sequence + Resources(
+        lut=mux(family, inputs, items) + 20 * inputs, ff=items + width + 3 * inputs + 6))}
+
+
+#: Bits of a result within the circuit.
+_RESULT = 2 + 2 * ROW_BITS
+
+
+def _block_queue(width: int, family: Family) -> Resources:
+    """The cost of a `splitjoin.hw.network.block_fifo.BlockFifo` of `RESULT_QUEUE` rows."""
+    bits = (RESULT_QUEUE - 1).bit_length()
     # Head, tail and level; the items that were read and have not left, and flags.
     return memory(family, width, RESULT_QUEUE) + fifo(family, width, 16) + Resources(
         lut=counter(family, bits + 1, bits + 1) + adder(family, bits + 1, 5) + equal(family, bits + 1) + 8,

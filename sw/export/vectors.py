@@ -60,11 +60,15 @@ class Vectors:
 def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Arrivals) -> Vectors:
     """The vectors for ``incoming`` tuples of ``query`` on the circuit of ``config``.
 
-    Raises `InputError` if the host verifies pairs of this query: the circuit's answer is then no answer to the query.
+    Raises `InputError` if items leave several at a time, or if the host verifies pairs of this query: the circuit's
+    answer is then no answer to the query.
     """
     if plan.residual is not None:
         raise InputError("a circuit can be tested alone where it decides the whole condition, but the host verifies "
                          "the pairs of this one; `splitjoin explain` says why. Test it with --device sim")
+    if config.root_width > 1:
+        raise InputError(f"a testbench takes one item a record, and root_width is {config.root_width}; leave the "
+                         f"testbench out, or test the circuit with root_width 1, or with --device sim")
     _check_fits(query, config, incoming)
     encoder = Encoder(plan, config, longest_range(query))
     records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush(last=True))]

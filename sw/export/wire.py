@@ -109,7 +109,9 @@ def wire_page() -> str:
         *settings, "",
         "## Items", "", *_table(config.item_record, 8 * shape.item_bytes), "",
         _text("Kinds: " + ", ".join(f"{kind.value} {kind.name}" for kind in ItemKind) + """ (SLICE stays within the
-            circuit). In a STAR the row id of the stream `side` is the last probe that it covers; the other row id has
+            circuit). With `root_width` 2 or 4 a record has so many items, the first one in the lowest bits and each
+            with the fields above; 3 then marks a place without an item, behind the last one, and an END comes alone. In
+            a STAR the row id of the stream `side` is the last probe that it covers; the other row id has
             no meaning, as have both in END. The answer to the example, with 0 where there is no meaning:"""), "",
         "| item | bytes | fields |", "|---|---|---|", *items, "",
         "## Registers", "",

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..circuit.axi import CONTROL_WORD, AxiShape
 from ..circuit.driver import Transport
-from ..circuit.encode import Words
+from ..circuit.encode import Words, single_items
 from ..circuit.wire import Configuration, ItemKind
 from ..errors import DeviceError
 
@@ -69,8 +69,7 @@ class AxiTransport(Transport):
     """A circuit of ``config`` with AXI ports, whose ``registers`` are mapped."""
 
     def __init__(self, registers: MappedRegisters, config: Configuration):
-        self._registers, self._shape = registers, AxiShape.of(config)
-        self._item_words = config.item_record.words
+        self._registers, self._shape, self._config = registers, AxiShape.of(config), config
 
     def read(self, address: int) -> int:
         return self._registers.read(address)
@@ -96,8 +95,8 @@ class AxiTransport(Transport):
 
     def _items(self, beats: bytes | bytearray) -> Words:
         """The items in whole ``beats``."""
-        items = np.frombuffer(bytes(beats), "<u4").reshape(-1, self._shape.item_bytes // 4)
-        return items[:, :self._item_words].astype(np.uint32)
+        records = np.frombuffer(bytes(beats), "<u4").reshape(-1, self._shape.item_bytes // 4)
+        return single_items(records[:, :self._config.output_record.words].astype(np.uint32), self._config)[0]
 
     def _has_end(self, beats: bytes) -> bool:
         """True if the last one of whole ``beats`` is END."""

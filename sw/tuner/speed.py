@@ -7,13 +7,15 @@ from ..circuit.wire import Configuration
 from .core_kinds import CORE_SPEEDS
 from .workload import Workload
 
-__all__ = ["CONSTANT", "cycles_a_tuple", "input_cycles", "latency_cycles"]
+__all__ = ["CONSTANT", "cycles_a_tuple", "input_cycles", "latency_cycles", "root_cycles"]
 
 #: Cycles of a probe on an idle circuit beside both trees and the scan or the candidates (`latency_constant_cycles` of
 #: bench/circuits.py), and the stages of the datapath for which they were measured.
 CONSTANT, _STAGES = 24, 3
 #: Further cycles with queues ahead of regions and of the combiner.
 _QUEUED = 7
+#: Further cycles with a root of so many results a cycle; and those of `_QUEUED` that its queues stand for.
+_ROOT, _RESULTS = {1: 0, 2: 5, 4: 9}, 4
 #: Cycles from the expiry of one tuple to that of the next (`splitjoin.hw.core.storage`).
 _EXPIRY = 4
 #: Of a small circuit, by simulation: cycles of a tuple beside the datapath's stages; those in which one tuple leaves
@@ -25,12 +27,23 @@ def input_cycles(config: Configuration, load: Workload) -> float:
     """Cycles per tuple that do not depend on the number of comparators: input to the cores, expiry, and output of its
     results.
 
-    One result or star leaves the circuit per cycle. With one core, each of its two regions must emit half of them, a
+    One result or star leaves the circuit per cycle, or with a wide root a record of up to ``root_width`` of one probe;
+    the last one is full only by chance. With one core, each of its two regions must emit half of them, a
     result in a cycle, or two with inner stars, and the end of a probe in two.
     """
     expiry = _EXPIRY / (2 * config.cores) if config.time_bits else 0.0
     region = (load.matches / config.cores * (2 if load.single else 1) + 2) / 2
-    return max(CORE_SPEEDS[config.core].input_cycles(expiry), load.matches + load.stars, region)
+    return max(CORE_SPEEDS[config.core].input_cycles(expiry), root_cycles(config, load), region)
+
+
+def root_cycles(config: Configuration, load: Workload) -> float:
+    """Cycles in which the results and stars of a tuple leave the circuit.
+
+    A record of W items holds those of one probe, as far as each has a star. So ⌈(n + 1) / W⌉ records leave for n
+    results, which is (W − 1) / 2W more than (n + 1) / W on average.
+    """
+    width, items = config.root_width, load.matches + load.stars
+    return items if width == 1 else max(load.stars, items / width + min(load.stars, 1) * (width - 1) / (2 * width))
 
 
 def cycles_a_tuple(config: Configuration, load: Workload) -> float:
@@ -60,5 +73,6 @@ def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False)
         return _small_cycles(config, load) * (2 if busy else 1)
     work, wait = CORE_SPEEDS[config.core].latency(config, load)
     way = levels(config.cores, config.fanout) + levels(config.cores, config.fanin) + CONSTANT
+    way += _ROOT[config.root_width] - (_RESULTS if config.queue and config.root_width > 1 else 0)
     way += config.stages - _STAGES + (_EXPIRY if config.time_bits else 0) + (_QUEUED if config.queue else 0)
     return way + load.matches / config.cores + work + (wait if busy else 0)

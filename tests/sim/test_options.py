@@ -21,7 +21,7 @@ DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
     {"cores": "4"}, {"cores": None}, {"cores": 2.5}, {"cores": True}, {"cores": 0}, {"capacity": "64"},
     {"capacity": 64.0}, {"capacity": 48}, {"fanin": 2.0}, {"fanout": 17}, {"lanes": 3}, {"lanes": 1.0}, {"probes": 0},
     {"probes": 17}, {"probes": True}, {"queue": 48}, {"queue": 8}, {"queue": False},
-    {"core": "tree"}, {"core": None}, {"core": 1}], ids=str)
+    {"root_width": 3}, {"root_width": True}, {"core": "tree"}, {"core": None}, {"core": 1}], ids=str)
 def test_device_wrong_parameters(device: Any, options: dict[str, Any]) -> None:
     (name, value), = options.items()
     with pytest.raises(UnsupportedError, match=f"^{name} must be .*, not {value!r}$"):
