@@ -19,11 +19,11 @@ from tests.support.conformance import assert_conforms, slices
 from tests.support.sampling import at_length, examples
 from tests.support.strategies import Scenario, scenario
 
+#: Tuples a stream at most. All cores together hold them, as a window may have as many.
+_ROWS = 8
 #: Lanes and capacities that go together, and numbers of cores and probes: of any circuits, and of those that the
 #: simulator prepares in a fraction of a second.
 _RINGS = [(1, 8), (1, 8), (2, 8), (4, 8), (4, 16)], [(1, 8), (1, 4), (2, 4)]
-#: Tuples a stream at most. All cores together hold them, as a window may have as many.
-_ROWS = 8
 _CORES, _PROBES = ([1, 2, 3], [1, 1, 1, 1, 2]), ([1, 2, 3, 5], [1, 1, 2, 3])
 
 
