@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import sort_quota
@@ -41,23 +41,29 @@ class Places(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         counts = []
-        full, next_ = Signal(), Signal(self.count.shape())
         for n in range(2):
             m.submodules[f"counts{n}"] = rows = memory.Memory(shape=self.count.shape(), depth=1 << self._bits, init=[])
             read, write = rows.read_port(domain="comb"), rows.write_port()
             held, probe = self.held[n], Signal(self._bits, name=f"probe{n}")
+            # No carry chain stands behind the memory that a count is read from. Of a full place the low bits go on.
+            *low, full = read.data
+            ones = [Cat(low[:bit]).all() if bit else Const(1) for bit in range(len(low))]
+            more = Cat(*(bit ^ carry for bit, carry in zip(low, ones, strict=True)), full | Cat(low).all())
             m.d.comb += [
                 probe.eq(Mux(held, self.probe, self.put_probe)), read.addr.eq(probe), write.addr.eq(probe),
-                write.data.eq(next_ & (~held).replicate(len(next_))),
-                write.en.eq(Mux(held, self.clear[n], self.put & (self.put_batch == n) & ~full)),
+                write.data.eq(more & (~held).replicate(len(more))),
+                write.en.eq(Mux(held, self.clear[n], self.put & (self.put_batch == n))),
             ]
-            counts.append(read.data)
-        count = Mux(self.put_batch, counts[1], counts[0])
+            counts.append(Cat(Cat(low) & (~full).replicate(len(low)), full))
         m.submodules.entries = rows = Ram(self._item, 2 * self.quota << self._bits)
-        m.d.comb += [
-            full.eq(count[-1]), next_.eq(count + 1), self.count.eq(Mux(self.batch, counts[1], counts[0])),
-            rows.w_en.eq(self.put & ~full), rows.w_addr.eq(Cat(count[:-1], self.put_probe, self.put_batch)),
+        count = Mux(self.put_batch, counts[1], counts[0])
+        # Rows are written a cycle later, from registers. A place is read no sooner than two cycles after its last item.
+        m.d.sync += [
+            rows.w_en.eq(self.put & ~count[-1]), rows.w_addr.eq(Cat(count[:-1], self.put_probe, self.put_batch)),
             Cat(rows.w_data).eq(Cat(self.item)),
+        ]
+        m.d.comb += [
+            self.count.eq(Mux(self.batch, counts[1], counts[0])),
             rows.r_addr.eq(Cat(self.at, self.probe, self.batch)), Cat(self.read).eq(Cat(rows.r_data)),
         ]
         return m
