@@ -86,7 +86,7 @@ def wire_page() -> str:
             `python -m splitjoin.export.wire` writes this page from the definitions that circuits and drivers use, and a
             test holds it to them. A record's fields are packed from bit 0 on without gaps. On AXI and on the
             [link](link.md), byte 0 holds bits 7 to 0. Which fields a record has follows from the query: the JSON file
-            beside the Verilog lists them, and with `--testbench` stands a Python module beside it that packs and
+            beside the Verilog lists them, and with `--testbench` a Python module beside it packs and
             unpacks them."""), "",
         "## An example", "",
         _text(f"""The query is `{_ON}` with the window RANGE 100; `x` and `a` are of type int32, `p` and `q` of type
@@ -109,14 +109,16 @@ def wire_page() -> str:
         *settings, "",
         "## Items", "", *_table(config.item_record, 8 * shape.item_bytes), "",
         _text("Kinds: " + ", ".join(f"{kind.value} {kind.name}" for kind in ItemKind) + """ (SLICE stays within the
-            circuit). With `root_width` 2 or 4 a record has so many items, the first one in the lowest bits and each
-            with the fields above; 3 then marks a place without an item, behind the last one, and an END comes alone. In
-            a STAR the row id of the stream `side` is the last probe that it covers; the other row id has
-            no meaning, as have both in END. The answer to the example, with 0 where there is no meaning:"""), "",
+            circuit). With `root_width` 2 or 4 a record has two or four places for items, the first one in the lowest
+            bits and each with the fields above. There kind 3 marks a place without an item, behind the last item, and
+            an END comes alone. In a STAR the row id of the stream `side` is the last probe that it covers; the other
+            row id has no meaning, as have both in END. The answer to the example, with 0 where there is no
+            meaning:"""), "",
         "| item | bytes | fields |", "|---|---|---|", *items, "",
         "## Registers", "",
-        _text("""Words of 32 bits: at word addresses on the register bus and the link, at byte addresses on AXI4-Lite. A
-            register of 64 bits has its low word first; reading that latches the high word."""), "",
+        _text("""Registers are words of 32 bits, at word addresses on the register bus and the link, and at byte
+            addresses on AXI4-Lite. A register of 64 bits has its low word first; reading that latches the high
+            word."""), "",
         "| word | byte | register | bits | access | unit | |", "|---|---|---|---|---|---|---|", *registers,
         f"| {CONTROL_WORD} | 0x{4 * CONTROL_WORD:02X} | `control` | 32 | w | | AXI only: writing 1 to bit 0 resets the "
         f"join |", ""])
