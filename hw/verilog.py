@@ -12,7 +12,7 @@ from typing import Any
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
-from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, PACKET_BEATS, AxiShape
+from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, AxiShape
 from splitjoin.circuit.registers import MAGIC, REGISTERS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode
 from splitjoin.version import __version__
@@ -99,7 +99,7 @@ def sidecar(config: Configuration, top_module: str = TOP) -> dict[str, Any]:
             "direction": "in" if member.flow == In else "out", "width": len(Value.cast(value))}
     shape = AxiShape.of(config)
     axi = {"axi": {
-        "record_bytes": shape.record_bytes, "item_bytes": shape.item_bytes, "packet_beats": PACKET_BEATS,
+        "record_bytes": shape.record_bytes, "item_bytes": shape.item_bytes, "packet_beats": shape.packet_beats,
         "idle_cycles": IDLE_CYCLES, "control": {"byte_address": 4 * CONTROL_WORD, "bit 0": "write 1: reset the join"},
         "byte_addresses": {reg.name: 4 * reg.address for reg in REGISTERS}}}
     return {

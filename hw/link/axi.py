@@ -47,7 +47,8 @@ class AxiJoin(wiring.Component):
     def __init__(self, config: Configuration, join: str | None = None):
         self._config, self._join = config, join
         self._axil = AxiLiteSlave(len(bus_ports()["addr"].shape))
-        self._packetizer = Packetizer(8 * AxiShape.of(config).item_bytes)
+        shape = AxiShape.of(config)
+        self._packetizer = Packetizer(8 * shape.item_bytes, beats=shape.packet_beats)
         super().__init__(axi_ports(config))
 
     @property

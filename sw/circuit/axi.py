@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from .registers import REGISTERS
 from .wire import Configuration, Record
 
-__all__ = ["ADDRESS_BITS", "CONTROL_WORD", "IDLE_CYCLES", "OKAY", "PACKET_BEATS", "RESET_CYCLES", "SLVERR", "AxiShape",
-           "beat_bytes"]
+__all__ = ["ADDRESS_BITS", "CONTROL_WORD", "IDLE_CYCLES", "OKAY", "PACKET_BEATS", "PACKET_BYTES", "RESET_CYCLES",
+           "SLVERR", "AxiShape", "beat_bytes"]
 
 #: Width of AXI4-Lite byte addresses: 64 words.
 ADDRESS_BITS = 8
@@ -18,8 +18,8 @@ CONTROL_WORD = 2**(ADDRESS_BITS - 2) - 1
 RESET_CYCLES = 4
 #: Cycles that an item waits for the next one before it ends a packet.
 IDLE_CYCLES = 32
-#: Most beats of a packet.
-PACKET_BEATS = 256
+#: Most beats and bytes of a packet: a DMA engine with length registers of 14 bits, Vivado's default, receives it.
+PACKET_BEATS, PACKET_BYTES = 256, 2**13
 #: AXI responses (AMBA AXI4 specification, table A3-4).
 OKAY, SLVERR = 0, 2
 
@@ -45,3 +45,8 @@ class AxiShape:
     def of(cls, config: Configuration) -> AxiShape:
         """The shape of the circuit for ``config``."""
         return cls(beat_bytes(config.input_record), beat_bytes(config.output_record))
+
+    @property
+    def packet_beats(self) -> int:
+        """Most beats of a packet of this circuit: fewer than `PACKET_BEATS` where beats are wide."""
+        return min(PACKET_BEATS, PACKET_BYTES // self.item_bytes)

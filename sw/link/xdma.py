@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..circuit.axi import PACKET_BEATS
 from ..circuit.driver import CircuitDevice, DeviceStalled, Transport
 from ..circuit.encode import Words
 from ..circuit.wire import Configuration
@@ -150,7 +149,7 @@ class XdmaTransport(AxiTransport):
             if not select.select([self._nodes.c2h], [], [], _PATIENCE)[0]:
                 continue
             try:
-                got = os.read(self._nodes.c2h, PACKET_BEATS * self._shape.item_bytes)
+                got = os.read(self._nodes.c2h, self._shape.packet_beats * self._shape.item_bytes)
             except OSError as error:
                 if error.errno in _QUIET:
                     continue

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..circuit.axi import PACKET_BEATS
 from ..circuit.driver import CircuitDevice, DeviceStalled, Transport
 from ..circuit.encode import Words
 from ..circuit.wire import Configuration
@@ -106,7 +105,7 @@ class ZynqTransport(AxiTransport):
                  stalled_after: float = 60.0, quiet: float = 0.05):
         super().__init__(nodes.user, config)
         self._nodes, self._stalled_after, self._closed = nodes, stalled_after, False
-        beat, self._packet = self._shape.record_bytes, PACKET_BEATS * self._shape.item_bytes
+        beat, self._packet = self._shape.record_bytes, self._shape.packet_beats * self._shape.item_bytes
         space = (len(nodes.memory) - self._packet) // PAGE * PAGE  # the packet begins at a page
         self._per_transfer = min(space, (1 << length_bits) - 1) // beat * beat
         self._packet_at, self._sending = space, 0
@@ -216,8 +215,9 @@ class ZynqTransport(AxiTransport):
             return b""
         size, at = self._nodes.dma.read(_RECEIVE + _LENGTH), self._packet_at
         if not 0 < size <= self._packet or size % self._shape.item_bytes:
-            raise DeviceError(f"a packet must be 1 to {PACKET_BEATS} items of {self._shape.item_bytes} bytes, but the "
-                              f"DMA engine received {size} bytes; is the circuit built for another configuration?")
+            raise DeviceError(f"a packet must be 1 to {self._shape.packet_beats} items of {self._shape.item_bytes} "
+                              f"bytes, but the DMA engine received {size} bytes; is the circuit built for another "
+                              f"configuration?")
         self._nodes.take(at, self._packet, _FROM_DEVICE)
         got = self._nodes.memory[at:at + size]
         self._prepare_packet()

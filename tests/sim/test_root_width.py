@@ -1,6 +1,9 @@
+# amaranth: UnusedElaboratable=no
 """Circuits that give several results in a cycle: the golden model's answer in every order, and what is refused."""
 
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from splitjoin.circuit.encode import pack, single_items
@@ -9,6 +12,9 @@ from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind
 from splitjoin.errors import InputError, UnsupportedError
 from splitjoin.export.vectors import random_arrivals, vectors
 from splitjoin.golden import GoldenDevice
+from splitjoin.hw.link import axi
+from splitjoin.hw.verilog import AXI_TOP, sidecar
+from splitjoin.link.zynq import ZynqTransport
 from splitjoin.sim import PysimDevice, SimDevice
 
 from ..support.conformance import assert_conforms, run
@@ -78,3 +84,21 @@ def test_a_testbench_takes_one_item():
     plan = plan_for(query, device)
     with pytest.raises(InputError, match="takes one item a record, and root_width is 2"):
         vectors(query, plan, device.configuration(query), random_arrivals(query, 8, 1))
+
+
+def test_a_dma_engine_as_vivado_makes_it_receives_a_packet(monkeypatch):
+    def write(*_):
+        raise InterruptedError  # the driver has found nothing to refuse, and resets the circuit
+
+    nodes = SimpleNamespace(memory=bytes(1 << 16), user=SimpleNamespace(write=write), close=lambda: None,
+                            dma=SimpleNamespace(write=lambda *_: None))
+    made = []
+    monkeypatch.setattr(axi, "Packetizer", lambda width, *, beats=256: made.append(width // 8 * beats))
+    monkeypatch.setattr(axi, "AxiLiteSlave", lambda bits: None)
+    for width in (1, 2, 4):
+        config = replace(CONFIG, root_width=width)
+        with pytest.raises(InterruptedError):
+            ZynqTransport(nodes, config)
+        axi.AxiJoin(config)
+        shape = sidecar(config, AXI_TOP)["axi"]
+        assert made.pop() == shape["item_bytes"] * shape["packet_beats"] < 2**14
