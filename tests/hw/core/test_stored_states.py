@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 from splitjoin.circuit.fold_parts import FoldValue, count_part, extreme_part, sum_part
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.hw.core.region import Region
@@ -64,11 +65,15 @@ def found(config: Configuration, items: list[int]) -> list[tuple[int, ...]]:
     return out
 
 
+def configured(shape: Shape) -> Configuration:
+    _, lanes, probes, capacity = shape
+    return Configuration(keys_r=(2,), keys_s=(2,), tests=((0, 0),), tree=0, cores=1, capacity=capacity, lanes=lanes,
+                         probes=probes, values=(FoldValue(4, True, False),), folds=_FOLDS, whole_states=True)
+
+
 def same(shape: Shape, seed: int, stalls: Stalls, n: int = 130) -> bool:
     """True if the region's states are those of the fold, and an END follows them."""
-    rows, lanes, probes, capacity = shape
-    config = Configuration(keys_r=(2,), keys_s=(2,), tests=((0, 0),), tree=0, cores=1, capacity=capacity, lanes=lanes,
-                           probes=probes, values=(FoldValue(4, True, False),), folds=_FOLDS, whole_states=True)
+    rows, config = shape[0], configured(shape)
     region = Region(config, "r")
     made, expected = records(config, seed, rows, n)
     got: list[int] = []
@@ -106,3 +111,48 @@ def test_states_are_those_of_one_partner_after_the_other(shape: Shape) -> None:
 def test_planted_faults_show(shape: Shape, old: str, new: str, method: str) -> None:
     with planted(Fault("", StoredStates, old, new, method)):
         assert not all(same(shape, seed, stalls) for seed in range(2) for stalls in (_STALLED, Stalls(False, False)))
+
+
+class Restarted(Region):
+    """A region that ``restart`` resets."""
+
+    def __init__(self, config: Configuration):
+        super().__init__(config, "r")
+        self.restart = Signal()
+
+    def elaborate(self, platform: Any) -> Any:
+        return ResetInserter(self.restart)(super().elaborate(platform))
+
+
+def same_after_a_reset(cut: int) -> bool:
+    """True if the states are those of the fold though the region was reset behind record ``cut`` of the same input."""
+    rows, config = _SHORT[0], configured(_SHORT)
+    region, (made, expected) = Restarted(config), records(config, cut, rows, 60)
+    got: list[int] = []
+
+    async def body(tb: Any) -> None:
+        tb.set("window__rows", rows)
+        await tb.steps(8)
+        source, sink = tb.source("i", made[:cut], Stalls(False, False).source()), tb.sink("o")
+        await tb.run(lambda: len(source.cycles) == cut, limit=3000)
+        tb.set("restart", 1)
+        await tb.steps(2)
+        tb.set("restart", 0)
+        sink.items.clear()
+        source.queue.extend(made)
+        await tb.run(lambda: bool(sink.items) and bool(sink.items[-1] & 1), limit=3000)
+        got.extend(sink.items)
+
+    try:
+        simulate(region, body)
+    except AssertionError:
+        return False
+    return found(config, got[:-1]) == expected
+
+
+def test_a_reset_leaves_no_state() -> None:
+    """In the middle of a run, with states in the memories; it shows if they are not cleared."""
+    assert all(same_after_a_reset(cut) for cut in (23, 40))
+    with planted(Fault("", StoredStates, "Signal(init=1), Signal(range(ring_rows(config)))",
+                       "Signal(), Signal(range(ring_rows(config)))", "elaborate")):
+        assert not all(same_after_a_reset(cut) for cut in (23, 40))
