@@ -26,7 +26,6 @@ needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None,
                                   reason="Icarus Verilog is not installed (Debian: apt-get install iverilog)")
 
 
-@pytest.mark.long
 def test_a_bench_runs_on_cxxrtl_as_on_verilator(tmp_path: Path) -> None:
     """A small one, as CXXRTL's C++ of a whole circuit takes a minute to compile."""
     assert run_bench("combiner", tmp_path, simulator="cxxrtl") >= 24
