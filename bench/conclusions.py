@@ -266,16 +266,18 @@ a second by results of a tuple and order of arrival, at the clock of the routed 
 
 | whole circuit | arrival | {" | ".join(f"{results} results" for results in _MATCHES)} |
 |---|---|---|---|---|---|"""
-    for row in pick(files, "circuits", "ecp5_mhz", part="whole circuit"):
+    routed = sorted(pick(files, "circuits", "ecp5_mhz", part="whole circuit"), key=lambda row: -row["config"]["cores"])
+    for row in routed:
         for arrival in ("alternating", "random"):
             yield f"| {_routed(row)} | {arrival} | {_rates(files, row, arrival)} |"
     yield """
 | whole circuit | clock, MHz | comparisons a second at most | LUT4 of 83,640 |
 |---|---|---|---|"""
-    for row in pick(files, "circuits", "ecp5_mhz", part="whole circuit"):
+    for row in routed:
         same = {key: row["config"][key] for key in ("cores", "lanes", "probes", "part")}
         peak, luts = (one(files, "circuits", metric, **same) for metric in ("ecp5_peak_gcmps", "ecp5_lut4"))
-        yield f"| {_routed(row)} | {row['value']:.1f} | {peak:.1f} G | {luts:,.0f} |"
+        older = ", an [earlier circuit](synthesis.md)" if "not recorded" in row["how"] else ""
+        yield f"| {_routed(row)}{older} | {row['value']:.1f} | {peak:.1f} G | {luts:,.0f} |"
     sustains = pick(files, "circuits", "sustained_gcmps", input="random", cores=row["config"]["cores"])[1]
     index = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="bucket")
     scan = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="scan")

@@ -28,8 +28,8 @@ class RoutedClock:
 #: or 2,048 tuples, LFE5U-85F of speed grade 6, nextpnr-ecp5: a line for each such row of bench/results/circuits.json.
 #: Speed grades 7 and 8 are faster; no prediction is made for them.
 ROUTED: tuple[RoutedClock, ...] = (
-    RoutedClock("core", "scan", 1, 1, 4, 190.3),
-    RoutedClock("whole circuit", "scan", 8, 1, 4, 173.8),
+    RoutedClock("core", "scan", 1, 1, 4, 160.2),
+    RoutedClock("whole circuit", "scan", 8, 1, 4, 116.7),
     RoutedClock("whole circuit", "scan", 2, 8, 16, 152.6),
     RoutedClock("core", "hash", 1, 1, 1, 155.5),
     RoutedClock("core", "bucket", 1, 1, 1, 145.4),
