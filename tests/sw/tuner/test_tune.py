@@ -131,7 +131,8 @@ def test_a_required_latency_is_kept_behind_a_pass() -> None:
     ({"latency": 1e-8}, "latency", r"clock: at \d+ MHz no number of cores, lanes and probes that can be built has it"),
     ({"cores": 256}, "cores", r"(LUT4|flip-flops): 256 cores with lanes 1, probes 1 would need [\d,]+, and 46,002 of "
                               r"the FPGA's 83,640 can be used"),
-    ({"latency": 4e-7}, "latency", r"(LUT4|flip-flops|block RAMs): \d+ cores with lanes 8, probes \d+ would need [\d,]+"),
+    ({"latency": 4e-7}, "latency", r"(LUT4|flip-flops|block RAMs): \d+ cores with lanes 8, probes \d+ would need "
+                                r"[\d,]+"),
     ({"lanes": 8, "probes": 16, "cores": 8}, "lanes|cores|probes", r"LUT4: 8 cores with lanes 8, probes 16 would need"),
 ])
 def test_what_cannot_be_had_gets_the_nearest_circuit_and_what_binds(required: dict[str, float], missed: str,
