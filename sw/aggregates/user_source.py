@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ..cpu import intrinsics, jit
@@ -13,7 +15,7 @@ from ..lang.ir import Col, Expr
 from ..lang.properties import value_range
 from ..lang.types import Bool
 
-__all__ = ["fold_source"]
+__all__ = ["ProgramWriter", "fold_source"]
 
 _SOURCE = '''import numba
 import numpy as np
@@ -41,29 +43,48 @@ def fold(lengths, valid, counts, {arrays}):
 '''
 
 
+class ProgramWriter:
+    """Python for the steps of a fold's program, with a variable for each of its columns.
+
+    ``columns``: state slots, arguments and steps. Raises `NotCompiled` where a number may need more than 64 bits.
+    """
+
+    def __init__(self, columns: Iterable[Col]):
+        self._names, ranges = dict[Expr, Atom](), dict[Expr, ValueRange]()
+        count = {"r": 0, "s": 0}
+        for column in columns:
+            self._names[column] = Atom(column, column.side, count[column.side], 1, np.int64)
+            count[column.side] += 1
+            low, high = (0, 1) if isinstance(column.type, Bool) else map(int, value_range(column))
+            ranges[column] = ValueRange(column.nullable, low, high)
+        self.exact = ExactWriter(64)
+        self.pair = PairWriter(self._names, ranges, self.exact)
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines so far; the caller may add to them."""
+        return self.exact.lines
+
+    def name(self, column: Col) -> str:
+        """The variable of a column."""
+        return f"{column.side}{self._names[column].number}"
+
+    def step(self, column: Col, e: Expr) -> None:
+        """Assign ``e`` to the variable of ``column``, and its validity to one beside it if it may be NULL."""
+        v = self.pair.number(e)
+        self.lines.append(f"{self.name(column)} = {v.code}")
+        if column.nullable:
+            self.lines.append(f"{self.name(column)}v = {v.valid or 'True'}")
+
+
 def fold_source(fold: Fold) -> str:
     """The module whose ``fold`` folds. Raises `NotCompiled` where a number may need more than 64 bits."""
     slots = [slot.column("r") for slot in fold.slots]
     taken = [argument.column for argument in fold.arguments]
-    columns = [*slots, *taken, *(column for column, _ in fold.add.steps)]
-    names, ranges = dict[Expr, Atom](), dict[Expr, ValueRange]()
-    count = {"r": 0, "s": 0}
-    for column in columns:
-        names[column] = Atom(column, column.side, count[column.side], 1, np.int64)
-        count[column.side] += 1
-        low, high = (0, 1) if isinstance(column.type, Bool) else map(int, value_range(column))
-        ranges[column] = ValueRange(column.nullable, low, high)
-    writer = ExactWriter(64)
-    pair = PairWriter(names, ranges, writer)
-
-    def name(column: Col) -> str:
-        return f"{column.side}{names[column].number}"
-
+    writer = ProgramWriter([*slots, *taken, *(column for column, _ in fold.add.steps)])
+    pair, name = writer.pair, writer.name
     for column, e in fold.add.steps:
-        v = pair.number(e)
-        writer.lines.append(f"{name(column)} = {v.code}")
-        if column.nullable:
-            writer.lines.append(f"{name(column)}v = {v.valid or 'True'}")
+        writer.step(column, e)
     values = [pair.number(e).code for e in fold.add.outputs]
     lines = writer.lines
     for n, (slot, e, value) in enumerate(zip(fold.slots, fold.add.outputs, values, strict=True)):

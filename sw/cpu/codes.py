@@ -96,7 +96,7 @@ class LaneCoder:
         return Lanes(keys, lows, highs)
 
     def _test(self, side: str, j: int) -> _Test:
-        """What probes of stream ``side`` need to know of test ``j``."""
+        """The constants by which probes of stream ``side`` are encoded for test ``j``."""
         test, plan = self._plan.tests[j], self._plan
         mine, theirs = (test.r, test.s) if side == "r" else (test.s, test.r)
         slot, own = plan.slots(other_side(side))[theirs], plan.slots(side)[mine].key

@@ -5,16 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from types import ModuleType
 
-import numpy as np
-
+from ..aggregates.user_source import ProgramWriter
 from ..cpu import intrinsics, jit
-from ..cpu.atoms import Atom, ValueRange
-from ..cpu.exact_source import ExactWriter, NotCompiled
-from ..cpu.expression_source import PairWriter
+from ..cpu.exact_source import NotCompiled
 from ..lang.fold import Fold, Program
-from ..lang.ir import Col, Expr
 from ..lang.properties import value_range
-from ..lang.types import Bool
 
 __all__ = ["compiles", "user_kernel"]
 
@@ -163,30 +158,15 @@ def _step(fold: Fold, name: str) -> str:
     assert program is not None
     slots = [slot.column("r") for slot in fold.slots]
     incoming = [slot.column("s") for slot in fold.slots] if name == "merge" else [a.column for a in fold.arguments]
-    names, ranges = dict[Expr, Atom](), dict[Expr, ValueRange]()
-    count = {"r": 0, "s": 0}
-    for column in [*slots, *incoming, *(column for column, _ in program.steps)]:
-        names[column] = Atom(column, column.side, count[column.side], 1, np.int64)
-        count[column.side] += 1
-        low, high = (0, 1) if isinstance(column.type, Bool) else map(int, value_range(column))
-        ranges[column] = ValueRange(column.nullable, low, high)
-    writer = ExactWriter(64)
-    pair = PairWriter(names, ranges, writer)
-
-    def called(column: Col) -> str:
-        return f"{column.side}{names[column].number}"
-
+    writer = ProgramWriter([*slots, *incoming, *(column for column, _ in program.steps)])
     for column, e in program.steps:
-        v = pair.number(e)
-        writer.lines.append(f"{called(column)} = {v.code}")
-        if column.nullable:
-            writer.lines.append(f"{called(column)}v = {v.valid or 'True'}")
-    values = [writer.let(pair.number(e).code) for e in program.outputs]
+        writer.step(column, e)
+    values = [writer.exact.let(writer.pair.number(e).code) for e in program.outputs]
     tests = []
     for slot, e, value in zip(fold.slots, program.outputs, values, strict=True):
         (low, high), (least, most) = slot.width.range, value_range(e)
         if least < low or most > high:
             tests.append(f"{value} >= {low} and {value} <= {high}")
     results = ", ".join([*(f"np.int64({value})" for value in values), " and ".join(tests) or "True"])
-    return _STEP.format(name=name, parameters=", ".join(map(called, [*slots, *incoming])),
+    return _STEP.format(name=name, parameters=", ".join(map(writer.name, [*slots, *incoming])),
                         lines="\n    ".join(writer.lines or ["pass"]), results=results)

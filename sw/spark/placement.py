@@ -72,7 +72,7 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
 
 
 def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
+    """True if the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
     made = _made(device, options)
     if states_leave(query, made):
         return True, "folded in the circuit: one state leaves for each row of left, and partners that come after it"

@@ -212,7 +212,7 @@ class Pipeline:
             raise
 
     def _persisting(self, act: Callable[[], Answer]) -> Answer:
-        """What ``act`` gives on the device session; where the device has lost it, on a fresh one."""
+        """The answer of ``act`` on the device session; if the device has lost that session, on a fresh one."""
         attempt, settled = 0, self._settled
         while True:
             try:

@@ -280,7 +280,7 @@ def tree() -> Harness:
     contents = [_Contents(q, bits, ends) for q in (*first.queues, *root.queues)]
     of_first, of_root = contents[:2], contents[2:]
     starts = [(groups[n] - c.barriers)[:bits] for n, c in enumerate(of_first)]
-    tails = (starts[0], groups[2])  # the groups of what comes next to the root
+    tails = (starts[0], groups[2])  # the groups of the items that reach the root next
     root_starts = [(tails[n] - c.barriers)[:bits] for n, c in enumerate(of_root)]
     h.prove("all inputs of a node are in the same group",
             (starts[0] == starts[1]) & Cat(start == group for start in root_starts).all())

@@ -108,7 +108,7 @@ class GroupFold:
         return [FoldedBases(part.items[part.items["kind"] == PAIR], part.values) for part in found]
 
     def state(self) -> dict[str, Numbers]:
-        """What `restore` needs beside the stored rows."""
+        """Columns of the base tuples' states, which `restore` takes beside the stored rows."""
         assert not isinstance(self._operator, AggregateOperator)
         return self._operator.base_state()
 

@@ -128,8 +128,8 @@ def test_what_a_device_gave_before_it_lost_its_session_counts() -> None:
                     raise DeviceLost("it has lost its session")
                 return found
 
-            session.flush = flushed  # type: ignore[method-assign]
-            session.poll = lambda: rest.pop() if rest else poll()  # type: ignore[method-assign]
+            session.flush = flushed  # type: ignore[method-assign]  # of this session alone
+            session.poll = lambda: rest.pop() if rest else poll()  # type: ignore[method-assign]  # of this session alone
             return session
 
     made = query(window="ROWS 2", time=None)
@@ -154,7 +154,7 @@ def test_counters_open_a_lost_session_again() -> None:
                     raise DeviceLost("it has lost its session")
                 return {"answers": 1}
 
-            session.counters = counters  # type: ignore[method-assign]
+            session.counters = counters  # type: ignore[method-assign]  # of this session alone
             return session
 
     fails: list[bool] = []
