@@ -12,10 +12,10 @@ import importlib.metadata
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,19 +52,30 @@ _BUSY = 75
 _SETTINGS = ("NUMBA_OPT", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 
 
-@dataclass
 class _Child:
     """A process that compiles; `code` is its exit code, None while it runs."""
 
-    pid: int
+    def __init__(self, pid: int):
+        self._pid, self._lock = pid, threading.Lock()
+        self._code: int | None = None
 
     @property
     def code(self) -> int | None:
-        try:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else has waited for it
-            return 0
-        return os.waitstatus_to_exitcode(status) if pid else None
+        with self._lock:  # the system tells the code once
+            if self._code is None:
+                try:
+                    pid, status = os.waitpid(self._pid, os.WNOHANG)
+                except ChildProcessError:  # somebody else has waited for it
+                    self._code = 0
+                else:
+                    self._code = os.waitstatus_to_exitcode(status) if pid else None
+            return self._code
+
+
+#: The processes that this one has started and that may still run: no more than `_SLOTS`, as each of many short queries
+#: would otherwise start one that imports everything only to find that no slot is free.
+_children: list[_Child] = []
+_starting = threading.Lock()
 
 
 class Compilation:
@@ -95,7 +106,8 @@ class Compilation:
         if self._child is None and not self._failed:
             if len(coming) and time.monotonic() >= self._again:
                 try:
-                    self._start(coming)
+                    with _starting:
+                        self._start(coming)
                 except (OSError, SplitJoinError, pa.ArrowException):  # no process, a cache that cannot be written to, …
                     self._failed = True
             return self._failed
@@ -108,6 +120,10 @@ class Compilation:
         return code is not None  # without a marker it has failed, and the session says why, or does better
 
     def _start(self, coming: Arrivals) -> None:
+        _children[:] = [child for child in _children if child.code is None]
+        if len(_children) >= _SLOTS:
+            self._again = time.monotonic() + _PATIENCE
+            return
         sample = self._marker.with_suffix(f".{os.getpid()}")
         with making(self._marker.with_suffix(".lock")):
             _write_sample(sample, self._query, self._engine, coming.split(_SAMPLE)[0])
@@ -119,6 +135,7 @@ class Compilation:
         self._child = _Child(os.posix_spawn(
             sys.executable, [sys.executable, "-c", code, str(sample), str(self._marker)], environment,
             file_actions=quiet, setsid=True))
+        _children.append(self._child)
 
 
 def compile_sample(sample: Path, marker: Path, open_compiled: OpenCompiled) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -219,6 +220,36 @@ def test_only_some_processes_compile_at_a_time(cold: Path) -> None:
     assert compile_sample(sample, made._marker, session) == 0
     assert (opened, made.is_known) == (["auto", "index", "nested"], True)
     assert made.is_done(arrivals(query, r, s))
+
+
+def test_many_queries_start_few_processes(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third query waits until the process of another one has ended, and then has its own."""
+    spawn, started = os.posix_spawn, []
+
+    def spawned(python: str, *_: Any, **__: Any) -> int:
+        started.append(spawn(python, [python, "-c", "import sys, time; time.sleep(600)"], os.environ))
+        return started[-1]
+
+    monkeypatch.setattr(compilation.os, "posix_spawn", spawned)
+    monkeypatch.setattr(compilation, "_children", [])
+    r, s = tables(10)
+    queries = [Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=f"abs(r.x - s.a) <= {n}",
+                          window="ROWS 9", order=order) for n in range(3) for order in ("total", "none")]
+    coming = arrivals(queries[0], r, s)
+    try:
+        made = [Compilation(query, "auto") for query in queries]
+        assert not any(one.is_done(coming) for one in made for _ in range(3))
+        assert len(started) == 2
+        os.kill(started[0], signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while len(started) == 2 and time.monotonic() < deadline:
+            made[-1].is_done(coming)
+            time.sleep(0.01)
+        assert len(started) == 3
+    finally:
+        for child in compilation._children:
+            if child.code is None:
+                os.kill(child._pid, signal.SIGKILL)
 
 
 def test_a_process_that_fails_leaves_it_to_the_session(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
