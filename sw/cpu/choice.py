@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..lang.schema import other_side
 from ..plan.plan import Plan, is_equality, leading_tests
 from .codes import Lanes
-from .engines import is_inequality, slot_tests, suits_runs
+from .engines import bounded_end, is_inequality, slot_tests, suits_runs
 
 __all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]
 
@@ -124,8 +125,11 @@ def _sorted(plan: Plan, selectivity: Selectivity, live: int) -> Choice:
         fractions, joint = selectivity.slots.get(side, {}), selectivity.joint.get(side, float("nan"))
         slots = slot_tests(plan, side)
         least = min(fractions.values(), default=1.0)
-        # The first of those that are about equal, so that chance changes nothing.
-        by[side] = next((slot for slot in slots if fractions.get(slot, 1.0) <= 2 * least), min(slots))
+        # Of those that are about equal the first that probes bound above, which are met in the order of the keys, or
+        # the first: chance changes nothing.
+        equal = [slot for slot in slots if fractions.get(slot, 1.0) <= 2 * least]
+        above = [slot for slot in equal if all(bounded_end(plan, j, other_side(side)) == "high" for j in slots[slot])]
+        by[side] = next(iter(above or equal), min(slots))
         wide = fractions.get(by[side], float("nan")) * live / 64
         others = [tests for slot, tests in slots.items() if slot != by[side]]
         if wide == wide and joint == joint:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..errors import UnsupportedError
+from ..plan.linear import ExactRelation
 from ..plan.plan import Plan, is_equality, leading_tests
+from ..plan.relations import FloatOrder
 
-__all__ = ["check_engine", "is_inequality", "slot_tests", "suits_runs"]
+__all__ = ["bounded_end", "check_engine", "is_inequality", "slot_tests", "suits_runs"]
 
 #: Engines that look for keys, in words.
 _SEEKING = {"index": "an index needs", "sorted": "sorted runs need"}
@@ -34,3 +36,13 @@ def suits_runs(plan: Plan) -> bool:
 def is_inequality(plan: Plan, test: int) -> bool:
     """True if the intervals of ``test`` have one end."""
     return len(plan.tests[test].relations) == 1 and not is_equality(plan, test)
+
+
+def bounded_end(plan: Plan, test: int, side: str) -> str:
+    """The only end, "low" or "high", that probes of stream ``side`` bound in ``test``; or "both"."""
+    relation, *others = plan.tests[test].relations
+    if not others and isinstance(relation, FloatOrder) and relation.op != "=":
+        return "high" if (relation.op in ("<", "<=")) == (side == "s") else "low"
+    if not others and isinstance(relation, ExactRelation) and relation.op != "=":
+        return "high" if (relation.op in ("<", "<=")) == (relation.factors(side)[1] > 0) else "low"
+    return "both"

@@ -23,7 +23,8 @@ from .intrinsics import BLOCK, interval_mask, lowest_bit, popcount
 from .jit import compiled
 from .store import Store, aligned
 
-__all__ = ["Runs", "first_above", "first_not_below", "in_arrival_order", "sort_keys", "sort_rows", "span"]
+__all__ = ["Runs", "by_probe", "first_above", "first_not_below", "first_reaching", "in_arrival_order", "sort_keys",
+           "sort_rows", "span"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -40,15 +41,17 @@ _LEVELS = 3
 #: Rows up to this number are sorted by insertion. Rows that are at least one in so many of their run are sorted by a
 #: bitmap of the run.
 _FEW, _DENSE = 32, 512
+#: A search from a near place looks at blocks at growing distances first, up to this number.
+_NEAR = 64
 
 
 class Runs:
     """One stream's stored tuples as sorted runs and a tail. Places count from ``origin`` on, a position in the store.
 
-    ``slots``: the plan's slots that are kept; ``by``: the one by which runs are sorted; ``others``: those with
-    extremes.
+    ``slots``: the plan's slots that are kept; ``by``: the one by which runs are sorted.
 
     Attributes:
+        others: The slots with extremes.
         keys: Per slot the keys; a run's are in its order, the tail's in arrival order.
         order: The arrival place of each tuple, (capacity,) uint32.
         bounds: Where each run begins and ends, (runs, 2); both are multiples of 64.
@@ -59,7 +62,7 @@ class Runs:
     """
 
     def __init__(self, slots: list[int], by: int, others: list[int]):
-        self._slots, self._by, self._others = slots, by, others
+        self._slots, self._by, self.others = slots, by, others
         self.origin = self.tail = self.used = 0
         self.keys: dict[int, Array] = {}
         self.order = np.empty(0, np.uint32)
@@ -138,7 +141,7 @@ class Runs:
 
         self.firsts = filled(self._by, sizes[0], top(self._by))
         self.extremes = {slot: [(filled(slot, size, top(slot)), filled(slot, size, 0)) for size in sizes]
-                         for slot in self._others}
+                         for slot in self.others}
 
     def _sort(self, begin: int, end: int) -> None:
         source = np.empty(end - begin, np.uint32)
@@ -152,7 +155,7 @@ class Runs:
 
     def _permute(self, begin: int, end: int, source: Array) -> None:
         for array in (*self.keys.values(), self.order):
-            array[begin:end] = array[begin:end][source]
+            permute(array[begin:end], source)
 
     def _summarize(self, begin: int, end: int) -> None:
         """Compute the extremes of all blocks that have places from ``begin`` to ``end``."""
@@ -232,6 +235,15 @@ def merge_keys(keys: Any, middle: Any, source: Any) -> None:
 
 
 @compiled
+def permute(array: Any, source: Any) -> None:
+    """Move ``array[source[i]]`` to ``array[i]``, for all of ``array`` (n,) and ``source`` (n,)."""
+    moved = np.empty_like(array)
+    for i in range(len(array)):
+        moved[i] = array[np.uint64(source[i])]
+    array[:] = moved
+
+
+@compiled
 def in_arrival_order(turns: Any, counts: Any, rows: Any) -> Any:
     """``rows``, the matches of one probe after the other in the order ``turns``, in the order of the probes; ``counts``
     are numbered by probes.
@@ -250,6 +262,35 @@ def in_arrival_order(turns: Any, counts: Any, rows: Any) -> Any:
 
 
 @compiled
+def by_probe(probe_of: Any, rows: Any, counts: Any) -> Any:
+    """``rows`` (n,), matches of the probes ``probe_of`` (n,), in the order of the probes, and each one's by row.
+
+    ``counts``: how many each probe has.
+    """
+    out, at = np.empty_like(rows), np.empty(len(counts), np.int64)
+    before = np.int64(0)
+    for p in range(len(counts)):
+        at[p] = before
+        before += counts[p]
+    for m in range(len(rows)):
+        out[at[probe_of[m]]] = rows[m]
+        at[probe_of[m]] += 1
+    for p in range(len(counts)):
+        end = at[p]
+        begin = end - counts[p]
+        if end - begin > _FEW:
+            out[begin:end].sort()
+            continue
+        for i in range(begin + 1, end):
+            row, j = out[i], i
+            while j > begin and out[j - 1] > row:
+                out[j] = out[j - 1]
+                j -= 1
+            out[j] = row
+    return out
+
+
+@compiled
 def find_extremes(low: Any, high: Any, begin: Any, end: Any, least: Any, most: Any) -> None:
     """``least`` of every 64 of ``low`` and ``most`` of every 64 of ``high``, for the blocks ``begin`` to ``end``."""
     for block in range(begin, end):
@@ -260,11 +301,25 @@ def find_extremes(low: Any, high: Any, begin: Any, end: Any, least: Any, most: A
 
 
 @compiled
-def first_not_below(keys: Any, firsts: Any, begin: Any, end: Any, low: Any) -> Any:
-    """The first place from ``begin`` to ``end``, a run, whose key is ``low`` or more; ``end`` if there is none."""
+def first_not_below(keys: Any, firsts: Any, begin: Any, end: Any, near: Any, low: Any) -> Any:
+    """The first place from ``begin`` to ``end``, a run, whose key is ``low`` or more; ``end`` if there is none.
+
+    ``near``: a place of the run that is probably not far before it.
+    """
     block, n = begin >> 6, (end - begin) >> 6
     if low <= firsts[block]:
         return begin
+    if firsts[near >> 6] < low:
+        n -= (near >> 6) - block
+        block = near >> 6
+        step = 1
+        while step < min(n, _NEAR):
+            if firsts[block + step] >= low:
+                n = step
+                break
+            block += step
+            n -= step
+            step *= 2
     while n > 1:
         half = n >> 1
         block = block + half if firsts[block + half] < low else block
@@ -274,16 +329,44 @@ def first_not_below(keys: Any, firsts: Any, begin: Any, end: Any, low: Any) -> A
 
 
 @compiled
-def first_above(keys: Any, firsts: Any, begin: Any, end: Any, high: Any) -> Any:
-    """The first place from ``begin`` to ``end``, a run, whose key is above ``high``; ``end`` if there is none."""
+def first_above(keys: Any, firsts: Any, begin: Any, end: Any, near: Any, high: Any) -> Any:
+    """The first place from ``begin`` to ``end``, a run, whose key is above ``high``; ``end`` if there is none.
+
+    ``near``: as for `first_not_below`.
+    """
     block, n = begin >> 6, (end - begin) >> 6
     if high < firsts[block]:
         return begin
+    if firsts[near >> 6] <= high:
+        n -= (near >> 6) - block
+        block = near >> 6
+        step = 1
+        while step < min(n, _NEAR):
+            if firsts[block + step] > high:
+                n = step
+                break
+            block += step
+            n -= step
+            step *= 2
     while n > 1:
         half = n >> 1
         block = block + half if firsts[block + half] <= high else block
         n -= half
     return block * 64 + np.int64(popcount(interval_mask(keys, block * 64, keys.dtype.type(0), high)))
+
+
+@compiled
+def first_reaching(keys: Any, begin: Any, end: Any, least: Any) -> Any:
+    """The first place from ``begin`` to ``end`` of ``keys``, which rise, that is ``least`` or more; ``end`` if there is
+    none.
+    """
+    while begin < end:
+        middle = (begin + end) >> 1
+        if keys[middle] < least:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
 
 
 @compiled

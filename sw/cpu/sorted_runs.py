@@ -18,7 +18,7 @@ from .choice import Choice
 from .engines import slot_tests
 from .intrinsics import BLOCK
 from .jit import load
-from .runs import Runs, in_arrival_order, sort_keys
+from .runs import Runs, by_probe, in_arrival_order, sort_keys
 from .sorted_source import sorted_source
 from .store import Store
 from .tests_source import used_slots
@@ -27,11 +27,14 @@ from .worker import Batch, Found, Worker
 __all__ = ["SortedWorker"]
 
 Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.int64]
 
 #: Room for matches beside those of one probe.
 _ROOM = 1 << 16
 #: The least number of probes that look in the order of their bounds.
 _MANY = 1024
+#: Stored tuples per probe up to which many probes are better found by going past all stored tuples.
+_PASSED = 64
 
 
 class SortedWorker(Worker):
@@ -61,10 +64,14 @@ class SortedWorker(Worker):
         if not len(start) or store.end == store.base:
             return counts, np.empty(0, np.int64)
         runs.update(store, int(start[0]))
+        turns = self._turns(other, probes)
+        if len(turns) >= _MANY and runs.others and runs.used <= _PASSED * len(turns):
+            walked = self._walk(batch, side, runs, start, end, turns, counts)
+            if walked is not None:
+                return counts, walked
         rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
         words, room = np.zeros(runs.used // BLOCK + 1, np.uint64), np.empty(runs.used // BLOCK + BLOCK, np.int64)
         arrays = [*runs.keys.values(), *(a for levels in runs.extremes.values() for pair in levels for a in pair)]
-        turns = self._turns(other, probes)
         parts, t, compared = [], 0, 0
         while t < len(start):
             t, at, looked = self._modules[other].find(turns, t, runs.origin, start, end, runs.bounds, runs.tail, counts,
@@ -75,6 +82,28 @@ class SortedWorker(Worker):
         self.count_candidates(compared)
         found = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return counts, found if len(turns) < _MANY else in_arrival_order(turns, counts, found)
+
+    def _walk(self, batch: Batch, side: str, runs: Runs, start: Rows, end: Rows, turns: Array,
+              counts: Rows) -> Rows | None:
+        """The matches of all probes, if their intervals rise in the order ``turns``; ``counts`` gets their numbers."""
+        stored, probes = other_side(side), batch.probes[side]
+        module, chosen = self._modules[stored], np.empty(len(turns), np.int64)
+        ends = [np.empty(len(turns), runs.keys[slot].dtype) for slot in sorted([self._by[stored], *runs.others])
+                for _ in ("low", "high")]
+        n = module.intervals(turns, chosen, *ends, *probes)
+        if n < 0:
+            return None
+        room, state, parts, done = len(turns) + _ROOM, np.zeros(4, np.int64), [], False
+        while not done:
+            rows, probe_of = np.empty(room, np.int64), np.empty(room, np.uint32)
+            done, found = module.walk(state, chosen, n, runs.origin, start, end, runs.bounds, runs.tail, runs.used,
+                                      counts, rows, probe_of, runs.order, *runs.keys.values(), *ends, *probes)
+            batch.memory.add(int(found))
+            parts.append((probe_of[:found], rows[:found]))
+        self.count_candidates(int(state[3]))
+        probe_of, rows = (np.concatenate(of) if len(of) > 1 else of[0] for of in zip(*parts, strict=True))
+        ordered: Rows = by_probe(probe_of, rows, counts) * self.workers + self.number
+        return ordered
 
     def _turns(self, stored: str, probes: list[Array]) -> npt.NDArray[np.uint32]:
         """The order in which probes look: that of their bounds on the key by which runs are sorted, if they are many,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from ..lang.schema import other_side
-from ..plan.linear import ExactRelation
 from ..plan.plan import Plan, leading_tests
-from ..plan.relations import FloatOrder
 from . import intrinsics, runs
-from .engines import slot_tests
+from .engines import bounded_end, slot_tests
 from .jit import digest
 from .tests_source import is_conjunction, test_source, used_slots
 
@@ -16,7 +14,7 @@ __all__ = ["sorted_source"]
 _TEMPLATE = '''import numba
 import numpy as np
 from splitjoin.cpu.intrinsics import interval_mask, lowest_bit
-from splitjoin.cpu.runs import first_above, first_not_below, sort_rows, span
+from splitjoin.cpu.runs import first_above, first_not_below, first_reaching, sort_rows, span
 
 # Made for functions of digest {digest}.
 
@@ -27,6 +25,7 @@ def find(turns, t, origin, start, end, runs, tail, counts, rows, words, other, o
     in it, and the number of tuples that were compared. The matches are places from ``origin`` on.
     """
     at = compared = np.int64(0)
+    near = runs[:, 0].copy()
     while t < len(turns):
         p = np.int64(turns[t])
         if len(rows) - at <= end[p] - start[p]:
@@ -41,8 +40,11 @@ def find(turns, t, origin, start, end, runs, tail, counts, rows, words, other, o
                     continue
                 if begin >= e:
                     break
-                i = first_not_below({by}, firsts, begin, until, {by_low})
-                k = first_above({by}, firsts, begin, until, {by_high})
+                i = first_not_below({by}, firsts, begin, until, near[u], {by_low})
+                if i == until:
+                    continue
+                near[u] = i
+                k = first_above({by}, firsts, begin, until, i, {by_high})
                 if i >= k:
                     continue
                 begun, size = at, until - begin
@@ -64,6 +66,69 @@ def find(turns, t, origin, start, end, runs, tail, counts, rows, words, other, o
         compared += min(looked, e - s)
         t += 1
     return t, at, compared
+{walk}'''
+
+#: Where many probes meet a run, it goes past them, instead of each of them searching it.
+_WALK = '''
+
+@numba.njit(nogil=True, cache=True)
+def intervals(turns, chosen, {ends}, {bounds}):
+    """Write the probes of ``turns`` whose intervals are not empty to ``chosen``, and the ends of their intervals.
+    Returns how many there are, or -1 if one of these ends is lower than that of the probe before.
+    """
+    n, falls = np.int64(0), False
+    for t in range(len(turns)):
+        p = np.int64(turns[t])
+        {intervals}
+        if {possible}:
+            chosen[n] = p
+            {write}
+            falls |= n > 0 and ({falls})
+            n += 1
+    return np.int64(-1) if falls else n
+
+
+@numba.njit(nogil=True, cache=True)
+def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, probe_of, order, {keys}, {ends},
+         {bounds}):
+    """Matches of the first ``n`` probes of ``chosen``, whose intervals and numbers both rise, among the tuples from
+    where ``state`` says: the run, the tuple, the first probe that can meet it, and the number of pairs that were
+    compared. Returns True when all are done, and how many matches are in ``rows`` and ``probe_of``.
+    """
+    at = compared = np.int64(0)
+    first, last = start[0] - origin, end[len(end) - 1] - origin
+    while state[0] <= len(runs):
+        u = state[0]
+        begin, until = (runs[u, 0], runs[u, 1]) if u < len(runs) else (np.int64(tail), np.int64(used))
+        if until <= first:
+            begin = until
+        if begin >= last:
+            until = begin
+        h, i = begin + state[1], state[2]
+        while h < until:
+            if len(rows) - at < n:
+                state[1], state[2] = h - begin, i
+                state[3] += compared
+                return False, at
+            if u == len(runs):  # in arrival order
+                i = first_reaching(high{by}, 0, n, k{by}[h])
+            while i < n and high{by}[i] < k{by}[h]:
+                i += 1
+            t = i
+{skip}            while t < n and {meets}:
+                p = np.int64(chosen[t])
+                row = np.int64(order[h]) + origin
+                rows[at] = row
+                probe_of[at] = p
+{lines}                met = (row >= start[p]) & (row < end[p]) & ({truth})
+                counts[p] += np.int64(met)
+                at += np.int64(met)
+                compared += np.int64((row >= start[p]) & (row < end[p]))
+                t += 1
+            h += 1
+        state[0], state[1], state[2] = u + 1, 0, 0
+    state[3] += compared
+    return True, at
 '''
 
 #: Runs of the only key that is searched by: the tuples between two places.
@@ -127,7 +192,7 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
     def level(n: int, at: str) -> str:
         reached = []
         for slot in others:
-            ends = {_bounded_end(plan, j, other_side(side)) for j in own[slot]}
+            ends = {bounded_end(plan, j, other_side(side)) for j in own[slot]}
             if ends != {"high"}:
                 reached.append(f"interval_mask(most{slot}_{n}, {at}, a{slot}, {kinds[slot]}(~a{slot}))")
             if ends != {"low"}:
@@ -147,23 +212,28 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
                                 others=masks("k{}", "x", others), in_block=in_block, truth_h=truth_h)
     else:
         search = _STRAIGHT.format(in_straight=lines, truth=truth)
+    walk = ""
+    if others:
+        names = [f"{end}{slot}" for slot in slots for end in ("low", "high")]
+        ends = {f"low{slot}": f"a{slot}" for slot in slots} | {f"high{slot}": f"b{slot}" for slot in slots}
+        met = test_source(plan, side, "k{}[h]", "lo{}s[p]", "hi{}s[p]")
+        walk = _WALK.format(
+            by=by, ends=", ".join(names), keys=", ".join(f"k{slot}" for slot in used),
+            bounds=", ".join(f"{end}{j}s" for end in ("lo", "hi") for j in tests),
+            intervals="\n        ".join(intervals), possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots),
+            write="; ".join(f"{name}[n] = {ends[name]}" for name in names),
+            falls=" or ".join(f"{name}[n] < {name}[n - 1]" for name in names),
+            skip="".join(f"            if t < n and high{slot}[t] < k{slot}[h]:\n"
+                         f"                t = first_reaching(high{slot}, t, n, k{slot}[h])\n" for slot in others),
+            meets=" and ".join(f"low{slot}[t] <= k{slot}[h]" for slot in slots),
+            lines="" if decided else met.before(16), truth="True" if decided else met.truth)
     arrays = [f"k{slot}" for slot in used]
     arrays += [f"{end}{slot}_{n}" for slot in others for n in (1, 2, 3) for end in ("least", "most")]
     arrays += [f"{end}{j}s" for end in ("lo", "hi") for j in tests]
     return _TEMPLATE.format(
         digest=digest(intrinsics, runs), arrays=", ".join(arrays), intervals="\n        ".join(intervals),
         possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots), by=f"k{by}", by_low=f"a{by}", by_high=f"b{by}",
-        search=search.strip("\n"), leaf=masks("k{}", "x", slots), in_tail=lines, truth=truth)
-
-
-def _bounded_end(plan: Plan, test: int, side: str) -> str:
-    """The only end, "low" or "high", that probes of stream ``side`` bound in ``test``; or "both"."""
-    relation, *others = plan.tests[test].relations
-    if not others and isinstance(relation, FloatOrder) and relation.op != "=":
-        return "high" if (relation.op in ("<", "<=")) == (side == "s") else "low"
-    if not others and isinstance(relation, ExactRelation) and relation.op != "=":
-        return "high" if (relation.op in ("<", "<=")) == (relation.factors(side)[1] > 0) else "low"
-    return "both"
+        search=search.strip("\n"), walk=walk, leaf=masks("k{}", "x", slots), in_tail=lines, truth=truth)
 
 
 def _all(function: str, terms: list[str]) -> str:

@@ -185,6 +185,53 @@ def test_rows_are_sorted(n: int, run_length: int) -> None:
     assert not words.any()
 
 
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
+def test_searches_from_a_near_place(kind: type[Any]) -> None:
+    """From any place of the run, those behind what is searched too."""
+    rng, begin, end = np.random.default_rng(4), 128, 128 + 64 * 300
+    for span in (5, 1000, int(np.iinfo(kind).max)):
+        keys = np.sort(rng.integers(0, span, end + 64, dtype=kind, endpoint=True))
+        firsts = np.concatenate([keys[::64], np.full(64, np.iinfo(kind).max, kind)])
+        own = keys[begin:end]
+        for key in [*rng.choice(own, 40), own[0], own[-1], kind(0), np.iinfo(kind).max]:
+            for near in (begin, end - 1, *rng.integers(begin, end, 8)):
+                low, high = (begin + np.searchsorted(own, kind(key), way) for way in ("left", "right"))
+                if key:
+                    assert runs.first_not_below(keys, firsts, begin, end, near, kind(key)) == low
+                assert runs.first_above(keys, firsts, begin, end, near, kind(key)) == high
+
+
+@pytest.mark.parametrize("most", [3, 200])
+def test_matches_by_probe(most: int) -> None:
+    rng = np.random.default_rng(most)
+    counts = rng.integers(0, most, 50)
+    probe_of = rng.permutation(np.repeat(np.arange(50, dtype=np.uint32), counts))
+    rows = rng.permutation(len(probe_of))
+    found = runs.by_probe(probe_of, rows, counts)
+    assert found.tolist() == rows[np.lexsort((rows, probe_of))].tolist()
+
+
+@pytest.mark.parametrize(("on", "walks"), [(BETWEEN[0], True), (PAIRS[0], False)])
+def test_many_probes_go_past_the_runs(on: str, walks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where their intervals rise together, and not where those of one key fall while those of the other rise."""
+    ways = []
+    walk = sorted_runs.SortedWorker._walk
+
+    def noted(*args: Any) -> Any:
+        found = walk(*args)
+        ways.append(found is not None)
+        return found
+
+    monkeypatch.setattr(sorted_runs.SortedWorker, "_walk", noted)
+    r, s = integers(20_000, 20_000, 20)
+    query = query_of(r, s, on, "ROWS 3000")
+    with CpuSession(query, ExpressionSearch(query.predicate, 1, compiling=False)) as session:
+        session.push(arrivals(query, r.slice(0, 6_000), s.slice(0, 6_000)))
+        expected = session.flush()
+    assert np.array_equal(run(SORTED, query, r.slice(0, 6_000), s.slice(0, 6_000), [5_000]), expected)
+    assert set(ways) == {walks}
+
+
 @pytest.mark.parametrize(("on", "engine"), [
     (BETWEEN[0], "sorted"), ("s.x BETWEEN r.lo AND r.hi", "sorted"), ("r.x < s.hi AND r.y > s.lo", "nested"),
     ("abs(r.x - s.hi) <= 2", "index"), ("r.x = s.lo AND r.y < s.hi", "index")])
