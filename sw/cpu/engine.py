@@ -13,7 +13,7 @@ from ..memory import MatchMemory
 from .gather import gather
 from .search import Search
 from .session import BatchSession, Joined
-from .timeline import Timeline, extent
+from .timeline import Timeline
 from .worker import Batch, in_sequence
 
 __all__ = ["CpuSession"]
@@ -63,10 +63,10 @@ class CpuSession(BatchSession):
         # In sequence: this takes less time than a hand-over of the interpreter's lock.
         encoded = in_sequence(lambda side: self._search.encode(side, part.table(side)))
         windows = self._timeline.windows(part)
-        pairs, _ = extent(windows)
         batch = Batch(part.stream, first, {side: e[0] for side, e in encoded.items()},
                       {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
                       memory=MatchMemory(self._matches))
+        pairs, _ = batch.extent
         workers = self._search.workers(batch)
         if self._regions is not None and self._search.cost(len(part), pairs) >= _MIN_PARALLEL:
             pool, sides = self._regions, ("r", "s")

@@ -19,8 +19,8 @@ from ..plan.plan import Plan, is_equality
 from .cells import build_grid, stored_places
 from .choice import Choice, Selectivity, levels_for
 from .intrinsics import BLOCK
-from .jit import compiled, load
-from .levels import Levels, constant, cyclic, has_trend, hashed, learn
+from .jit import load
+from .levels import constant, cyclic, has_trend, hashed, learn
 from .region_source import DONE, GROW, STATE, region_source
 from .store import Store, aligned
 from .tests_source import used_slots
@@ -48,13 +48,13 @@ class _Grid:
     """One stream's cells: ``head`` (cells, 4), and slots: ``rows`` has tuples' numbers, ``pool`` blocks of bytes
     (`cells`).
 
-    ``first``: the position of the tuple that has number 0. ``levels``, two, tell a tuple's cell and bytes; ``stride``:
-    cells in the second dimension; ``used`` (1,): slots in use. ``found``, ``probe_of``, ``out``: room for candidates,
-    their probes, and matches.
+    ``first``: the position of the tuple that has number 0. ``levels``: the fields of two `Levels`, which tell a tuple's
+    cell and bytes; ``stride``: cells in the second dimension; ``used`` (1,): slots in use. ``found``, ``probe_of``,
+    ``out``: room for candidates, their probes, and matches.
     """
 
     first: int
-    levels: list[Levels]
+    levels: list[Any]
     stride: int
     head: Numbers
     rows: Numbers
@@ -81,41 +81,42 @@ class IndexWorker(Worker):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        parts = self._parts(batch)
-        found = batch.both(lambda side: self._region(batch, side, other_side(side), parts[side]))
+        longest = batch.extent[1]
+        size = min(max(longest // 8, _LEAST), _MOST)
+        found = batch.both(lambda side: self._region(batch, side, other_side(side), size))
         self._ends = {side: store.end for side, store in self.stores.items()}
         return found
 
-    def _region(self, batch: Batch, side: str, stored: str, parts: Rows) -> Found:
-        """The matches of the probes of stream ``side`` among the tuples of ``stored``, which go into their grid."""
-        state, (start, end) = np.zeros(STATE, np.int64), batch.windows[side]
-        # Tuples expired for the first probe of a part are expired for all later ones; earlier probes may see more.
-        dead = np.full(len(parts), batch.starts[stored], np.int64)
-        if len(start):
-            dead[0], dead[1:] = start[0], start[np.minimum(parts[:-1, 1], len(start) - 1)]
-        dead = dead if self.workers == 1 else self.local(dead)
-        store, lanes, tests = self.stores[stored], batch.probes[side], len(self._plan.tests)
+    def _region(self, batch: Batch, side: str, stored: str, size: int) -> Found:
+        """The matches of the probes of stream ``side`` among the tuples of ``stored``, which go into their grid, parts
+        of ``size`` arrivals at a time.
+        """
+        start, end = batch.windows[side]
+        count, found = np.zeros(len(start), np.int64), list[Rows]()
+        store = self.stores[stored]
         if store.end == store.base:  # the grid's remaining tuples are expired
-            return np.zeros(len(start), np.int64), np.empty(0, np.int64)
+            return count, np.empty(0, np.int64)
+        state = np.zeros(STATE, np.int64)
+        state[6] = start[0] if len(start) else batch.starts[stored]
         if stored not in self._grids or store.end - self._grids[stored].first > _MOST_TUPLES:
-            self._build(stored, int(dead[0]), self._ends[stored])
-        count, found, keys = np.zeros(len(start), np.int64), [], store.arrays
-        bounds = [a for pair in zip(lanes[:tests], lanes[tests:], strict=True) for a in pair]
+            self._build(stored, self.local(int(state[6])), self._ends[stored])
+        keys, kernel = store.arrays, self._kernels[side]
         while True:
             grid = self._grids[stored]
-            why = self._kernels[side](
-                parts, state, dead, self.workers, self.number, store.base, grid.first, self._ends[stored], start, end,
-                *(x for y in grid.levels for x in (y.numbers, y.reals, y.table, y.count)), grid.stride, grid.head,
-                grid.rows, grid.pool, grid.used, *self._scratch[side], grid.found, grid.probe_of, count, grid.out,
-                *(keys[slot] for slot in self._used[stored]), *bounds)
-            batch.memory.add(int(state[3]))
-            found.append(grid.out[:state[3]].copy())
-            state[3] = 0
+            why = kernel(
+                batch.stream, size, batch.first[stored], state, self.workers, self.number, store.base, grid.first,
+                self._ends[stored], start, end, *grid.levels, grid.stride, grid.head, grid.rows, grid.pool, grid.used,
+                *self._scratch[side], grid.found, grid.probe_of, count, grid.out,
+                *(keys[slot] for slot in self._used[stored]), *batch.probes[side])
+            matches = int(state[4])
+            batch.memory.add(matches)
+            found.append(grid.out[:matches].copy())
+            state[4] = 0
             if why == DONE:
                 break
             if why == GROW:
-                self._build(stored, int(dead[state[0]]), self._ends[stored] + int(state[1]))
-        self.count_candidates(int(state[4]))
+                self._build(stored, self.local(int(state[6])), self._ends[stored] + int(state[2]))
+        self.count_candidates(int(state[5]))
         return count, found[0] if len(found) == 1 else np.concatenate(found)
 
     def adopt(self, stores: dict[str, Store]) -> None:
@@ -129,17 +130,6 @@ class IndexWorker(Worker):
 
     def _slot(self, side: str, test: int) -> int:
         return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
-
-    def _parts(self, batch: Batch) -> dict[str, Rows]:
-        """Per stream of probes, up to the end of each part of the batch: the other stream's tuples that are stored
-        here, and the probes (parts, 2).
-        """
-        live = max((int(end[-1] - start[-1]) for start, end in batch.windows.values() if len(end)), default=0)
-        part = min(max(live // 8, _LEAST), _MOST)
-        r, s = np.empty((2, -(-len(batch.stream) // part), 2), np.int64)
-        _count(batch.stream, part, self.workers, self.workers - 1 - self.number, batch.first["r"], batch.first["s"], r,
-               s)
-        return {"r": r, "s": s}
 
     def _build(self, side: str, dead: int, end: int) -> None:
         """Learn how the keys are spread, and lay out a grid of the stored tuples from position ``dead`` to ``end``."""
@@ -168,21 +158,7 @@ class IndexWorker(Worker):
                 raise DeviceError(f"an index holds up to {_MOST_SLOTS:,} places for tuples of a stream, but this "
                                   f"window needs {size:,}; use engine='nested', more threads, or a shorter window")
         room = size + _ROOM
-        self._grids[side] = _Grid(first, levels, stride, head, rows, pool, used, np.empty(room, np.int32),
-                                  np.empty(room, np.int32), np.empty(2 * room, np.int64))
+        self._grids[side] = _Grid(
+            first, [x for y in levels for x in (y.numbers, y.reals, y.table, y.count)], stride, head, rows, pool, used,
+            np.empty(room, np.int32), np.empty(room, np.int32), np.empty(2 * room, np.int64))
 
-
-@compiled
-def _count(stream: Any, part: Any, workers: Any, add: Any, first_r: Any, first_s: Any, r: Any, s: Any) -> None:
-    """Count up to the end of each part (n, 2), for ``r`` its probes, behind the tuples of S that are stored here; for
-    ``s`` likewise. ``first_r``, ``first_s``: the row ids of the first tuples; of row i, (i + ``add``) // ``workers``
-    rows before are stored here.
-    """
-    of_s = np.int64(0)
-    for b in range(len(r)):
-        until = min((b + 1) * part, len(stream))
-        for i in range(b * part, until):
-            of_s += stream[i]
-        of_r = until - of_s
-        r[b, 0], r[b, 1] = (first_s + of_s + add) // workers - (first_s + add) // workers, of_r
-        s[b, 0], s[b, 1] = (first_r + of_r + add) // workers - (first_r + add) // workers, of_s

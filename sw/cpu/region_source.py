@@ -13,7 +13,7 @@ __all__ = ["DONE", "FULL", "GROW", "STATE", "region_source"]
 #: Reasons for which a region returns: all is done, there is no room for matches, or the grid is full.
 DONE, FULL, GROW = 0, 1, 2
 #: Entries of a region's state.
-STATE = 5
+STATE = 7
 #: Candidates between a prefetch and the use of its data.
 _AHEAD = 16
 
@@ -55,35 +55,41 @@ def verify(workers, worker, base, first, start, end, found, probe_of, m, count, 
 
 
 @numba.njit(nogil=True, cache=True)
-def region(parts, state, dead, workers, worker, base, first, begin, start, end, numbers, reals, table, levels,
+def region(stream, size, row, state, workers, worker, base, first, begin, start, end, numbers, reals, table, levels,
            other_numbers, other_reals, other_table, other_levels, stride, head, rows, pool, used, scratch, own,
            probe_cells, found, probe_of, count, out, {keys}, {bounds}):
-    """Join some arrivals after the other: those to store are stored first, then all probes look.
+    """Join a part of ``size`` arrivals after the other: those to store are stored first, then all probes look.
 
-    ``parts`` (n, 2): tuples to store, and probes, up to the end of each part. ``state`` (5,): the part; tuples stored,
-    probes done, matches in ``out``; candidates that were looked at. ``dead`` (n,): the position below
-    which all are dead for the part.
+    ``stream`` (n,): the streams of the arrivals. ``row``: the row id of the first tuple to store, if it is this
+    worker's. ``state`` (7,): arrivals before the part, and those of the stored stream; tuples stored, probes done, and
+    matches in ``out``; candidates that were looked at; the row below which all are expired.
     ``base``, ``first``, ``begin``: positions of the first tuple in the store, of number 0 in the grid, of the first one
     to store. ``start``, ``end``: the probes' windows. Then levels and grid (`cells`), room for levels, places and
     candidates, the probes' counts, the matches' rows, keys that are stored, and bounds. Returns the reason; call it
     again after removing it.
     """
-    while state[0] < len(parts):
-        b = state[0]
-        until = parts[b, 0]
-        if state[1] < until:
-            i, j = begin - base + state[1], begin - base + until
+    add = workers - 1 - worker
+    while state[0] < len(stream):
+        stop, arrived = min(state[0] + size, len(stream)), np.int64(0)
+        for i in range(state[0], stop):
+            arrived += stream[i]
+        arrived = state[1] + (arrived if {stored} else stop - state[0] - arrived)
+        # Tuples expired for the first probe of a part are expired for all later ones.
+        if state[3] < len(start):
+            state[6] = max(state[6], start[state[3]])
+        until = (row + arrived + add) // workers - (row + add) // workers
+        if state[2] < until:
+            i, j = begin - base + state[2], begin - base + until
             write_levels({own}[i:j], numbers, reals, table, levels, scratch[0])
             write_levels({other_own}[i:j], other_numbers, other_reals, other_table, other_levels, scratch[1])
             stored_places(scratch, j - i, stride, own)
-            state[1] += insert(own, 0, until - state[1], begin - first + state[1], dead[b] - first, head, rows, pool,
-                               used)
-            if state[1] < until:
+            state[2] += insert(own, 0, until - state[2], begin - first + state[2],
+                               (state[6] + add) // workers - first, head, rows, pool, used)
+            if state[2] < until:
                 return {grow}
-        until = parts[b, 1]
-        if state[2] < until:
-            shift = state[2]
-            i, j = shift, until
+        until = stop - arrived
+        if state[3] < until:
+            i, j = state[3], until
             write_levels(low{first}[i:j], numbers, reals, table, levels, scratch[0])
             write_levels(high{first}[i:j], numbers, reals, table, levels, scratch[1])
             write_levels(low{second}[i:j], other_numbers, other_reals, other_table, other_levels, scratch[2])
@@ -92,15 +98,15 @@ def region(parts, state, dead, workers, worker, base, first, begin, start, end, 
                         levels if numbers[0] == {cycle} else 0, numbers[3], numbers[4],
                         other_levels if other_numbers[0] == {cycle} else 0, other_numbers[3], other_numbers[4],
                         stride, probe_cells)
-            while state[2] < until:
-                if len(out) - state[3] < len(found):
+            while state[3] < until:
+                if len(out) - state[4] < len(found):
                     return {full}
-                state[2], m, compared = find_candidates(probe_cells, state[2], until, shift, stride, head, rows, pool,
+                state[3], m, compared = find_candidates(probe_cells, state[3], until, i, stride, head, rows, pool,
                                                         found, probe_of)
-                state[3] = verify(workers, worker, base, first, start, end, found, probe_of, m, count, out, state[3],
+                state[4] = verify(workers, worker, base, first, start, end, found, probe_of, m, count, out, state[4],
                                   {keys}, {bounds})
-                state[4] += compared
-        state[0] += 1
+                state[5] += compared
+        state[0], state[1] = stop, arrived
     return {done}
 '''
 
@@ -116,6 +122,6 @@ def region_source(plan: Plan, side: str, tests: tuple[int, ...]) -> str:
         digest=digest(cells, intrinsics, levels), cycle=levels.CYCLE, ahead=_AHEAD, done=DONE, full=FULL, grow=GROW,
         prefetch="; ".join(f"prefetch(key{slot}, soon)" for slot in used_slots(plan, other_side(side))),
         keys=", ".join(f"key{slot}" for slot in used_slots(plan, other_side(side))),
-        bounds=", ".join(f"{end}{j}" for j in range(len(plan.tests)) for end in ("low", "high")),
+        bounds=", ".join(f"{end}{j}" for end in ("low", "high") for j in range(len(plan.tests))),
         own=f"key{slot(first)}", other_own=f"key{slot(second)}", first=first, second=second,
-        test=condition.truth, lines=condition.before(8))
+        stored=side == "r", test=condition.truth, lines=condition.before(8))

@@ -26,7 +26,6 @@ from .index import IndexWorker
 from .nested import NestedWorker
 from .pairs import column_arrays
 from .sorted_runs import SortedWorker
-from .timeline import extent
 from .verified import VerifiedWorker
 from .worker import Batch, Worker
 
@@ -145,7 +144,7 @@ class ExpressionSearch(Search):
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
         """Always the same workers, with the kernel for the values that are in the windows now."""
-        self._pairs += extent(batch.windows)[0]
+        self._pairs += batch.extent[0]
         kernel = None if self._compiler is None else self._compiler.kernel(batch, self._pairs)
         for worker in self._workers:
             worker.kernel = kernel
@@ -188,7 +187,7 @@ class PlanSearch(Search):
 
     def workers(self, batch: Batch) -> Sequence[Worker]:
         """The workers of the cheaper engine; after a change of engine, new workers that take over the stored tuples."""
-        _, live = extent(batch.windows)
+        _, live = batch.extent
         self._arrivals += self._last_arrivals
         stale = self._is_stale(live)
         self._last_arrivals = len(batch.stream)
@@ -314,6 +313,6 @@ class VerifiedSearch(Search):
         self._reviewed_pairs, self._reviewed_candidates = pairs, candidates
         kernel = self._all_pairs.kernel(batch, pairs) if too_many else None
         if kernel is not None:
-            _, live = extent(batch.windows)
+            _, live = batch.extent
             self._bypassed_arrivals = _RECHOOSE_ARRIVALS + 16 * live
         return kernel

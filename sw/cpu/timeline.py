@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -70,16 +70,18 @@ class Timeline:
 
 def extent(windows: Windows) -> tuple[int, int]:
     """The number of pairs of probes and stored tuples in ``windows``, and the tuples of the longest window."""
-    (pairs_r, longest_r), (pairs_s, longest_s) = (_extent(*window) for window in windows.values())
-    return pairs_r + pairs_s, max(longest_r, longest_s)
+    return cast(tuple[int, int], _extent(*windows["r"], *windows["s"]))
 
 
 @compiled
-def _extent(start: Any, end: Any) -> Any:
+def _extent(start_r: Any, end_r: Any, start_s: Any, end_s: Any) -> Any:
     pairs = longest = np.int64(0)
-    for i in range(len(start)):
-        pairs += end[i] - start[i]
-        longest = max(longest, end[i] - start[i])
+    for i in range(len(start_r)):
+        pairs += end_r[i] - start_r[i]
+        longest = max(longest, end_r[i] - start_r[i])
+    for i in range(len(start_s)):
+        pairs += end_s[i] - start_s[i]
+        longest = max(longest, end_s[i] - start_s[i])
     return pairs, longest
 
 

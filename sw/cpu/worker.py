@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from ..memory import MatchMemory
 from .store import Store
-from .timeline import Windows
+from .timeline import Windows, extent
 
 __all__ = ["Batch", "Found", "Worker", "in_sequence"]
 
@@ -50,6 +51,11 @@ class Batch:
     both: Callable[[Callable[[str], Found]], dict[str, Found]] = in_sequence
     memory: MatchMemory = field(default_factory=MatchMemory)
 
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """The number of pairs of probes and stored tuples in the windows, and the tuples of the longest window."""
+        return extent(self.windows)
+
 
 class Worker(ABC):
     """Worker ``number`` of ``workers``: row i of each stream is stored by worker i mod ``workers`` (section 5)."""
@@ -70,9 +76,9 @@ class Worker(ABC):
     def keep(self, batch: Batch) -> None:
         """Store the worker's share of the batch."""
         for side, store in self.stores.items():
-            skip = (self.number - batch.first[side]) % self.workers
-            mine = [a[skip::self.workers] for a in batch.stored[side]]
-            store.append(self.extend(side, mine), max(0, -(-(len(batch.windows[side][0]) - skip) // self.workers)))
+            skip, n = (self.number - batch.first[side]) % self.workers, len(batch.windows[side][0])
+            mine = batch.stored[side] if self.workers == 1 else [a[skip::self.workers] for a in batch.stored[side]]
+            store.append(self.extend(side, mine), max(0, -(-(n - skip) // self.workers)))
 
     def expire(self, batch: Batch) -> None:
         """Drop the tuples that no probe after the batch sees."""
