@@ -162,7 +162,7 @@ def whole(out: Recorder, share: float, shape: Shape) -> None:
     for leaves in ("states", "pairs"):
         device = SimDevice(cores=shape.cores, capacity=shape.window // shape.cores, lanes=shape.lanes,
                            probes=shape.probes, core="scan")
-        with device.open_whole(query) if leaves == "states" else device.open(query.pairs) as session:
+        with device.open(query if leaves == "states" else query.pairs) as session:
             session.push(arrivals(query, r, s))
             records = len(session.flush())
             if leaves == "states":

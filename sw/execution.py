@@ -98,7 +98,7 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
 def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Device,
                  to: str | Path | None) -> JoinResult:
     """As `run`, on a circuit that folds aggregates itself."""
-    with cast(CircuitDevice, device).open_whole(query) as session:
+    with cast(CircuitDevice, device).open(query) as session:
         items = _items(query, incoming, output, device, session)
         items, folded = folded_rows(query, incoming, items, cast(CircuitSession, session), _gather(incoming))
         told = _told(session)

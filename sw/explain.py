@@ -120,8 +120,8 @@ def _state(config: Configuration, family: str, kind: str, not_whole: str | None)
     bits = f"{config.state.width} bit{'s' * (config.state.width > 1)} of state"
     pairs = f"{config.lanes} × {config.probes} pairs a cycle in each region, to {bits}, {leave}"
     yield f"folded      in simulated circuits: {kind}; {bits}, {leave}" if kind else (
-        f"folded      in simulated circuits: the partners of a tuple of R, {pairs} when it expires; in sessions "
-        f"and Spark partners that come after it leave as pairs" if config.whole_states else
+        f"folded      in simulated circuits: the partners of a tuple of R, {pairs} when it expires"
+        if config.whole_states else
         f"folded      in simulated circuits: the partners that come before a tuple of R, {pairs}; partners that come "
         f"after it leave as pairs: {not_whole}")
     cost = folding_emitter(config, known)

@@ -59,7 +59,7 @@ def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: Circuit
     folding, states = session.folding, session.states().fields
     assert folding is not None
     if folding.whole:
-        items = stars(arrivals)
+        items = stars(arrivals.stream)
     if any(values.any() for name, values in states.items() if name.startswith("over")):
         raise StateOverflow
     decided = decide_bases(replace(query, kind=Kind("left")), arrivals, items)

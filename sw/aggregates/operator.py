@@ -83,6 +83,18 @@ class AggregateOperator:
         self._note(items)
         return self._decided(self._bases.finish(items))
 
+    def before_decision(self, base: int) -> tuple[int, int]:
+        """As `KindOperator.before_decision`."""
+        return self._bases.before_decision(base)
+
+    def decided_by(self, now: int) -> int:
+        """As `KindOperator.decided_by`."""
+        return self._bases.decided_by(now)
+
+    def stars(self, settled: tuple[int, int]) -> Items:
+        """As `KindOperator.stars`."""
+        return self._bases.stars(settled)
+
     def add_pairs(self, pairs: Items) -> None:
         """Note ``pairs`` of undecided base tuples, which the device did not give, before those that it will."""
         self._note(pairs)

@@ -1,10 +1,12 @@
-"""`StateOperator`: an `AggregateOperator` for sessions of circuits that fold, from states and later partners."""
+"""`StateOperator`: an `AggregateOperator` for sessions of circuits that fold, from states and later partners; and
+`WholeStateOperator`, where the circuits fold the later partners too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,7 @@ from .device_states import state_values
 from .fold import Gather
 from .operator import AggregateOperator, Decided
 
-__all__ = ["FoldedBases", "StateOperator"]
+__all__ = ["FoldedBases", "StateOperator", "WholeStateOperator", "state_operator"]
 
 Ints = npt.NDArray[np.int64]
 #: The row ids of the first rows of both streams that are retained, and these rows in arrival order.
@@ -46,6 +48,8 @@ class StateOperator:
 
     #: The device must find pairs, of partners that come after their base tuples.
     needs_pairs = True
+    #: The streams whose probes find the partners that states hold.
+    _folded_sides: ClassVar[tuple[int, ...]] = (0,)
 
     def __init__(self, query: Query, device: CircuitDevice, retained: Retained, gather: Gather):
         self._query, self._folding = query, device.folding(query)
@@ -78,9 +82,8 @@ class StateOperator:
             if name.startswith("over"):
                 over |= fields[name]
         if over.any():
-            rows = states.first + np.flatnonzero(over)
-            pairs = self._earlier_pairs()
-            self._bases.add_pairs(pairs[np.isin(pairs["r"], rows)])
+            pairs = self._folded_pairs()
+            self._bases.add_pairs(pairs[np.isin(pairs["r"], states.first + np.flatnonzero(over))])
             fields = {name: np.where(over, self._initial(name), values) for name, values in fields.items()}
         if not self._states:
             self._first, self._states = states.first, fields
@@ -106,9 +109,8 @@ class StateOperator:
         """The state of an `AggregateOperator`, with all pairs of undecided base tuples."""
         state = self._bases.state()
         if self._states and self._states["any"].any():
-            rows = self._first + np.flatnonzero(self._states["any"])
-            pairs = self._earlier_pairs()
-            pairs = pairs[np.isin(pairs["r"], rows)]
+            pairs = self._folded_pairs()
+            pairs = pairs[np.isin(pairs["r"], self._first + np.flatnonzero(self._states["any"]))]
             state["pairs_r"] = np.concatenate([pairs["r"], state["pairs_r"]])
             state["pairs_s"] = np.concatenate([pairs["s"], state["pairs_s"]])
         return state
@@ -144,14 +146,14 @@ class StateOperator:
         part, slot = map(int, name.removeprefix("slot").split("_"))
         return self._folding.parts[part].slots[slot].init
 
-    def _earlier_pairs(self) -> Items:
-        """The pairs of retained base tuples with partners before them."""
+    def _folded_pairs(self) -> Items:
+        """The pairs of retained base tuples with partners that states hold, found by the CPU."""
         first, arrivals = self._retained()
         query = self._query.pairs
         with CpuDevice().open(query) as session:
             session.push(arrivals)
             items = session.flush()
-        found: Items = items[(items["kind"] == PAIR) & (items["side"] == 0)].copy()
+        found: Items = items[(items["kind"] == PAIR) & np.isin(items["side"], self._folded_sides)].copy()
         found["r"] += first[0]
         found["s"] += first[1]
         return found
@@ -175,3 +177,78 @@ class StateOperator:
         names += [f"added{part}" for part in range(len(self._folding.parts))]
         return {name: np.full(n, self._initial(name), np.int64 if name.startswith("slot") else np.bool_)
                 for name in names}
+
+
+class WholeStateOperator(StateOperator):
+    """A `StateOperator` for circuits whose states hold all partners, and leave when their base tuples expire.
+
+    Such circuits give no items. A base tuple's row needs its state, so arrivals count as settled up to the one that
+    decides the first base tuple whose state has not come. A circuit does not know which event times only heartbeats
+    have reached: where these decide base tuples (`awaits`), the session tells it, before `advance`.
+    """
+
+    _folded_sides: ClassVar[tuple[int, ...]] = (0, 1)
+
+    def __init__(self, query: Query, device: CircuitDevice, retained: Retained, gather: Gather):
+        super().__init__(query, device, retained, gather)
+        self._end = 0  # the base tuple of the next state
+
+    @property
+    def settled(self) -> tuple[int, int]:
+        """The row ids (R's, S's) before which all tuples are settled."""
+        return self._bases.before_decision(self._end)
+
+    def awaits(self, now: int) -> bool:
+        """True if event time ``now`` decides base tuples whose states have not come."""
+        return self._bases.decided_by(now) > self._end
+
+    def note(self, states: FoldedStates) -> None:
+        """Note ``states``; those that were noted before, of another session, are passed over."""
+        again = min(max(self._end - states.first, 0), len(states))
+        new = FoldedStates(states.first + again, {name: values[again:] for name, values in states.fields.items()})
+        if len(new):
+            assert new.first == self._end, "states come in the order of their base tuples"
+            self._end += len(new)
+            super().note(new)
+
+    def take(self, items: Items, settled: tuple[int, int]) -> FoldedBases:
+        """The rows that are decided now, and whose states have come."""
+        settled = self.settled
+        return super().take(self._bases.stars(settled), settled)
+
+    def finish(self, items: Items) -> FoldedBases:
+        """All remaining rows, at the end of input: all states have come."""
+        return super().finish(self._bases.stars(self.settled))
+
+    def state(self) -> dict[str, Ints]:
+        """The state of an `AggregateOperator`, with all pairs of undecided base tuples that settled probes found."""
+        pairs, (done_r, done_s) = self._folded_pairs(), self.done
+        pairs = pairs[(pairs["r"] >= self.needed[0]) & (pairs["r"] < done_r) & (pairs["s"] < done_s)]
+        return {**self._bases.state(), "pairs_r": pairs["r"], "pairs_s": pairs["s"]}
+
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        """Take over the ``state`` of another operator of the same query; this one must be fresh. All states of
+        undecided base tuples must come again.
+        """
+        # Base tuples that a heartbeat has decided have no state either: `advance` follows once these have come.
+        none = np.empty(0, np.int64)
+        super().restore({**state, "pairs_r": none, "pairs_s": none, "frontier": none})
+        self._end = self.needed[0]
+
+    def restore_bases(self, state: Mapping[str, Ints]) -> None:
+        """Take over a `base_state`; `note_again` must follow."""
+        self.restore(state)
+
+    def note_again(self, items: Items, states: FoldedStates) -> None:
+        """Note the ``states`` that a session found for retained tuples, in place of all that was noted for undecided
+        base tuples.
+        """
+        self._states, self._end = {}, self.needed[0]
+        self._bases.forget_pairs()
+        self.note(states)
+
+
+def state_operator(query: Query, device: CircuitDevice, retained: Retained, gather: Gather) -> StateOperator:
+    """The operator for the states that circuits of ``device`` fold. Raises `UnsupportedError` if they fold none."""
+    kind = WholeStateOperator if device.folding(query).whole else StateOperator
+    return kind(query, device, retained, gather)

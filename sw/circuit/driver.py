@@ -89,20 +89,12 @@ class CircuitDevice(CircuitParameters, Device):
         """Build or find the circuit for ``query`` and start it.
 
         A query with aggregates gets a circuit that folds them (`CircuitSession.states`), if `folding` has one; one of
-        kind semi, anti or as-of a circuit that gives the pairs that decide its rows, if `deciding` has one.
+        kind semi, anti or as-of a circuit that gives the pairs that decide its rows, if `deciding` has one. Where
+        states leave whole, a session has no items, and a state comes when its base tuple expires.
         """
-        return self._open(query, whole=False)
-
-    def open_whole(self, query: Query) -> CircuitSession:
-        """As `open`, for a query with aggregates whose input ends: where circuits can, the partners that come after
-        their base tuples are folded too. Then a session has no items, and a state comes when its base tuple expires.
-        """
-        return self._open(query, whole=True)
-
-    def _open(self, query: Query, *, whole: bool) -> CircuitSession:
         folding = decides = None
         if query.aggregates and self.folds:
-            folding, query = self.folding(query, whole=whole), query.pairs
+            folding, query = self.folding(query), query.pairs
         elif needs_few_pairs(query) and self.folds:
             decides = self.deciding(query)
             folding, query = decides.folding, decides.query
@@ -119,14 +111,14 @@ class CircuitDevice(CircuitParameters, Device):
             transport.close()
             raise
 
-    def folding(self, query: Query, *, whole: bool = False) -> FoldChoice:
-        """The choice of what the device's circuits fold of ``query``; with ``whole``, also the partners that come after
-        their base tuples, where that can be. Raises `UnsupportedError`, with the reason, if pairs must leave.
+    def folding(self, query: Query) -> FoldChoice:
+        """The choice of what the device's circuits fold of ``query``: where that can be, also the partners that come
+        after their base tuples. Raises `UnsupportedError`, with the reason, if pairs must leave.
         """
         if not self.folds:
             raise UnsupportedError(f"the circuits of device {self.name!r} are built without regard to aggregates")
         asked, plan = query.pairs.aggregated(query.aggregates), self.plan(query)
-        return folding_of(asked, plan, self, whole=whole and whole_refused(asked, plan, self) is None)
+        return folding_of(asked, plan, self, whole=whole_refused(asked, plan, self) is None)
 
     def open_deciding(self, query: Query) -> Session:
         if self.fold == "never" or not needs_few_pairs(query):
@@ -228,6 +220,12 @@ class CircuitSession(Session):
             self._flushed = True
             self._receive(self._encoder.flush(last=True), until_end=True)
         return self.poll()
+
+    def advance(self, now: int) -> None:
+        """Promise that no tuple below event time ``now`` will be pushed, so that older tuples expire as they would at
+        one of that time.
+        """
+        self._receive(self._encoder.tick(now), until_end=False)
 
     def settle(self) -> Items:
         order = self._query.order

@@ -144,7 +144,10 @@ class Encoder:
         config = self._config
         body_at = config.input_record.offsets()["body"][0]
         out = np.zeros((len(arrivals), config.input_record.words), np.uint32)
-        time = self._device_time(arrivals) if config.time_bits else None
+        time = None
+        if config.time_bits:
+            assert arrivals.ts is not None
+            time = self._device_time(arrivals.ts)
         coded = {side: self._coder.codes(side, arrivals.table(side)) for side in "rs"}
         self._index_coder.learn(coded)
         for number, side in enumerate("rs"):
@@ -178,15 +181,23 @@ class Encoder:
         """The record that the circuit answers with an END; ``last``: no tuples follow, so all states may leave."""
         return pack(self._config.input_record, {"op": Op.FLUSH, "stream": int(last and self._config.whole_states)}, 1)
 
-    def _device_time(self, arrivals: Arrivals) -> Codes:
-        """Event times as the device counts them: from 0, modulo its width, with idle gaps shortened.
+    def tick(self, now: int) -> Words:
+        """The record by which tuples expire as at event time ``now``: none where the circuit has no time, or nothing
+        that could expire.
+        """
+        if not self._config.time_bits or self._last is None or now <= self._last:
+            return np.zeros((0, self._config.input_record.words), np.uint32)
+        time = self._device_time(np.array([now], np.int64))
+        return pack(self._config.input_record, {"op": Op.TICK, "ts": time}, 1)
+
+    def _device_time(self, ts: npt.NDArray[np.int64]) -> Codes:
+        """The event times ``ts`` as the device counts them: from 0, modulo its width, with idle gaps shortened.
 
         Only differences up to the longest RANGE matter. A gap longer than that expires everything whatever its length,
         so it is shortened to one tick more than the RANGE: then ages in the device stay below twice the RANGE plus one,
         and never reach the range of its counter.
         """
-        assert arrivals.ts is not None and self._longest is not None
-        ts = arrivals.ts
+        assert self._longest is not None
         if len(ts) == 0:
             return np.empty(0, np.uint64)
         first = int(ts[0]) if self._last is None else self._last

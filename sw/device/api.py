@@ -140,12 +140,14 @@ def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:
     return frozenset(masked)
 
 
-def stars(arrivals: Arrivals, first: tuple[int, int] = (0, 0)) -> Items:
-    """A star for each of ``arrivals``, as in order total. ``first``: the row ids of the first tuples."""
-    items = np.empty(len(arrivals), ITEM)
-    items["kind"], items["side"], items["r"], items["s"] = STAR, arrivals.stream, -1, -1
+def stars(stream: npt.NDArray[np.uint8], first: tuple[int, int] = (0, 0)) -> Items:
+    """A star for each arrival, as in order total. ``stream``: 0 for R, 1 for S (n,), as of `Arrivals`; ``first``: the
+    row ids of the first tuples.
+    """
+    items = np.empty(len(stream), ITEM)
+    items["kind"], items["side"], items["r"], items["s"] = STAR, stream, -1, -1
     for number, name in enumerate(("r", "s")):
-        at = np.flatnonzero(arrivals.stream == number)
+        at = np.flatnonzero(stream == number)
         items[name][at] = first[number] + np.arange(len(at))
     return items
 

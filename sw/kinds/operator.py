@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrival import Arrivals
-from ..device.api import ITEM, PAIR, Items
+from ..device.api import ITEM, PAIR, Items, stars
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side, other_side
 from ..sliding import SlidingArray
@@ -88,6 +88,39 @@ class KindOperator:
         """All remaining rows, with ``items``, the last ones, at the end of input."""
         rows = self._process(items, len(self._stream))
         return np.concatenate([rows, self._decide({side: len(self._undecided[side]) for side in SIDES})])
+
+    def before_decision(self, base: int) -> tuple[int, int]:
+        """The numbers of tuples of R and of S that were noted before the arrival which decides tuple ``base`` of R; all
+        of them, if none of the arrivals whose pairs are not known does.
+        """
+        stream = self._stream.values
+        r, n = self._undecided["r"], len(stream)
+        at = np.flatnonzero(stream == 0)
+        number = base - self._done[0]  # among the arrivals whose pairs are not known; negative before them
+        if number < len(at):
+            if r.extent.rows is not None and number + r.extent.rows < len(at):
+                n = int(at[number + r.extent.rows])
+            if r.extent.length is not None:
+                times = self._times.values
+                time = int(r["time"][base - r.first] if number < 0 else times[at[number]])
+                last = min(time + r.extent.length, _MAX)
+                n = min(n, int(np.searchsorted(times, last, side="right")))
+        of_s = int(np.count_nonzero(stream[:n]))
+        return self._done[0] + n - of_s, self._done[1] + of_s
+
+    def decided_by(self, now: int) -> int:
+        """The number of tuples of R that event time ``now``, or an arrival before it, decides by R's RANGE."""
+        r = self._undecided["r"]
+        count = r.before(now)
+        if r.extent.length is not None and count == len(r):
+            times = self._times.values[self._stream.values == 0]
+            count += int(np.searchsorted(times, max(now - r.extent.length, -(2**63)), side="left"))
+        return r.first + count
+
+    def stars(self, settled: tuple[int, int]) -> Items:
+        """The stars of the noted arrivals up to row ids ``settled`` whose pairs are not known."""
+        n = sum(settled) - sum(self._done)
+        return stars(self._stream.values[:n], self.done)
 
     def state(self) -> dict[str, Ints]:
         """The state by name, from which `restore` continues."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Union
 
 from ..aggregates import AggregateOperator, Gather, folds_on
-from ..aggregates.state_operator import Retained, StateOperator
+from ..aggregates.state_operator import Retained, StateOperator, state_operator
 from ..circuit.driver import CircuitDevice
 from ..device.api import Device
 from ..lang.query import Query
@@ -43,7 +43,7 @@ def aggregate_operator(query: Query, device: Device, retained: Retained, gather:
     """
     if states_leave(query, device):
         assert isinstance(device, CircuitDevice)
-        return StateOperator(query, device, retained, gather)
+        return state_operator(query, device, retained, gather)
     if (choice := interval_engine(query, device)) is not None:
         from .session import IntervalOperator
 

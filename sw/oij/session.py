@@ -126,7 +126,7 @@ class _StarSession(Session):
 
     def push(self, arrivals: Arrivals) -> None:
         if self._stars:
-            self._items.append(stars(arrivals, (self._tuples[0], self._tuples[1])))
+            self._items.append(stars(arrivals.stream, (self._tuples[0], self._tuples[1])))
         self._tuples = [self._tuples[0] + len(arrivals.r), self._tuples[1] + len(arrivals.s)]
 
     def poll(self) -> Items:

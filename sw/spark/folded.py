@@ -58,7 +58,7 @@ def fold_between(query: Query, device: Device, arrivals: Arrivals, warm: int, st
     with cast(CircuitDevice, device).open(query) as opened:
         session = cast(CircuitSession, opened)
         session.push(arrivals)
-        items = session.flush()
+        items = session.flush()  # none where states leave whole
         states, counters, latencies = session.states().fields, session.counters(), session.latencies()
     decided = _joined(rows_between(AggregateOperator(replace(query, kind=Kind("left"))), arrivals, items, warm, start,
                                    end))

@@ -75,7 +75,9 @@ def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> t
     """True if the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
     made = _made(device, options)
     if states_leave(query, made):
-        return True, "folded in the circuit: one state leaves for each row of left, and partners that come after it"
+        assert isinstance(made, CircuitDevice)
+        pairs = "" if made.folding(query).whole else ", and partners that come after it leave as pairs"
+        return True, f"folded in the circuit: one state leaves for each row of left{pairs}"
     if (choice := interval_engine(query, made)) is not None:
         return True, f"folded in the Spark task without pairs, by engine {choice}"
     form = interval_form(query)

@@ -80,6 +80,15 @@ class NumberedSession:
         """Wait until all pushed tuples are settled, and return the items since the last call (`Session.settle`)."""
         return self._settle(self._session.settle())
 
+    def advance(self, now: int) -> None:
+        """Tell a device whose states leave whole that no tuple below event time ``now`` will be pushed."""
+        assert isinstance(self._session, CircuitSession)
+        self._session.advance(now)
+
+    def settled_to(self, rows: tuple[int, int]) -> None:
+        """Note that all tuples before row ids ``rows`` are settled, as the states tell where they leave whole."""
+        self._settled = np.maximum(self._settled, rows)
+
     def flush(self) -> Items:
         """End the input, and return the remaining items."""
         try:
@@ -94,13 +103,14 @@ class NumberedSession:
         return np.concatenate([items, np.array(last, ITEM)]) if last else items
 
     def states(self) -> FoldedStates:
-        """The states of settled tuples of R since the last call, with row ids of the stream, without those that an
-        earlier session delivered.
+        """The states since the last call, with row ids of the stream: of settled tuples of R, without those that an
+        earlier session delivered; or, where states leave whole, of all expired ones.
         """
-        assert isinstance(self._session, CircuitSession)
-        found = self._session.states()
+        session = self._session
+        assert isinstance(session, CircuitSession) and session.folding is not None
+        found = session.states()
         first = found.first + self._first["r"]
-        again = min(max(int(self._given_out[0]) - first, 0), len(found))
+        again = 0 if session.folding.whole else min(max(int(self._given_out[0]) - first, 0), len(found))
         return FoldedStates(first + again, {name: values[again:] for name, values in found.fields.items()})
 
     def rescued(self, limit: tuple[int, int]) -> Items:

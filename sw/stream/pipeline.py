@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates import Decided, FoldedRows, Gather
-from ..aggregates.state_operator import FoldedBases, StateOperator
+from ..aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items
 from ..errors import DeviceError, DeviceLost, InputError
@@ -279,6 +279,10 @@ class Pipeline:
         self._poll_device()
         if not self._ready:
             if self.gate.frontier is not None:
+                if isinstance(self._kind, WholeStateOperator) and not self.ended and self._kind.awaits(
+                        self.gate.frontier):
+                    self.device_session.advance(self.gate.frontier)
+                    self._emit(self.device_session.settle(), self.device_session)
                 self._put(self._kind.advance(self.gate.frontier) if self._kind is not None else _NO_ITEMS)
                 self.windows.advance(self.gate.frontier)
                 self._trim()
@@ -406,6 +410,8 @@ class Pipeline:
         """Give the operator the states that ``session`` has folded."""
         if isinstance(self._kind, StateOperator):
             self._kind.note(session.states())
+        if isinstance(self._kind, WholeStateOperator):
+            session.settled_to(self._kind.settled)
 
     def _put(self, found: Items | Decided | FoldedRowsOf | FoldedBases) -> int:
         """Queue the rows that were ``found``, and return how many there are."""

@@ -111,7 +111,8 @@ def test_one_record_a_base_tuple_leaves_with_its_later_partners() -> None:
     asked = query(r, s, {"n": "count(*)", "t": "sum(s.p)"}, on="TRUE", window={"r": "ROWS 7", "s": "RANGE 100"})
     expected = splitjoin.join(r, s, on="TRUE", window={"r": "ROWS 7", "s": "RANGE 100"}, time="ts",
                               aggregate={"n": "count(*)"}, how="left").table["n"].to_pylist()
-    with device.open_whole(asked) as session:
+    with device.open(asked) as session:
+        assert isinstance(session, CircuitSession)
         assert session.config.whole_states
         session.push(arrivals(asked, r, s))
         assert not len(session.settle())
@@ -139,9 +140,8 @@ def test_which_states_leave_whole() -> None:
     device = SimDevice(capacity=64)
     for window, whole in (("RANGE 6", True), ({"r": "RANGE 0", "s": "RANGE 6"}, False), ("ROWS 6", False)):
         asked = query(r, s, aggregates, window=window)
-        assert device.folding(asked, whole=True).whole == whole
-        assert not device.folding(asked).whole
-    assert device.folding(query(r, s, {"n": "count(*)"}, window="ROWS 6"), whole=True).whole
+        assert device.folding(asked).whole == whole
+    assert device.folding(query(r, s, {"n": "count(*)"}, window="ROWS 6")).whole
 
 
 @pytest.mark.parametrize(("aggregate", "options", "reason"), [
@@ -163,8 +163,9 @@ def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: An
     assert not folds_on(SimDevice(capacity=64, **options), asked)
 
 
-@pytest.mark.parametrize(("how", "window"), [("left", {"r": "RANGE 2", "s": "RANGE 10"}), at_length("inner", "RANGE 6"),
-                                             at_length("left", "ROWS 9")])
+@pytest.mark.parametrize(("how", "window"), [
+    ("left", {"r": "RANGE 0", "s": "RANGE 10"}), at_length("left", {"r": "RANGE 2", "s": "RANGE 10"}),
+    at_length("inner", "RANGE 6"), at_length("left", "ROWS 9")])
 def test_sessions_fold(how: str, window: Any) -> None:
     """In parts, moved to the CPU and back, and restored from a snapshot."""
     r, s = tables(32, 4)

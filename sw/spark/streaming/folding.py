@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...aggregates import AggregateOperator
-from ...aggregates.state_operator import FoldedBases, StateOperator
+from ...aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
 from ...arrival import Arrivals, interleave
 from ...cpu import CpuDevice
 from ...device.api import ITEM, PAIR, Device
@@ -100,7 +100,10 @@ class GroupFold:
             if self._session is None or not self._session.fits(new):
                 self._replay()
             assert self._session is not None
-            items = np.concatenate([self._session.push(new), self._session.settle()])
+            items = self._session.push(new)
+            if isinstance(operator, WholeStateOperator) and watermark is not None:
+                self._session.advance(watermark)
+            items = np.concatenate([items, self._session.settle()])
             operator.note(self._session.states())
         found = [operator.take(items, settled)]
         if watermark is not None:
