@@ -26,7 +26,7 @@ from .progress import tell
 from .result import JoinResult
 from .tables import Rows, as_table
 
-__all__ = ["join", "result_columns", "sorted_tables", "whole_window"]
+__all__ = ["join", "result_columns", "sorted_tables", "sorts", "whole_window"]
 
 #: Bytes of windows of all rows from which on they are told.
 _TOLD = 1 << 26
@@ -80,8 +80,9 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         SplitJoinError: With what must hold, what came and what to do.
     """
     chosen = find_device(device, **merged_options(device_options, options))
-    tr, ts = as_table(r, "r"), as_table(s, "s")
-    if sort:
+    tr = as_table(r, "r")
+    ts = tr if s is r else as_table(s, "s")  # a reader gives its rows only once
+    if sorts(sort):
         tr, ts = sorted_tables(tr, ts, time)
     query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
                        window=whole_window(tr, ts) if window is None else window, time=time, order=order, how=how,
@@ -89,9 +90,9 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     query.r.check(tr)
     query.s.check(ts)
     columns = result_columns(query, tr.schema, ts.schema, select)
-    path = None if to is None else os.fspath(to)
+    path = None if to is None else check_output(to)
     if path is not None:  # before any work
-        check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), check_output(path))
+        check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
     return run(query, tr, ts, Output(columns), chosen, path)
 
 
@@ -103,6 +104,14 @@ def whole_window(r: pa.Table, s: pa.Table) -> tuple[str, str]:
     if need > _TOLD:
         tell(f"without a window, all {rows:,} rows stay in memory: about {size_text(need)} beside the tables")
     return f"ROWS {max(1, len(r))}", f"ROWS {max(1, len(s))}"
+
+
+def sorts(sort: Any) -> bool:
+    """``sort``, which a user gave. Raises `InputError` unless it is True or False."""
+    if not isinstance(sort, bool):
+        raise InputError(f"sort must be True or False, not {sort!r}; the tables are sorted by the column that time=… "
+                         f"names")
+    return sort
 
 
 def sorted_tables(r: pa.Table, s: pa.Table, time: TimeSpec | None) -> tuple[pa.Table, pa.Table]:
@@ -130,7 +139,11 @@ def result_columns(query: Query, r: pa.Schema, s: pa.Schema,
     Raises `SchemaError` where an aggregate has the name of one of them.
     """
     if not query.aggregates:
-        return output_columns(r, s, select, query.kind)
+        chosen = output_columns(r, s, select, query.kind)
+        if select is not None and not chosen:
+            raise SchemaError("select must name at least one column, as a table without columns has no rows; len() of "
+                              "the result counts them with any column")
+        return chosen
     chosen = output_columns(r, pa.schema([]), select)
     twice = [a.name for a in query.aggregates if a.name in {c.name for c in chosen}]
     if twice:

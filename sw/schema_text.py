@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 import pyarrow as pa
 
 from .errors import SchemaError
-from .files import is_url, read_schema
+from .files import has_format, is_url, read_schema
 from .lang.field import range_of, with_range
 from .lang.schema import suggest
 
@@ -31,20 +30,21 @@ _SIZED = re.compile(r"(decimal)\((\d+),\s*(\d+)\)|(binary)\[(\d+)\]")
 
 
 def parse_schema(text: str) -> pa.Schema:
-    """The schema in a ``.parquet`` or ``.csv`` file, or that a text of ``name:type`` pairs describes.
+    """The schema in a file of a table, or that a text of ``name:type`` pairs describes.
 
     A ``?`` behind a type marks a column that may hold NULL; two whole numbers after that, such as ``0..999``, say that
     its values lie between them (of a decimal, with its point left out; of times, in the type's unit). Raises
     `SchemaError` or `InputError`.
     """
-    if Path(text).suffix.lower() in (".parquet", ".csv") or os.path.isdir(text) or is_url(text):
+    if has_format(text) or os.path.isdir(text) or is_url(text):
         return read_schema(text)
     fields = []
     for part in _split(text):
         name, colon, kind = (p.strip() for p in part.partition(":"))
         if not name or not colon:
             raise SchemaError(f"the schema {text!r} cannot be read at {part.strip()!r}; write 'name:type, …', such as "
-                              f"'ts:int64, x:int32, y:float32?' (? = may hold NULL), or name a .parquet or .csv file")
+                              f"'ts:int64, x:int32, y:float32?' (? = may hold NULL), or name a .parquet, .csv or "
+                              f".arrow file")
         read = _KIND.fullmatch(kind)
         kind, null, low, high = (kind, "", None, None) if read is None else read.groups()
         type_ = _TYPES.get(kind) or _sized(kind)

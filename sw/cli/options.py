@@ -94,7 +94,7 @@ def schema_options(parser: argparse.ArgumentParser, *, required: bool = True) ->
     """Add the options of the streams' schemas, for commands that read no tables."""
     for side in ("r", "s"):
         parser.add_argument(f"--schema-{side}", metavar="SCHEMA", required=required,
-                            help=f"{side.upper()}'s columns: a .parquet or .csv file, or 'ts:int64, x:int32, "
+                            help=f"{side.upper()}'s columns: a .parquet, .csv or .arrow file, or 'ts:int64, x:int32, "
                                  f"y:float32?' (? = may hold NULL)")
 
 

@@ -333,7 +333,7 @@ def condition(a: Expr, at: str) -> Expr:
     if isinstance(a, Lit) and a.value is None:
         return Lit(BOOL, None)
     if not isinstance(a.type, Bool):
-        raise PredicateError(f"{at!r}: a condition (true or false) is needed here, but {a} has type {a.type}")
+        raise PredicateError(f"{at!r}: a condition (true or false) is needed here, but this is {a.type}")
     return a
 
 

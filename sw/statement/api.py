@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ..device.registry import DeviceOption, device as find_device, merged_option
 from ..errors import InputError, WindowError
 from ..execution import Output, run
 from ..files import TableFiles, check_columns, check_output
-from ..join import sorted_tables, whole_window
+from ..join import sorted_tables, sorts, whole_window
 from ..lang.order import Order
 from ..lang.python.aggregate import AggregateClass
 from ..lang.query import TimeSpec
@@ -79,6 +80,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
     """
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
+    sort = sorts(sort)
     statement = parse(text)
     *given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
@@ -102,7 +104,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
     device = "cpu" if device is None else device
     check_options(statement, options, device)
     chosen = find_device(device, **merged_options(device_options, options))
-    path = None if to is None else os.fspath(to)
+    path = None if to is None else check_output(to)
     return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
                 aggregates=aggregates)
 
@@ -114,11 +116,11 @@ def _opened(data: Any, name: str) -> pa.Table | TableFiles:
 
 
 def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort: bool,
-         to: str | None, *, window: WindowSpec | None, **how: Any) -> JoinResult:
+         to: Path | None, *, window: WindowSpec | None, **how: Any) -> JoinResult:
     schemas: dict[Side, Schema] = {side: schema_of(side, data) for side, data in tables.items()}
     first = Select.make(statement, schemas["r"], schemas["s"], window="ROWS 1" if window is None else window, **how)
     if to is not None:  # before any work
-        check_columns(first.schema, check_output(to))
+        check_columns(first.schema, to)
     rows: dict[Side, pa.Table] = {side: read_columns(data, first.needed(side)) for side, data in tables.items()}
     if sort:
         times = first.query.time

@@ -140,6 +140,8 @@ def check_clauses(tree: Any, source: StatementText) -> None:
         kinds, name, advice = _CLAUSES.get(arg, ((), arg.strip("_").upper(), "leave it out"))
         if arg == "limit" and isinstance(value, exp.Fetch):
             name = "FETCH"
+        if arg == "having" and grouping(tree) is not None:
+            advice = "filter the rows of the result; a condition on pairs belongs into WHERE"
         raise source.at(_no(name, advice), kinds)
     if not tree.args.get("from_"):
         raise source.at("a statement must say FROM which two tables its rows come, such as FROM r JOIN s ON r.x = s.a",

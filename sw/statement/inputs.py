@@ -16,6 +16,15 @@ from .parts import Statement
 
 __all__ = ["bind_tables", "check_options", "is_schema", "read_columns", "schema_of"]
 
+#: Arguments of `splitjoin.join` that are parts of a statement's text instead.
+_IN_THE_TEXT = {
+    "on": "write the condition behind ON", "how": "write the kind of join, such as LEFT JOIN",
+    "direction": "write ASOF JOIN, and compare the times in its ON", "by": "write GROUP BY and the first table",
+    "allow_exact": "write ASOF JOIN, and compare the times by < or > in its ON",
+    "select": "write the columns behind SELECT",
+    "aggregate": "write aggregates behind SELECT, and GROUP BY and the first table",
+}
+
 
 def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
                 keywords: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -32,8 +41,9 @@ def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
         if len(names) != 1:
             what = "is not given" if not names else f"could be {' or '.join(map(repr, names))}"
             came = ", ".join(map(repr, given)) or "nothing"
+            shown = f"{table.name}=…" if table.name.isidentifier() else f"tables={{{table.name!r}: …}}"
             raise InputError(f"the table {table.name!r} of the statement {what}{suggest(table.name, given)}; its rows "
-                             f"are given under its name, such as {table.name}=…, but given were {came}")
+                             f"are given under its name, such as {shown}, but given were {came}")
         used.add(names[0])
         found.append(given[names[0]])
     extra = [n for n in tables or {} if n not in used]
@@ -47,6 +57,9 @@ def check_options(statement: Statement, options: Mapping[str, Any], device: str 
     """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table."""
     known = option_names(device)
     wrong = [name for name in options if name not in known]
+    if wrong and wrong[0] in _IN_THE_TEXT:
+        raise InputError(f"{wrong[0]}={options[wrong[0]]!r} must be left out, as it is a part of the statement: "
+                         f"{_IN_THE_TEXT[wrong[0]]}")
     if wrong:
         which = repr(device) if isinstance(device, str) else type(device).__name__
         has = f"has the options {', '.join(known)}" if known else "was made with its options"

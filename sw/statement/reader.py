@@ -31,7 +31,7 @@ class TreeReader(Reader):
     def __init__(self, statement: Statement, tables: Tables, clause: str, names: Sequence[str] = (), *,
                  quoting: bool = False):
         super().__init__(statement.text, {}, quoting=quoting)
-        self._tables, self._clause, self._names = tables, clause, names
+        self._tables, self._clause, self._names, self._grouped = tables, clause, names, statement.grouped
 
     def value(self, e: exp.Expr) -> Expr:
         """``e``, the tree of a value."""
@@ -91,8 +91,14 @@ class TreeReader(Reader):
             return PredicateError(f"{part!r}: a window function is not supported in {self._clause}; compute it on the "
                                   f"result")
         if isinstance(e, exp.AggFunc):
-            return PredicateError(f"{part!r}: the aggregate {e.sql_name()} is not supported in {self._clause}: a join "
-                                  f"gives pairs; aggregate the result")
+            what = f"the aggregate {e.sql_name()} is not supported in {self._clause}"
+            if not self._grouped:
+                return PredicateError(f"{part!r}: {what}: a join gives pairs; aggregate the result")
+            if self._clause == "the SELECT list":
+                return PredicateError(f"{part!r}: the aggregate {e.sql_name()} is not supported within a larger value; "
+                                      f"select it by itself, with AS and a name, and compute with it on the result")
+            return PredicateError(f"{part!r}: {what}, which chooses the pairs that are aggregated; filter the rows of "
+                                  f"the result")
         if isinstance(e, (exp.Subquery, exp.Select, exp.Exists)):
             return PredicateError(f"{part!r}: a subquery is not supported in {self._clause}; give its rows as a table "
                                   f"of their own")

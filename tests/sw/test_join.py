@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import splitjoin
-from splitjoin import DeviceError, InputError, ToolError, join
+from splitjoin import DeviceError, InputError, SchemaError, ToolError, join
 from splitjoin.golden import GoldenDevice
 
 R = pa.table({"ts": [1, 2, 4], "x": [10, 20, 30]})
@@ -49,6 +49,24 @@ def test_empty_input_and_no_match_keep_the_columns() -> None:
 def test_whatever_speaks_arrow_can_be_joined(convert: Any) -> None:
     found = join(convert(R), convert(S), on="abs(r.x - s.a) <= 1", window="RANGE 4", time="ts")
     assert found.column("a").to_pylist() == [11, 19]
+
+
+def test_a_reader_joined_with_itself_is_read_once() -> None:
+    once = R.to_reader()
+    assert join(once, once, on="r.x < s.x", device="golden").column("x_s").to_pylist() == [20, 30, 30]
+
+
+def test_arguments_of_wrong_types() -> None:
+    with pytest.raises(InputError, match="sort must be True or False, not 'ts'; the tables are sorted by the column"):
+        join(R, S, on="TRUE", time="ts", sort="ts")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="sort must be True or False, not 'no'"):
+        splitjoin.sql("SELECT x FROM r JOIN s ON TRUE", r=R, s=S, time="ts", sort="no")  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="the output must be the path of a file, such as 'out.parquet', not 3"):
+        join(R, S, on="TRUE", to=3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the output must be the path of a file, such as 'out.parquet', not 3"):
+        splitjoin.sql("SELECT x FROM r JOIN s ON TRUE", r=R, s=S, to=3)  # type: ignore[call-overload]
+    with pytest.raises(SchemaError, match="select must name at least one column, as a table without columns has no"):
+        join(R, S, on="TRUE", select=[])
 
 
 class OnlyStream:

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from splitjoin import SchemaError
+from splitjoin.files import write_table
 from splitjoin.lang.field import range_of
 from splitjoin.schema_text import parse_schema
 
@@ -12,6 +15,12 @@ def test_types_null_and_ranges() -> None:
                             pa.duration("s")]
     assert [f.nullable for f in schema] == [False, True, False, False, False, True]
     assert [range_of(f) for f in schema] == [(0, 999), (-5, 100), None, None, (0, 5), None]
+
+
+@pytest.mark.parametrize("name", ["r.parquet", "r.csv", "r.arrow", "r.feather"])
+def test_files_of_every_format(name: str, tmp_path: Path) -> None:
+    write_table(pa.table({"x": [1, 2]}), tmp_path / name)
+    assert parse_schema(str(tmp_path / name)).types == [pa.int64()]
 
 
 @pytest.mark.parametrize(("text", "message"), [

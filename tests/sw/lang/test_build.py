@@ -168,7 +168,7 @@ def test_conditions() -> None:
 @pytest.mark.parametrize("make", [lambda e: not_(e, "here"), lambda e: and_([r["b"], e], "here"),
                                   lambda e: or_([e, r["b"]], "here"), lambda e: condition(e, "here")])
 def test_what_is_not_a_condition(make: Callable[[Expr], Expr]) -> None:
-    with pytest.raises(PredicateError, match=r"'here': a condition \(true or false\) is needed here, but r.i8"):
+    with pytest.raises(PredicateError, match=r"'here': a condition \(true or false\) is needed here, but this is int8"):
         make(r["i8"])
 
 

@@ -24,6 +24,14 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
      "'max(a)': the aggregate MAX is not supported in WHERE: a join gives pairs; aggregate the result", ""),
     ("SELECT x FROM r, s |HAVING| x > 3", StatementError,
      f"HAVING {NOT} a join gives pairs; put the condition on pairs into WHERE", ""),
+    ("SELECT x, |max(a)| - 1 AS d FROM r, s GROUP BY r", PredicateError,
+     "'max(a)': the aggregate MAX is not supported within a larger value; select it by itself, with AS and a name, and "
+     "compute with it on the result", ""),
+    ("SELECT x, count(*) AS n FROM r, s WHERE |max(a)| > 3 GROUP BY r", PredicateError,
+     "'max(a)': the aggregate MAX is not supported in WHERE, which chooses the pairs that are aggregated; filter the "
+     "rows of the result", ""),
+    ("SELECT x, count(*) AS n FROM r, s GROUP BY r |HAVING| count(*) > 3", StatementError,
+     f"HAVING {NOT} filter the rows of the result; a condition on pairs belongs into WHERE", ""),
     ("SELECT x FROM r, s WHERE x = a |ORDER BY| x DESC", StatementError,
      f"ORDER BY {NOT} streams do not end; order='total' gives rows in order of arrival, else do that to the result",
      ""),
@@ -116,7 +124,7 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
     ("SELECT x FROM r, s\nWHERE |x + name| = 3", PredicateError,
      "'x + name': '+' needs numbers, or times that can be combined, not int32 and string", ""),
     ("SELECT x FROM r, s WHERE |x|", PredicateError,
-     "'x': a condition (true or false) is needed here, but r.x has type int32", "*"),
+     "'x': a condition (true or false) is needed here, but this is int32", "*"),
     ("SELECT |tags| = 1 FROM r, s", SchemaError, "column r.tags has type list<item: string>, which a join condition",
      "*"),
     ("SELECT |sin(x)| FROM r, s", PredicateError,

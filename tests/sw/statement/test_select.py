@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -288,8 +289,10 @@ def run(name: str, on: str, where: str, items: str, device: str | Device) -> lis
     ({"r": R, "s": S, "tables": {"s": S}}, "the table 's' is given twice, in tables and by its name; give it once"),
     ({"r": R.schema, "s": S.schema, "device": "cpu"}, "a device runs rows, but schemas were given; give the device to "
                                                       "splitjoin.open"),
-    ({"r": R, "s": "s.txt"}, "the format of a file is told by its suffix, which must be .parquet, .csv or .arrow, but "
-                             "s.txt has .txt"),
+    ({"r": R, "s": "s.txt"}, "the format of a file is told by its suffix, which must be .parquet, .csv, .arrow or "
+                             ".feather, but s.txt has .txt"),
+    ({"r": R, "s": S, "how": "left"}, "how='left' must be left out, as it is a part of the statement: write the kind "
+                                      "of join, such as LEFT JOIN"),
     ({"r": R, "s": S, "window": {"r": "ROWS 1", "t": "ROWS 1"}}, "a mapping of window must have the keys 'r' and 's', "
                                                                  "the tables of the statement, not ['r', 't']"),
     ({"r": R, "s": S, "time": {"r": "ts"}}, "a mapping of time must have the keys 'r' and 's', the tables of the "
@@ -317,3 +320,10 @@ def test_a_column_without_null_may_lack_its_tuple(kind: str, of: str) -> None:
     assert {"missing": True, "more": None, "own": None} in table.to_pylist()
     assert {"missing": False, "more": 2, "own": 1} in table.to_pylist()
     assert all(table.schema.field(name).nullable for name in ("more", "own"))
+
+
+def test_a_table_whose_name_is_no_name_of_python_is_given_in_tables() -> None:
+    with pytest.raises(InputError, match=re.escape("its rows are given under its name, such as tables={'s.csv': …}, "
+                                                   "but given were 'r'")):
+        splitjoin.sql("SELECT x FROM r JOIN 's.csv' ON TRUE", r=R)
+    assert len(splitjoin.sql("SELECT r.x FROM r JOIN 's.csv' ON TRUE", r=R, tables={"s.csv": S}, device="golden"))
