@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..lang.types import Float
 from ..plan.keys import FloatKey
 from ..plan.relations import FloatBand, coefficients
 
-__all__ = ["band_source"]
+__all__ = ["bands_source"]
 
 #: Values that are searched again if real arithmetic cannot place one of them.
 _BLOCK = 256
@@ -47,8 +48,8 @@ def bisect_{name}(v, least, most, at_low):
 
 
 @numba.njit(nogil=True)
-def place_{name}(values, valid, lows, highs):
-    least, most, none = np.{code}({low}), np.{code}({high}), np.{code}({full})
+def place_{name}(values, lows, highs):
+    least, most = np.{code}({low}), np.{code}({high})
     rough = np.{code}(0)
     for i in range(len(values)):
         # Monotone: true from the bottom up to some code, from some code to the top, everywhere or nowhere. Real
@@ -62,15 +63,14 @@ def place_{name}(values, valid, lows, highs):
         b = above if same else g
         off = at_low == at_high
         rough |= np.{code}(off)
-        low = max(lows[i], least if at_low else b) if valid[i] else none
-        high = min(highs[i], most if at_high else a) if valid[i] else np.{code}(0)
+        low, high = max(lows[i], least if at_low else b), min(highs[i], most if at_high else a)
         lows[i] = lows[i] if off else low
         highs[i] = highs[i] if off else high
     return rough
 
 
 @numba.njit(nogil=True)
-def search_{name}(values, valid, lows, highs):
+def search_{name}(values, lows, highs):
     least, most = np.{code}({low}), np.{code}({high})
     for i in range(len(values)):
         v = values[i]
@@ -79,24 +79,50 @@ def search_{name}(values, valid, lows, highs):
         if holds_{name}(v, below) == holds_{name}(v, above):
             at_low, at_high = holds_{name}(v, least), holds_{name}(v, most)
             a, b = bisect_{name}(v, least, most, at_low) if at_low != at_high else (least, most)
-            some = valid[i] and (at_low or at_high)
+            some = at_low or at_high
             lows[i] = max(lows[i], least if at_low else b) if some else np.{code}({full})
             highs[i] = min(highs[i], most if at_high else a) if some else np.{code}(0)
-
+'''
+_ALL = '''
 
 @numba.njit(nogil=True, cache=True)
-def {name}(values, valid, lows, highs):
+def {name}(values, lows, highs):
     for a in range(0, len(values), {block}):
-        b = min(a + {block}, len(values))
-        if place_{name}(values[a:b], valid[a:b], lows[a:b], highs[a:b]):
-            search_{name}(values[a:b], valid[a:b], lows[a:b], highs[a:b])
+        v, low, high = values[a:a + {block}], lows[a:a + {block}], highs[a:a + {block}]
+{narrow}
+
+@numba.njit(nogil=True, cache=True)
+def {name}_keys(values, keys, lows, highs):
+    lows[:] = np.{code}(0)
+    highs[:] = np.{code}({full})
+    for a in range(0, len(values), {block}):
+        v, low, high, key = values[a:a + {block}], lows[a:a + {block}], highs[a:a + {block}], keys[a:a + {block}]
+        for i in range(len(v)):
+            bits = np.{own}(np.{real}(v[i] + np.{real}(0)).view(np.{own}))
+            code = np.{own}(~bits) if bits & np.{own}({top}) else np.{own}(bits | np.{own}({top}))
+            key[i] = code if v[i] == v[i] else np.{own}({nan})
+{narrow}
 '''
 
 
-def band_source(name: str, band: FloatBand, side: str, key: FloatKey) -> str:
-    """A function ``name(values, valid, lows, highs)`` that narrows the bounds which a probe of stream ``side`` with
-    ``values`` has on the other stream's ``key``. ``band.op`` must not be ``=``.
+def bands_source(name: str, bands: Sequence[FloatBand], side: str, own: FloatKey, key: FloatKey) -> str:
+    """Functions of the ``values`` (n,), floats without NULL of ``own``, which probes of stream ``side`` have.
+
+    ``name(values, lows, highs)`` narrows bounds on the other stream's ``key`` to what all ``bands`` ask;
+    ``name_keys(values, keys, lows, highs)`` writes the codes of the values, and these bounds.
     """
+    halves = [FloatBand(band.expr, band.r, band.s, op, band.constant)
+              for band in bands for op in (("<=", ">=") if band.op == "=" else (band.op,))]
+    names = [f"{name}_{n}" for n in range(len(halves))]
+    narrow = "".join(f"        if place_{half}(v, low, high):\n            search_{half}(v, low, high)\n"
+                     for half in names)
+    return "".join(_half_source(*half, side, key) for half in zip(names, halves, strict=True)) + _ALL.format(
+        name=name, block=_BLOCK, narrow=narrow, code=f"uint{key.bits}", full=2**key.bits - 1, own=f"uint{own.bits}",
+        real=f"float{own.bits}", top=2 ** (own.bits - 1), nan=1 if own.nan_low else 2**own.bits - 1)
+
+
+def _half_source(name: str, band: FloatBand, side: str, key: FloatKey) -> str:
+    """The functions ``place_name`` and ``search_name`` for a ``band`` of which one end is bounded."""
     by_r, by_s, rest = coefficients(band)
     mine, theirs = (by_r, by_s) if side == "r" else (by_s, by_r)
     assert isinstance(band.expr.type, Float)
@@ -106,7 +132,7 @@ def band_source(name: str, band: FloatBand, side: str, key: FloatKey) -> str:
         met += " or value != value"
     bits = key.bits
     return _TEMPLATE.format(
-        name=name, block=_BLOCK, key=f"float{bits}", code=f"uint{bits}", nan=1 if key.nan_low else 2**bits - 1,
+        name=name, key=f"float{bits}", code=f"uint{bits}", nan=1 if key.nan_low else 2**bits - 1,
         top=2 ** (bits - 1), below=2 ** (bits - 1) - 1, full=2**bits - 1, value=value, met=met,
         low=key.low_code, high=key.high_code,
         guess=f"({_real(_threshold(band))} - {_real(rest)} - {_real(mine)} * np.float64(v)) / {_real(theirs)}")

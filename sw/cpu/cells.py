@@ -21,10 +21,12 @@ from numba.core import cgutils, types
 from .intrinsics import BLOCK, llvm_intrinsic, lowest_bit
 from .jit import compiled
 
-__all__ = ["build_grid", "find_candidates", "insert", "prefetch", "probe_places", "stored_places"]
+__all__ = ["bound_levels", "build_grid", "find_candidates", "insert", "prefetch"]
 
 #: The distance of prefetches: how many tuples later the data is used.
 _AHEAD = 8
+#: Slots of a grid that is probably in the second-level cache, where prefetches only take time.
+_NEAR = 1 << 15
 
 _BYTE, _INT = ir.IntType(8), ir.IntType(32)
 #: Slots whose bytes share a cache line, and bytes of one dimension in it.
@@ -96,17 +98,16 @@ def prefetch(typing: Any, array: Any, at: Any) -> Any:
 
 
 @compiled
-def build_grid(places: Any, first: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
-    """Build a grid of stored tuples, whose ``places`` are (n, 2) as of `stored_places`, and which are numbered from
-    ``first`` on.
+def build_grid(levels: Any, stride: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
+    """Build a grid of stored tuples, whose ``levels`` are (2, n) as of `levels.Levels`, and which are numbered from 0.
 
-    Returns False if the grid has too few slots; ``used`` (1,) is the number that it needs. ``head`` (cells, 4) gets of
-    each cell: its first slot, a multiple of 64; its capacity, 64 times a power of two; the position in it of the next
-    tuple; and its occupancy.
+    Returns False if the grid has too few slots; ``used`` (1,) is the number that it needs. ``stride``: cells in the
+    second dimension. ``head`` (cells, 4) gets of each cell: its first slot, a multiple of 64; its capacity, 64 times a
+    power of two; the position in it of the next tuple; and its occupancy.
     """
     head[:, :] = 0
-    for n in range(len(places)):
-        head[places[n, 0], 1] += 1
+    for n in range(levels.shape[1]):
+        head[_cell(levels[0, n], levels[1, n], stride), 1] += 1
     slot = np.int64(0)
     for c in range(len(head)):
         capacity = np.int64(64)
@@ -118,28 +119,40 @@ def build_grid(places: Any, first: Any, head: Any, rows: Any, pool: Any, used: A
     used[0] = slot
     if slot > len(rows):
         return False
-    insert(places, 0, len(places), first, -1, head, rows, pool, used)
+    insert(levels, 0, levels.shape[1], stride, 0, -1, head, rows, pool, used)
     return True
 
 
 @compiled
-def insert(places: Any, n: Any, until: Any, first: Any, live: Any, head: Any, rows: Any, pool: Any, used: Any) -> Any:
-    """Store tuples ``n`` to ``until`` (excluded) of ``places``; the first line of ``places`` is tuple number ``first``.
+def _cell(level: Any, other_level: Any, stride: Any) -> Any:
+    return _I((np.int64(level) >> 8) * stride + (np.int64(other_level) >> 8))
 
-    Drops expired tuples, those with numbers below ``live``, where it sees them. Returns the first line that found no
+
+@compiled
+def insert(levels: Any, n: Any, until: Any, stride: Any, first: Any, live: Any, head: Any, rows: Any, pool: Any,
+           used: Any) -> Any:
+    """Store tuples ``n`` to ``until`` (excluded) of those that have ``levels`` (2 or more, ``until`` or more), of which
+    the first is tuple number ``first``.
+
+    Drops expired tuples, those with numbers below ``live``, where it sees them. Returns the first tuple that found no
     free slot, or ``until``.
     """
+    of_first, of_second, far = levels[0], levels[1], len(rows) > _NEAR
     while n < until:
-        if n + _AHEAD < until:
-            prefetch(head, np.int64(places[_I(n + _AHEAD), 0]) * 4)
-            next_cell = _I(places[_I(n + _AHEAD // 2), 0])
+        if far and n + _AHEAD < until:
+            at = _I(n + _AHEAD)
+            prefetch(head, np.int64(_cell(of_first[at], of_second[at], stride)) * 4)
+            at = _I(n + _AHEAD // 2)
+            next_cell = _cell(of_first[at], of_second[at], stride)
             next_slot = np.int64(head[next_cell, 0]) + np.int64(head[next_cell, 2])
             prefetch(rows, next_slot)
             prefetch(pool, next_slot * 2)
-        c = _I(places[_I(n), 0])
+        level, other_level = of_first[_I(n)], of_second[_I(n)]
+        c = _cell(level, other_level, stride)
         base, capacity = np.int64(head[c, 0]), np.int64(head[c, 1])
         tail, occupancy = np.int64(head[c, 2]), np.int64(head[c, 3])
-        if occupancy & 7 == 7:  # occasionally, so that expired tuples are not compared for long
+        # Occasionally, so that expired tuples are not compared for long, and always before a cell grows.
+        if occupancy & 31 == 31 or occupancy == capacity:
             while occupancy > 0 and rows[_I(base + ((tail - occupancy) & (capacity - 1)))] < live:
                 occupancy -= 1
         if occupancy == capacity:
@@ -160,8 +173,8 @@ def insert(places: Any, n: Any, until: Any, first: Any, live: Any, head: Any, ro
         slot = base + tail
         byte = (slot & ~31) * 2 + (slot & 31)
         rows[_I(slot)] = first + n
-        pool[_I(byte)] = places[_I(n), 1] & 255
-        pool[_I(byte + 32)] = places[_I(n), 1] >> 8
+        pool[_I(byte)] = level & 255
+        pool[_I(byte + 32)] = other_level & 255
         head[c, 2] = (tail + 1) & (capacity - 1)
         head[c, 3] = occupancy + 1
         n += 1
@@ -169,34 +182,37 @@ def insert(places: Any, n: Any, until: Any, first: Any, live: Any, head: Any, ro
 
 
 @compiled
-def find_candidates(probe_cells: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, rows: Any, pool: Any,
+def find_candidates(levels: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, rows: Any, pool: Any,
                     found: Any, probe_of: Any) -> Any:
     """Find the candidates of probes ``p`` to ``until`` (excluded), as long as ``found`` has room for those of one more.
 
-    ``probe_cells``: the cells that they visit (`probe_places`), from probe ``shift`` on. ``found`` and ``probe_of``
-    receive the candidates' numbers and their probes. Returns the probe to continue with, the number of candidates, and
-    the number of tuples that were compared.
+    ``levels``: the levels between which the probes look (`bound_levels`), from probe ``shift`` on. ``found`` and
+    ``probe_of`` receive the candidates' numbers and their probes. Returns the probe to continue with, the number of
+    candidates, and the number of tuples that were compared.
     """
     n = compared = np.int64(0)  # n: candidates so far
+    lows, highs, other_lows, other_highs = levels[0], levels[1], levels[2], levels[3]
+    far = len(rows) > _NEAR
     while p < until and len(found) - n > len(rows):
-        if p + _AHEAD < until:
-            ahead = _I(p - shift + _AHEAD)
-            prefetch(head, (np.int64(probe_cells[ahead, 0]) + probe_cells[ahead, 1]) * 4)
-            ahead = _I(p - shift + _AHEAD // 2)
-            next_byte = np.int64(head[_I(np.int64(probe_cells[ahead, 0]) + probe_cells[ahead, 1]), 0]) * 2
+        if far and p + _AHEAD < until:
+            at = _I(p - shift + _AHEAD)
+            prefetch(head, np.int64(_cell(lows[at], other_lows[at], stride)) * 4)
+            at = _I(p - shift + _AHEAD // 2)
+            next_byte = np.int64(head[_cell(lows[at], other_lows[at], stride), 0]) * 2
             prefetch(pool, next_byte)
             prefetch(pool, next_byte + 64)
-        visit = _I(p - shift)
-        line, column = np.int64(probe_cells[visit, 0]), np.int64(probe_cells[visit, 1])
-        more, other_more = np.int64(probe_cells[visit, 2]), np.int64(probe_cells[visit, 3])
-        edges = np.int64(probe_cells[visit, 4])
+        at = _I(p - shift)
+        first, last = np.int64(lows[at]), np.int64(highs[at])
+        other_first, other_last = np.int64(other_lows[at]), np.int64(other_highs[at])
+        line, column = (first >> 8) * stride, other_first >> 8
+        more, other_more = (last >> 8) - (first >> 8), (other_last >> 8) - column
         for i in range(more + 1):
             # In a cell at the edge of the interval only some of the 256 places match.
-            low = edges & 255 if i == 0 else 0
-            width = ((edges >> 8) & 255 if i == more else 255) - low
+            low = first & 255 if i == 0 else 0
+            width = (last & 255 if i == more else 255) - low
             for j in range(other_more + 1):
-                other_low = (edges >> 16) & 255 if j == 0 else 0
-                other_width = ((edges >> 24) & 255 if j == other_more else 255) - other_low
+                other_low = other_first & 255 if j == 0 else 0
+                other_width = (other_last & 255 if j == other_more else 255) - other_low
                 # Cyclic levels wrap around from the last to the first.
                 at_column = column + j - (stride if column + j >= stride else 0)
                 at_line = line + i * stride
@@ -235,60 +251,29 @@ def find_candidates(probe_cells: Any, p: Any, until: Any, shift: Any, stride: An
                     left -= part
         p += 1
     for k in range(n):  # only now, so that no probe waits for the memory of the previous one
-        if k + _AHEAD < n:
+        if far and k + _AHEAD < n:
             prefetch(rows, np.int64(found[_I(k + _AHEAD)]))
         found[_I(k)] = rows[_I(found[_I(k)])]
     return p, n, compared
 
 
 @compiled
-def stored_places(levels: Any, n: Any, stride: Any, out: Any) -> None:
-    """Compute the places of n stored tuples from their ``levels`` (2 or more, n).
+def bound_levels(lows: Any, highs: Any, low: Any, high: Any, cycle: Any, left: Any, right: Any) -> None:
+    """Make the levels ``lows`` and ``highs`` of probes with the bounds ``low`` to ``high`` (n,) those to look between.
 
-    Writes two numbers for each tuple to ``out``: the number of its cell, and its place within the cell, 8 bits for each
-    dimension, those of the first dimension lowest.
+    Those of an empty interval get no cell at all: the cell of the last level is the one before the first. Of cyclic
+    levels, that of ``high`` is counted on behind the last one. ``cycle``: the number of levels if they are cyclic
+    (`levels.CYCLE`), of codes shifted by ``left`` and ``right``; else 0.
     """
-    for i in range(n):
-        a, b = levels[0, i], levels[1, i]
-        out[i, 0] = (a >> 8) * stride + (b >> 8)
-        out[i, 1] = (a & 255) | (b & 255) << 8
-
-
-@compiled
-def probe_places(levels: Any, low: Any, high: Any, other_low: Any, other_high: Any, cycle: Any, left: Any, right: Any,
-                 other_cycle: Any, other_left: Any, other_right: Any, stride: Any, out: Any) -> None:
-    """Compute the cells that probes with the bounds ``low`` to ``other_high`` (n,) and their ``levels`` (4, n) visit.
-
-    Writes five numbers for each probe to ``out``: the first cell's line and column; how many more cells follow in the
-    first dimension (−1 for an empty interval) and in the second; and the edges. ``cycle``: the number of levels if they
-    are cyclic (`levels.CYCLE`), of codes shifted by ``left`` and ``right``; else 0.
-
-    Edges: the first place that counts in the first cells, and the last one in the last, of the first dimension; then
-    those of the second; 8 bits each, lowest first.
-    """
+    if cycle:
+        last = np.int64((cycle >> 8) - 1)
+        for i in range(len(low)):
+            a, b = np.int64(lows[i]), np.int64(highs[i])
+            # All cells, if the interval could reach any of them twice. One of both shifts is by 0 bits.
+            apart = (np.uint64(high[i]) >> right) - (np.uint64(low[i]) >> right)
+            whole = apart >= np.uint64(cycle - 256) >> left
+            more = last if whole else ((b >> 8) - (a >> 8)) & last
+            lows[i] = a & ~255 if whole else a
+            highs[i] = ((a >> 8) + more) << 8 | (255 if whole else b & 255)
     for i in range(len(low)):
-        a, b, more = _span(levels[0, i], levels[1, i], low[i], high[i], cycle, left, right)
-        c, d, other_more = _span(levels[2, i], levels[3, i], other_low[i], other_high[i], other_cycle, other_left,
-                                 other_right)
-        some = (low[i] <= high[i]) & (other_low[i] <= other_high[i])
-        out[i, 0] = (a >> 8) * stride
-        out[i, 1] = c >> 8
-        out[i, 2] = more if some else -1
-        out[i, 3] = other_more
-        out[i, 4] = (a & 255) | (b & 255) << 8 | (c & 255) << 16 | (d & 255) << 24
-
-
-@compiled
-def _span(a: Any, b: Any, low: Any, high: Any, cycle: Any, left: Any, right: Any) -> Any:
-    """The first and the last level to visit for the codes ``low`` to ``high``, whose levels are ``a`` and ``b``, and
-    how many cells follow the first one.
-    """
-    more = (np.int64(b) >> 8) - (np.int64(a) >> 8)
-    if cycle == 0:
-        return np.int64(a), np.int64(b), more
-    # All cells, if the interval could reach any of them twice. One of both shifts is by 0 bits.
-    apart = (np.uint64(high) >> right) - (np.uint64(low) >> right)
-    whole = apart >= np.uint64(cycle - 256) >> left
-    last = (cycle >> 8) - 1
-    return (np.int64(a) & ~255 if whole else np.int64(a), np.int64(b) | 255 if whole else np.int64(b),
-            last if whole else more & last)
+        highs[i] = highs[i] if low[i] <= high[i] else np.int32((lows[i] & ~255) - 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .jit import compiled
 
-__all__ = ["exact_band", "exact_bounds", "exact_keys", "float_keys32", "float_keys64", "ordered_bounds"]
+__all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "ordered_bounds"]
 
 
 @compiled
@@ -89,6 +89,21 @@ def exact_band(values: Any, valid: Any, mine: Any, c_low: Any, c_high: Any, low:
         code, other = np.uint64(max(low, a)) + offset, np.uint64(min(high, b)) + offset
         lows[i] = max(lows[i], code) if some else ~np.uint64(0)
         highs[i] = min(highs[i], other) if some else np.uint64(0)
+
+
+@compiled
+def exact_lanes(values: Any, own_offset: Any, mine: Any, c_low: Any, c_high: Any, low: Any, high: Any, offset: Any,
+                null: Any, keys: Any, lows: Any, highs: Any) -> None:
+    """Write the ``keys`` of ``values`` (n,), int64 without NULL, as `exact_keys` with ``own_offset`` does, and the
+    bounds that `exact_band` leaves of those from ``null``, a uint64, on.
+    """
+    for i in range(len(values)):
+        keys[i] = np.uint64(values[i]) + own_offset
+        moved = mine * np.int64(values[i])
+        a, b = -(moved + c_low), -(moved + c_high)
+        some = (a <= high) & (b >= low)
+        lows[i] = max(np.uint64(max(low, a)) + offset, null) if some else ~np.uint64(0)
+        highs[i] = np.uint64(min(high, b)) + offset if some else np.uint64(0)
 
 
 @compiled

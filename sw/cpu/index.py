@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..errors import DeviceError
 from ..lang.schema import other_side
 from ..plan.plan import Plan, is_equality
-from .cells import build_grid, stored_places
+from .cells import build_grid
 from .choice import Choice, Selectivity, levels_for
 from .intrinsics import BLOCK
 from .jit import load
@@ -74,9 +74,7 @@ class IndexWorker(Worker):
         self._kernels = {side: load(region_source(plan, side, choice.tests)).region for side in ("r", "s")}
         self._used = {side: used_slots(plan, side) for side in ("r", "s")}
         self._grids: dict[str, _Grid] = {}
-        # For a part of a batch: levels, places to store at and places to look at.
-        self._scratch = {side: [np.empty(shape, np.int32) for shape in ((4, _MOST), (_MOST, 2), (_MOST, 5))]
-                         for side in ("r", "s")}
+        self._scratch = {side: np.empty((4, _MOST), np.int32) for side in ("r", "s")}  # levels, for a part of a batch
         self._ends = {"r": 0, "s": 0}  # stored tuples that are in the grids
 
     def find(self, batch: Batch) -> dict[str, Found]:
@@ -106,7 +104,7 @@ class IndexWorker(Worker):
             why = kernel(
                 batch.stream, size, batch.first[stored], state, self.workers, self.number, store.base, grid.first,
                 self._ends[stored], start, end, *grid.levels, grid.stride, grid.head, grid.rows, grid.pool, grid.used,
-                *self._scratch[side], grid.found, grid.probe_of, count, grid.out,
+                self._scratch[side], grid.found, grid.probe_of, count, grid.out,
                 *(keys[slot] for slot in self._used[stored]), *batch.probes[side])
             matches = int(state[4])
             batch.memory.add(matches)
@@ -144,14 +142,13 @@ class IndexWorker(Worker):
                   for j, n, s in zip(self._tests, counts, sample, strict=True)]
         levels = levels if len(levels) == 2 else [*levels, constant()]
         lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell
-        own, span = np.empty((end - first, 2), np.int32), slice(first - store.base, end - store.base)
+        span = slice(first - store.base, end - store.base)
         found = np.stack([y.of(k[span]) for y, k in zip(levels, (keys[0], keys[-1]), strict=True)])
-        stored_places(found, len(own), stride, own)
         head, used = np.empty((lines * stride, 4), np.int32), np.zeros(1, np.int64)
         size = _SPARE // BLOCK * BLOCK + BLOCK
         while True:
             rows, pool = np.empty(size, np.int32), aligned(2 * size, np.uint8)
-            if build_grid(own, 0, head, rows, pool, used):
+            if build_grid(found, stride, head, rows, pool, used):
                 break
             size = int(used[0]) // 64 * 96 + size
             if size > _MOST_SLOTS:

@@ -19,7 +19,7 @@ _AHEAD = 16
 
 _TEMPLATE = '''import numba
 import numpy as np
-from splitjoin.cpu.cells import find_candidates, insert, prefetch, probe_places, stored_places
+from splitjoin.cpu.cells import bound_levels, find_candidates, insert, prefetch
 from splitjoin.cpu.levels import write_levels
 
 # Made for functions of digest {digest}.
@@ -56,15 +56,15 @@ def verify(workers, worker, base, first, start, end, found, probe_of, m, count, 
 
 @numba.njit(nogil=True, cache=True)
 def region(stream, size, row, state, workers, worker, base, first, begin, start, end, numbers, reals, table, levels,
-           other_numbers, other_reals, other_table, other_levels, stride, head, rows, pool, used, scratch, own,
-           probe_cells, found, probe_of, count, out, {keys}, {bounds}):
+           other_numbers, other_reals, other_table, other_levels, stride, head, rows, pool, used, scratch,
+           found, probe_of, count, out, {keys}, {bounds}):
     """Join a part of ``size`` arrivals after the other: those to store are stored first, then all probes look.
 
     ``stream`` (n,): the streams of the arrivals. ``row``: the row id of the first tuple to store, if it is this
     worker's. ``state`` (7,): arrivals before the part, and those of the stored stream; tuples stored, probes done, and
     matches in ``out``; candidates that were looked at; the row below which all are expired.
     ``base``, ``first``, ``begin``: positions of the first tuple in the store, of number 0 in the grid, of the first one
-    to store. ``start``, ``end``: the probes' windows. Then levels and grid (`cells`), room for levels, places and
+    to store. ``start``, ``end``: the probes' windows. Then levels and grid (`cells`), room for levels and
     candidates, the probes' counts, the matches' rows, keys that are stored, and bounds. Returns the reason; call it
     again after removing it.
     """
@@ -82,8 +82,7 @@ def region(stream, size, row, state, workers, worker, base, first, begin, start,
             i, j = begin - base + state[2], begin - base + until
             write_levels({own}[i:j], numbers, reals, table, levels, scratch[0])
             write_levels({other_own}[i:j], other_numbers, other_reals, other_table, other_levels, scratch[1])
-            stored_places(scratch, j - i, stride, own)
-            state[2] += insert(own, 0, until - state[2], begin - first + state[2],
+            state[2] += insert(scratch, 0, until - state[2], stride, begin - first + state[2],
                                (state[6] + add) // workers - first, head, rows, pool, used)
             if state[2] < until:
                 return {grow}
@@ -94,14 +93,14 @@ def region(stream, size, row, state, workers, worker, base, first, begin, start,
             write_levels(high{first}[i:j], numbers, reals, table, levels, scratch[1])
             write_levels(low{second}[i:j], other_numbers, other_reals, other_table, other_levels, scratch[2])
             write_levels(high{second}[i:j], other_numbers, other_reals, other_table, other_levels, scratch[3])
-            probe_places(scratch, low{first}[i:j], high{first}[i:j], low{second}[i:j], high{second}[i:j],
-                        levels if numbers[0] == {cycle} else 0, numbers[3], numbers[4],
-                        other_levels if other_numbers[0] == {cycle} else 0, other_numbers[3], other_numbers[4],
-                        stride, probe_cells)
+            bound_levels(scratch[0], scratch[1], low{first}[i:j], high{first}[i:j],
+                         levels if numbers[0] == {cycle} else 0, numbers[3], numbers[4])
+            bound_levels(scratch[2], scratch[3], low{second}[i:j], high{second}[i:j],
+                         other_levels if other_numbers[0] == {cycle} else 0, other_numbers[3], other_numbers[4])
             while state[3] < until:
                 if len(out) - state[4] < len(found):
                     return {full}
-                state[3], m, compared = find_candidates(probe_cells, state[3], until, i, stride, head, rows, pool,
+                state[3], m, compared = find_candidates(scratch, state[3], until, i, stride, head, rows, pool,
                                                         found, probe_of)
                 state[4] = verify(workers, worker, base, first, start, end, found, probe_of, m, count, out, state[4],
                                   {keys}, {bounds})

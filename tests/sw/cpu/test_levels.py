@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from splitjoin.cpu.cells import probe_places, stored_places
+from splitjoin.cpu.cells import bound_levels
 from splitjoin.cpu.levels import FLOAT, LINEAR, TABLE, cyclic, has_trend, hashed, learn
 
 CODES = {32: st.integers(0, 2**32 - 1), 64: st.integers(0, 2**64 - 1)}
@@ -91,15 +91,20 @@ def test_cyclic_levels(bits: int, data: st.DataObject) -> None:
     low = data.draw(st.integers(max(0, first - 2 * span), min(top, first + 2 * span)))
     high = min(top, low + data.draw(st.integers(0, 3 * span)))
     codes = np.array([low, high, data.draw(st.integers(low, high)), data.draw(st.integers(low, high))], kind)
-    own, looked = np.empty((4, 2), np.int32), np.empty((1, 5), np.int32)
-    stored_places(np.stack([levels.of(codes), np.zeros(4, np.int32)]), 4, 1, own)
-    ends = [np.array([end], kind) for end in (low, high)]
-    found = np.stack([*(levels.of(end) for end in ends), *np.zeros((2, 1), np.int32)])
-    probe_places(found, *ends, np.zeros(1, kind), np.zeros(1, kind), levels.count, *levels.numbers[3:], 0, np.uint64(0),
-                np.uint64(0), 1, looked)
-    line, _, more, _, edges = looked[0].tolist()
-    for cell, place in own.tolist():
-        ahead = (cell - line) % (levels.count // 256)
-        assert ahead <= more
-        assert ahead > 0 or place & 255 >= edges & 255
-        assert ahead < more or place & 255 <= edges >> 8 & 255
+    lows, highs = (levels.of(np.array([end], kind)) for end in (low, high))
+    bound_levels(lows, highs, codes[:1], codes[1:2], levels.count, *levels.numbers[3:])
+    cells = (highs[0] >> 8) - (lows[0] >> 8) + 1
+    assert 1 <= cells <= levels.count // 256
+    for level in levels.of(codes).tolist():
+        ahead = ((level >> 8) - (lows[0] >> 8)) % (levels.count // 256)
+        assert ahead < cells
+        assert ahead > 0 or level & 255 >= lows[0] & 255
+        assert ahead < cells - 1 or level & 255 <= highs[0] & 255
+
+
+@pytest.mark.parametrize("cycle", [0, 1024])
+def test_empty_intervals_have_no_cell(cycle: int) -> None:
+    low, high = np.array([5, 300, 1023], np.uint32), np.array([9, 300, 0], np.uint32)
+    lows, highs = low.astype(np.int32), high.astype(np.int32)
+    bound_levels(lows, highs, low, high, cycle, np.uint64(0), np.uint64(0))
+    assert ((highs >> 8) - (lows >> 8)).tolist() == [0, 0, -1]
