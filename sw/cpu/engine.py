@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 from ..arrival import Arrivals
 from ..lang.query import Query
+from ..lang.schema import SIDES
 from ..memory import MatchMemory
 from .gather import gather
+from .helpers import Helper, concurrently
 from .search import Search
 from .session import BatchSession, Joined
 from .timeline import Timeline
@@ -22,7 +23,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 #: Least nanoseconds of work for which threads are woken: the hand-over takes about a third of it.
-_MIN_PARALLEL = 400_000.0
+_MIN_PARALLEL = 200_000.0
+#: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
+_ENCODE_NS, _GATHER_NS = 6.0, 4.0
 
 
 class CpuSession(BatchSession):
@@ -33,8 +36,9 @@ class CpuSession(BatchSession):
         self._search = search
         self._timeline = Timeline(query)
         # Beside the thread that calls: one for each other worker, and for every worker's second region.
-        self._pool = ThreadPoolExecutor(search.threads - 1, "splitjoin worker") if search.threads > 1 else None
-        self._regions = ThreadPoolExecutor(threads // 2, "splitjoin region") if threads > 1 else None
+        self._helpers = [Helper("splitjoin worker") for _ in range(search.threads - 1)]
+        self._regions = [Helper("splitjoin region") for _ in range(threads // 2)]
+        self._free = list(self._regions)
 
     @property
     def ends(self) -> dict[str, int]:
@@ -53,40 +57,47 @@ class CpuSession(BatchSession):
     def close(self) -> None:
         """Stop the worker threads, after they have finished."""
         super().close()
-        for pool in (self._pool, self._regions):
-            if pool is not None:
-                pool.shutdown()
+        for helper in (*self._helpers, *self._regions):
+            helper.close()
 
     def join_batch(self, part: Arrivals) -> Joined:
         """Every worker stores its share of the batch and probes its windows; their matches are gathered in order."""
         first = dict(self._timeline.ends)
-        # In sequence: this takes less time than a hand-over of the interpreter's lock.
-        encoded = in_sequence(lambda side: self._search.encode(side, part.table(side)))
-        windows = self._timeline.windows(part)
-        batch = Batch(part.stream, first, {side: e[0] for side, e in encoded.items()},
+        prepare = self._both if self._is_worth(len(part) * _ENCODE_NS) else in_sequence
+        windows = self._timeline.windows(part, prepare)
+        encoded = prepare(lambda side: self._search.encode(side, part.table(side)))
+        stream = part.stream if part.stream.flags.writeable else part.stream.copy()  # one type in compiled loops
+        batch = Batch(stream, first, {side: e[0] for side, e in encoded.items()},
                       {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
                       memory=MatchMemory(self._matches))
         pairs, _ = batch.extent
         workers = self._search.workers(batch)
-        if self._regions is not None and self._search.cost(len(part), pairs) >= _MIN_PARALLEL:
-            pool, sides = self._regions, ("r", "s")
-            batch = replace(batch, both=lambda function: dict(
-                zip(sides, _concurrently(pool, function, sides), strict=True)))
-            found = _concurrently(self._pool, lambda worker: worker.process(batch), workers)
+        if self._is_worth(self._search.cost(len(part), pairs)):
+            batch = replace(batch, both=self._both)
+            found = concurrently(self._helpers, lambda worker: worker.process(batch), workers)
         else:
             found = [worker.process(batch) for worker in workers]
         self._timeline.trim()
         order = self._query.order
         every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
-        items, matches = gather(batch, found, every, order.n if order.kind == "inner" else 0, self.open_probes)
+        two = self._two if self._is_worth(len(part) * _GATHER_NS) else None
+        items, matches = gather(batch, found, every, order.n if order.kind == "inner" else 0, self.open_probes, two)
         return Joined(items, matches, pairs)
 
+    def _is_worth(self, nanoseconds: float) -> bool:
+        """True if so much work is worth a hand-over, and there are threads."""
+        return bool(self._regions) and nanoseconds >= _MIN_PARALLEL
 
-def _concurrently(pool: Executor | None, function: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """``function`` of all ``items``, of the first one in this thread. Waits for all, also when one fails."""
-    futures = [] if pool is None else [pool.submit(function, item) for item in items[1:]]
-    try:
-        first = function(items[0])
-    finally:
-        wait(futures)
-    return [first, *(future.result() for future in futures)]
+    def _both(self, function: Callable[[str], A]) -> dict[str, A]:
+        return dict(zip(SIDES, self._two(function, SIDES), strict=True))
+
+    def _two(self, function: Callable[[B], A], items: tuple[B, B]) -> list[A]:
+        """``function`` of two ``items``, at the same time if a helper is free. Workers may call it at the same time."""
+        try:
+            helper = self._free.pop()
+        except IndexError:  # an odd number of threads
+            return [function(item) for item in items]
+        try:
+            return concurrently([helper], function, items)
+        finally:
+            self._free.append(helper)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,18 @@ from .worker import Batch, Found
 
 __all__ = ["gather"]
 
+#: Runs a function of two items, which may be at the same time.
+Two = Callable[[Callable[[int], int], tuple[int, int]], list[int]]
+
 
 def gather(batch: Batch, found: Sequence[dict[str, Found]], every: int, inner: int,
-           opened: npt.NDArray[np.int64]) -> tuple[Items, int]:
+           opened: npt.NDArray[np.int64], two: Two | None = None) -> tuple[Items, int]:
     """The items of a batch, and how many are pairs.
 
     ``found``: per worker and stream the probes' matches. ``every``: a star after so many probes of a stream, 0 for
     none. ``inner``: a star also between slices of so many stored tuples, 0 for none. ``opened`` (2,): probes of R and
-    S since the last star; moves on.
+    S since the last star; moves on. ``two``: runs a function for the first and for the second half of the arrivals, at
+    the same time.
     """
     merged = {side: _merged([f[side] for f in found]) for side in ("r", "s")}
     matches = sum(len(rows) for _, rows in merged.values())
@@ -33,10 +38,47 @@ def gather(batch: Batch, found: Sequence[dict[str, Found]], every: int, inner: i
     if inner:
         n = _assemble_slices(*lists, *batch.windows["r"], *batch.windows["s"], *merged["r"], *merged["s"], every, inner,
                              opened, items)
-    else:
+    elif two is None:
         n = _assemble(*lists, *merged["r"], *merged["s"], every, opened, items)
+    else:
+        starts = [_Start(0, (0, 0), (0, 0), 0, opened.copy()), _middle(batch.stream, merged, every, opened)]
+        ends = (starts[1].arrivals, len(batch.stream))
+
+        def half(which: int) -> int:
+            at, (r, s), (m_r, m_s) = starts[which], starts[which].probes, starts[which].matches
+            return at.items + int(_assemble(
+                batch.stream[at.arrivals:ends[which]], batch.first["r"] + r, batch.first["s"] + s, merged["r"][0][r:],
+                merged["r"][1][m_r:], merged["s"][0][s:], merged["s"][1][m_s:], every, at.opened, items[at.items:]))
+
+        n = two(half, (0, 1))[1]
+        opened[:] = starts[1].opened
     # Unused room for stars is released, as the items may be kept for long.
     return (items if n == room else items[:n].copy()), matches
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Where a part of a batch begins: the ``arrivals`` and ``items`` before it, the ``probes`` and ``matches`` of R and
+    of S before it, and the probes since the last star.
+    """
+
+    arrivals: int
+    probes: tuple[int, int]
+    matches: tuple[int, int]
+    items: int
+    opened: npt.NDArray[np.int64]
+
+
+def _middle(stream: npt.NDArray[np.uint8], merged: dict[str, Found], every: int,
+            opened: npt.NDArray[np.int64]) -> _Start:
+    """Where the second half of the arrivals begins."""
+    half = len(stream) // 2
+    s = int(np.count_nonzero(stream[:half]))
+    probes = (half - s, s)
+    matches = (int(merged["r"][0][:probes[0]].sum()), int(merged["s"][0][:s].sum()))
+    since = opened + probes
+    stars = int((since // every).sum()) if every else 0
+    return _Start(half, probes, matches, sum(matches) + stars, since % every if every else opened.copy())
 
 
 def _merged(found: Sequence[Found]) -> Found:

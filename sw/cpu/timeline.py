@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 
 from ..arrival import Arrivals, R, S
 from ..lang.query import Query
+from ..lang.schema import SIDES
+from ..lang.windows import Extent
 from .jit import compiled
 from .store import Store
 
@@ -17,6 +20,9 @@ __all__ = ["Timeline", "Windows", "extent"]
 Rows = npt.NDArray[np.int64]
 #: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
 Windows = dict[str, tuple[Rows, Rows]]
+
+#: Runs a function of R and of S, at the same time or one after the other.
+Both = Callable[[Callable[[str], tuple[Rows, Rows]]], Windows]
 
 _UNLIMITED = 2**62
 
@@ -39,8 +45,25 @@ class Timeline:
             found[side] = max(int(self._starts[n]), 0 if rows is None else self.ends[side] - rows)
         return found
 
-    def windows(self, arrivals: Arrivals) -> Windows:
-        """The windows of the next arrivals, which are counted."""
+    def windows(self, arrivals: Arrivals, both: Both) -> Windows:
+        """The windows of the next arrivals, which are counted. ``both`` runs what is to be done for R and for S."""
+        if any(extent.length is not None for extent in self._extents.values()):
+            return self._ranged(arrivals)
+        stream, limits = arrivals.stream, [_limit(self._extents[side]) for side in SIDES]
+
+        def of(side: str) -> tuple[Rows, Rows]:
+            other, n = 1 - SIDES.index(side), len(arrivals.table(side))
+            out = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+            _row_windows(stream, 1 - other, self._starts[other], self.ends[SIDES[other]], limits[other], *out)
+            return out[0][:n], out[1][:n]
+
+        windows = both(of)
+        for n, side in enumerate(SIDES):
+            self.ends[side] += len(arrivals.table(side))
+            self._starts[n] = max(int(self._starts[n]), self.ends[side] - limits[n])
+        return windows
+
+    def _ranged(self, arrivals: Arrivals) -> Windows:
         stream, ts = arrivals.stream, arrivals.ts
         at, limits, lengths = [], [], []
         for number, side in ((R, "r"), (S, "s")):
@@ -48,7 +71,7 @@ class Timeline:
             if extent.length is not None and ts is not None:
                 times.append([ts[stream == number]], int((stream == number).sum()))
             at.append(times.arrays[0] if times.end else np.empty(0, np.int64))
-            limits.append(_UNLIMITED if extent.rows is None else min(extent.rows, _UNLIMITED))
+            limits.append(_limit(extent))
             lengths.append(2**64 - 1 if extent.length is None else min(extent.length, 2**64 - 1))
         n = {side: len(arrivals.table(side)) for side in ("r", "s")}
         out = {side: (np.empty(n[side], np.int64), np.empty(n[side], np.int64)) for side in ("r", "s")}
@@ -66,6 +89,10 @@ class Timeline:
         for side, times in self._times.items():
             if times.end:
                 times.trim(min(starts[side], times.end))
+
+
+def _limit(extent: Extent) -> int:
+    return _UNLIMITED if extent.rows is None else min(extent.rows, _UNLIMITED)
 
 
 def extent(windows: Windows) -> tuple[int, int]:
@@ -86,6 +113,21 @@ def _extent(start_r: Any, end_r: Any, start_s: Any, end_s: Any) -> Any:
 
 
 @compiled
+def _row_windows(stream: Any, own: Any, start: Any, row: Any, limit: Any, first: Any, last: Any) -> None:
+    """The windows of the probes of stream ``own``: the last ``limit`` rows of the other one, whose next row is ``row``.
+
+    ``first`` and ``last`` have room for one more. Without branches, as arrivals may come in any order.
+    """
+    p = np.uint64(0)
+    for i in range(len(stream)):
+        first[p] = max(start, row - limit)
+        last[p] = row
+        mine = stream[i] == own
+        p += np.uint64(mine)
+        row += 1 - np.int64(mine)
+
+
+@compiled
 def _windows(stream: Any, ts: Any, starts: Any, row_r: Any, row_s: Any, limit_r: Any, limit_s: Any, ranged_r: Any,
              ranged_s: Any, length_r: Any, length_s: Any, ts_r: Any, ts_s: Any, base_r: Any, base_s: Any,
              first_r: Any, last_r: Any, first_s: Any, last_s: Any) -> None:
@@ -93,18 +135,6 @@ def _windows(stream: Any, ts: Any, starts: Any, row_r: Any, row_s: Any, limit_r:
     p_r, p_s = np.int64(0), np.int64(0)
     now = np.uint64(0)
     if not len(stream):
-        return
-    if not ranged_r and not ranged_s:
-        for i in range(len(stream)):
-            if stream[i] == 0:
-                first_r[p_r], last_r[p_r] = max(start_s, row_s - limit_s), row_s
-                p_r += 1
-                row_r += 1
-            else:
-                first_s[p_s], last_s[p_s] = max(start_r, row_r - limit_r), row_r
-                p_s += 1
-                row_s += 1
-        starts[0], starts[1] = max(start_r, row_r - limit_r), max(start_s, row_s - limit_s)
         return
     for i in range(len(stream)):
         now = np.uint64(ts[i])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.cpu.codes import LaneCoder
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema
+from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Texts
 from splitjoin.plan.passes.pipeline import make_plan
@@ -63,3 +65,39 @@ def test_same_codes(on: str) -> None:
                     assert {lows.dtype, highs.dtype} <= {np.dtype(np.uint32), np.dtype(np.uint64)}
 
     check()
+
+
+#: Conditions whose slots are columns with one band each.
+BANDS = ["abs(r.x - s.x) <= 10 AND abs(r.f - s.f) <= 3", "abs(r.d - s.d) < 0.1 AND abs(r.i - s.i) <= 2",
+         "r.f - s.f = 0.5 AND r.x + s.x BETWEEN -3 AND 9"]
+
+
+@pytest.mark.parametrize("on", BANDS)
+def test_columns_of_bands_take_one_loop(on: str) -> None:
+    """Without NULL, with the ends of their types; and with a NULL, which the loops do not take."""
+    schema = {side: Schema.from_arrow(side, pa.schema(TYPES)) for side in ("r", "s")}
+    plan = make_plan(Query.make(schema["r"], schema["s"], on=on, window="ROWS 9").predicate)
+    random, n = np.random.default_rng(len(on)), 1000
+    ends: dict[str, list[Any]] = {name: [np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 0.5, -2.5] for name in "fd"}
+    ends |= {name: [np.iinfo(kind).min, np.iinfo(kind).max, 0, -1] for name, kind in (("i", np.int8), ("x", np.int32))}
+    columns_of = {"i": random.integers(-9, 9, n).astype(np.int8), "x": random.integers(-50, 50, n).astype(np.int32),
+                  "f": random.normal(0, 9, n).astype(np.float32), "d": random.normal(0, 1, n)}
+    for name, values in columns_of.items():
+        values[:len(ends[name])] = ends[name]
+    whole = pa.table({name: pa.array(random.permutation(values)) for name, values in columns_of.items()})
+    empty = pa.table({name: pa.array([None], TYPES[name]) for name in columns_of})
+    lanes, codes = LaneCoder(plan), Coder(plan)
+    for side in SIDES:
+        fused = lanes._fused[side]
+        assert fused is not None
+        assert lanes._fused_codes(fused, empty) is None
+        for part in (whole, whole.slice(3, 0), whole.slice(9, 300), pa.concat_tables([whole, whole.slice(5, 7)]),
+                     pa.concat_tables([whole, empty])):
+            got, expected = lanes.codes(side, part), codes.codes(side, part)
+            for a, b in zip(got.keys, expected.keys, strict=True):
+                assert a[:n].tolist() == b[:n].tolist()
+            for j in range(len(plan.tests)):
+                some = expected.lows[j] <= expected.highs[j]
+                assert (some == (got.lows[j] <= got.highs[j])).all()
+                assert got.lows[j][some].tolist() == expected.lows[j][some].tolist()
+                assert got.highs[j][some].tolist() == expected.highs[j][some].tolist()
