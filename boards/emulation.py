@@ -84,7 +84,7 @@ class EmulatorDevice(CircuitDevice):
         design = Sidecar.read(self.target)
         device = replace(self, target=design.board, pack=design.pack, **design.parameters)
         object.__setattr__(device, "_opened", self._opened)  # the same row of boards
-        design.check(self.target, device.configuration(query))
+        design.check(self.target, query, device.configuration(query))
         return device.open(query)
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from splitjoin.errors import DeviceError
 
 from bench import (
     circuits,
@@ -17,6 +18,7 @@ from bench import (
     first_hour,
     hour_joins,
     latency,
+    link_schedules,
     link_soak,
     predicates,
     record,
@@ -186,6 +188,29 @@ def test_link_soak_finds_rows_that_differ() -> None:
     same._found, same._expected = ([pa.record_batch({"n": [n]})] for n in (1, 2))
     assert not same._agree()
     same.close()
+
+
+def test_each_schedule_of_faults_has_its_own_and_names_what_is_wrong(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = [link_schedules.schedule(seed) for seed in range(300)]
+    assert drawn == [link_schedules.schedule(seed) for seed in range(300)]
+    assert len({tuple(faults.values()) for faults in drawn}) == 300
+    for name in ("drop", "flip", "double", "delay", "unplug", "reset", "pack"):
+        assert 0 < sum(bool(faults[name]) for faults in drawn) < 300
+    for faults in drawn:
+        assert any(value for name, value in faults.items() if name not in ("pack", "fault_seed"))
+
+    def run(seed: int, faults: dict[str, Any]) -> tuple[Any, bool]:
+        if seed == 8:
+            raise DeviceError("it hangs")
+        return link_schedules.Counter(restarts=1), seed != 6
+
+    monkeypatch.setattr(link_schedules, "run", run)
+    for first, text in ((3, "the rows of schedule 6 differ from the golden model's"),
+                        (7, "schedule 8 ended with an error")):
+        monkeypatch.setattr(sys, "argv", ["link_schedules", "--schedules", "5", "--first", str(first)])
+        assert link_schedules.main() == 1
+        assert text in capsys.readouterr().err
 
 
 def test_every_engine_agrees_on_every_condition() -> None:

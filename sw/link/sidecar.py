@@ -10,6 +10,8 @@ from typing import Any
 from ..circuit.parameters import CircuitParameters
 from ..circuit.wire import Configuration
 from ..errors import DeviceError, InputError
+from ..lang.query import Query
+from ..lang.schema import Column
 
 __all__ = ["FORMAT", "Sidecar"]
 
@@ -50,11 +52,28 @@ class Sidecar:
         return cls(parameters=named, abi=config.abi_hash, board=board, clock_hz=clock_hz, baud=baud,
                    pack=pack, query=query or {}, pins=pins or {})
 
-    def check(self, path: str | Path, config: Configuration) -> None:
-        """Raise `DeviceError` unless the circuit of the sidecar ``path`` is that of ``config``."""
+    def check(self, path: str | Path, query: Query, config: Configuration) -> None:
+        """Raise `DeviceError` unless the circuit of the sidecar ``path`` is that of ``config``, made for ``query``.
+
+        The message names the columns whose types are not those that the circuit was built for.
+        """
         if config.abi_hash != self.abi:
+            others = self._other_columns(query)
+            cure = f"; {', '.join(others)}: give tables with these types, or" if others else ";"
             raise DeviceError(f"the design {path} must be built for this query, which needs ABI "
-                              f"{config.abi_hash:016x}, but has ABI {self.abi:016x}; build the circuit for this query")
+                              f"{config.abi_hash:016x}, but has ABI {self.abi:016x}{cure} build the circuit for this "
+                              f"query")
+
+    def _other_columns(self, query: Query) -> list[str]:
+        """The columns of ``query`` that differ from those that the circuit was built for, in words."""
+        found = []
+        for schema in (query.r, query.s):
+            built = self.query.get(f"schema_{schema.side}", "")
+            listed = f", {built}, "
+            found += [f"it was built for stream {schema.side} with {built}, not with {column}"
+                      for column in map(_described, schema.columns)
+                      if f", {column.split(':')[0]}:" in listed and f", {column}, " not in listed]
+        return found
 
     def write(self, path: str | Path) -> None:
         """Write the file ``path``."""
@@ -86,6 +105,12 @@ class Sidecar:
         return cls(parameters=found["parameters"], abi=int(found["abi"], 16), board=found["board"],
                    clock_hz=found["clock_hz"], baud=found["baud"], pack=found.get("pack", False),
                    query=found.get("query", {}), pins=found.get("pins", {}))
+
+
+def _described(column: Column) -> str:
+    """A column as the texts of schemas have it."""
+    span = "" if column.range is None else f" {column.range[0]}..{column.range[1]}"
+    return f"{column.name}:{column.type}{'?' if column.nullable else ''}{span}"
 
 
 def _is_hash(text: str) -> bool:

@@ -149,7 +149,7 @@ class LinkTransport(Transport):
 
     def _begin(self) -> None:
         """A wait for the device begins."""
-        self._since, self._heard_bytes, self._asked = self._clock(), 0, False
+        self._since, self._bad_bytes, self._asked = self._clock(), 0, False
 
     def _step(self) -> None:
         """Send what is due, and take what comes until something else is due."""
@@ -164,16 +164,16 @@ class LinkTransport(Transport):
             self._plug_in(error)
             return
         self.received_bytes += len(got)
-        self._heard_bytes += len(got)
         now = self._clock()
         self._endpoint.feed(got, now)
+        self._bad_bytes = 0 if self._endpoint.heard == now else self._bad_bytes + len(got)
         about = self._endpoint.about
         if about is not None and about.session != self._session:
             raise DeviceLost("the device must keep its session, but has lost it, as after a reset or a loss of power; "
                              "open a new session (a streaming session does so, and reloads its windows)")
         silent = now - max(self._endpoint.heard, self._since)
         if silent > self._answer_within:
-            what = (f"sent {self._heard_bytes} bytes without a valid reply" if self._heard_bytes else "sent nothing")
+            what = (f"sent {self._bad_bytes} bytes without a valid reply" if self._bad_bytes else "sent nothing")
             raise DeviceError(f"the device must reply within {self._answer_within:g} s, but {what}; check that it is "
                               f"powered, runs a splitjoin circuit, and that the baud rates are equal")
         if silent <= min(_SILENCE, self._answer_within / 2):

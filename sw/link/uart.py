@@ -93,7 +93,7 @@ class UartDevice(CircuitDevice):
             return super().open(query)
         design = Sidecar.read(self.design)
         device = replace(self, design=None, baud=design.baud, **design.parameters)
-        design.check(self.design, device.configuration(query))
+        design.check(self.design, query, device.configuration(query))
         return device.open(query)
 
     def _connect(self, config: Configuration) -> Transport:

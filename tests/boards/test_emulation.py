@@ -72,7 +72,7 @@ def test_a_design_stands_for_its_board_and_parameters(tmp_path):
     _, transport = answer(f"emulator:{path}", query, arrivals)
     assert isinstance(transport._items, PackedItems)  # the board says so itself
     with pytest.raises(DeviceError, match="must be built for this query"):
-        Sidecar.read(path).check(path, device("pysim", cores=2, capacity=16).configuration(query))
+        Sidecar.read(path).check(path, query, device("pysim", cores=2, capacity=16).configuration(query))
     with pytest.raises(InputError, match="a design must be a readable JSON file"):
         device("emulator:missing.json").open(query)
 

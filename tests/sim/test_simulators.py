@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,12 +17,9 @@ from splitjoin.export.vectors import vectors
 from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
 from splitjoin.sim.testbench.runner import run_bench
 
+from ..support.icarus import needs_icarus
 from ..support.scenarios import SCENARIOS
 from .test_axi import WARNINGS, ran_for
-
-# PyPI has no Icarus Verilog; Debian's package is called iverilog.
-needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None,
-                                  reason="Icarus Verilog is not installed (Debian: apt-get install iverilog)")
 
 
 def test_a_bench_runs_on_cxxrtl_as_on_verilator(tmp_path: Path) -> None:

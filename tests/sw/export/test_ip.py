@@ -19,6 +19,8 @@ from splitjoin.export.wire import wire_page
 from splitjoin.sim.tools import find_verilator
 from systemrdl import RDLCompiler
 
+from ...support.icarus import needs_icarus
+
 ARGUMENTS = ("verilog", "--on", "abs(r.x - s.a) <= 3", "--schema-r", "ts: int64, x: int32", "--schema-s",
              "ts: int64, a: int32", "--time", "ts", "--window", "RANGE 40", "--cores", "1", "--capacity", "64", "--top",
              "axi", "--testbench", "verilog", "--testbench-tuples", "60")
@@ -73,19 +75,35 @@ def test_ip_xact_is_valid_by_the_schema_of_ieee(core: Path) -> None:
     assert not schema.validate(etree.fromstring(written.replace(b"<ipxact:size>32</ipxact:size>", b"", 1)))
 
 
+def fusesoc(core: Path, folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and text of FuseSoC in ``folder``, with ``core`` as its library."""
+    (folder / "fusesoc.conf").write_text(f"[library.splitjoin]\nlocation = {core}\nsync-type = local\n")
+    done = subprocess.run([sys.executable, "-c", "import sys; from fusesoc.main import main; sys.exit(main())",
+                           *arguments], cwd=folder, capture_output=True, text=True, check=False,
+                          env=find_verilator().environment() | {"PYTHONWARNINGS": "ignore"})
+    return done.returncode, done.stdout + done.stderr
+
+
 def test_fusesoc_finds_the_core_and_lints_it(core: Path, tmp_path: Path) -> None:
-    verilator = find_verilator()
+    code, text = fusesoc(core, tmp_path, "core", "list")
+    assert code == 0 and "splitjoin:ip:splitjoin_axi:" in text, text
+    code, text = fusesoc(core, tmp_path, "run", "--target=lint", "splitjoin:ip:splitjoin_axi")
+    assert code == 0, text
 
-    def fusesoc(*arguments: str) -> str:
-        done = subprocess.run([sys.executable, "-c", "import sys; from fusesoc.main import main; sys.exit(main())",
-                               *arguments], cwd=tmp_path, capture_output=True, text=True, check=False,
-                              env=verilator.environment() | {"PYTHONWARNINGS": "ignore"})
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
-    (tmp_path / "fusesoc.conf").write_text(f"[library.splitjoin]\nlocation = {core}\nsync-type = local\n")
-    assert "splitjoin:ip:splitjoin_axi:" in fusesoc("core", "list")
-    fusesoc("run", "--target=lint", "splitjoin:ip:splitjoin_axi")
+@needs_icarus
+@pytest.mark.long
+def test_fusesoc_runs_the_testbench(tmp_path: Path) -> None:
+    folder = tmp_path / "core"
+    assert main([*ARGUMENTS, "-o", str(folder)]) == 0
+    code, text = fusesoc(folder, tmp_path, "run", "--target=sim", "splitjoin:ip:splitjoin_axi")
+    assert code == 0 and "PASS: 121 records, " in text, text
+    # The check checks: an answer with one other item is refused.
+    items = (folder / "items.hex").read_text()
+    at = items.rindex("000000")
+    (folder / "items.hex").write_text(items[:at] + "100000" + items[at + 6:])
+    _, text = fusesoc(folder, tmp_path, "run", "--target=sim", "--clean", "splitjoin:ip:splitjoin_axi")
+    assert "FAIL" in text and "PASS" not in text, text
 
 
 def test_the_helpers_pack_and_unpack_what_the_driver_sends(core: Path) -> None:

@@ -123,6 +123,17 @@ def test_garbage_is_reported_within_two_seconds():
     assert 1.9 < line.now() < 2.2
 
 
+def test_a_device_that_hangs_after_valid_replies_has_sent_nothing_since():
+    """Bytes without a valid reply would speak for another baud rate."""
+    line = Line(model())
+    transport = opened(line)
+    reply = line.device.reply
+    line.device.reply = lambda: reply() if line.now() < 0.02 else b""
+    with pytest.raises(DeviceError, match=r"^the device must reply within 2 s, but sent nothing"):
+        transport.transfer(records(6000, 0)[0], until_end=False)
+    assert line.replied > 1000 and line.now() < 2.3
+
+
 def test_a_device_that_hangs_is_reported_within_two_seconds():
     line = Line(model())
     transport = opened(line)
