@@ -63,6 +63,10 @@ class Harness:
         self._inputs.append(Value.cast(signal))
         return signal
 
+    def expose(self, *signals: Any) -> None:
+        """Let ``signals`` of the component that nothing drives have any value in any cycle."""
+        self._inputs += [Value.cast(signal) for signal in signals]
+
     def constant(self, name: str, shape: Any) -> Any:
         """A signal with any value, the same in all cycles."""
         signal, before = self.free(name, shape), Signal(shape, name=f"{name}_before")

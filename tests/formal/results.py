@@ -15,7 +15,6 @@ from splitjoin.circuit.geometry import PASSES
 from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.hw.core.emitter import Emitter
 from splitjoin.hw.core.listing import ListEmitter, Listing
-from splitjoin.hw.core.places import Places
 from splitjoin.hw.core.sorter import SortingEmitter
 from splitjoin.hw.core.stack import StackEmitter
 from splitjoin.hw.network.queue import Queue
@@ -26,10 +25,10 @@ from .monitors import Follower, assume_stable_offers, follow, prove_stable_offer
 from .network import buffered, sound_queue
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
+__all__ = ["LATENCY", "PROOFS", "narrow", "outcomes", "sorter_state"]
 
 #: Cycles from a read to its outcome, in these proofs.
-_LATENCY = 2
+LATENCY = 2
 #: Items between the list and the output, and the least number of entries of the list, in these proofs.
 _ITEMS, _LISTED = 8, 8
 #: Bits of row ids in these proofs: enough for all row ids within the bound.
@@ -39,7 +38,7 @@ _HITS = 30
 
 
 @contextmanager
-def _narrow(items: int = _ITEMS) -> Iterator[None]:
+def narrow(items: int = _ITEMS) -> Iterator[None]:
     with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
           patch("splitjoin.hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
           patch("splitjoin.circuit.geometry.LISTED", _LISTED),
@@ -48,14 +47,14 @@ def _narrow(items: int = _ITEMS) -> Iterator[None]:
         yield
 
 
-def _outcomes(h: Harness) -> list[Any]:
+def outcomes(h: Harness) -> list[Any]:
     """Assume of outcomes what `tests.formal.probe` proves. Returns ``room`` of this cycle, of the previous one, and so
     on.
     """
     dut = h.dut
     assume_stable_offers(h, "batch", dut.batch)
     room = [dut.room]
-    for n in range(_LATENCY):
+    for n in range(LATENCY):
         room.append(h.past(room[-1], f"room{n}"))
     h.assume("an outcome belongs to a read for which there was room", ~dut.found_valid | room[-1])
     return room
@@ -83,12 +82,12 @@ def _within(first: Value, *rest: Value) -> Value:
     return Cat(a <= b for a, b in pairwise(steps)).all()
 
 
-@_narrow()
+@narrow()
 def listing() -> Harness:
     """The harness of the emitter for batches of one probe, and two lanes; the solver chooses outcomes and batches."""
-    dut = ListEmitter(_config(lanes=2), latency=_LATENCY)
+    dut = ListEmitter(_config(lanes=2), latency=LATENCY)
     h = Harness(dut)
-    room = _outcomes(h)
+    room = outcomes(h)
     prove_stable_offers(h, "o", dut.o)
     h.prove("pointers, flags and levels of its queue and its buffer agree", _sound_items(h))
     begin, cursor, may, ended, items = (h.inner(name) for name in (
@@ -110,20 +109,33 @@ def listing() -> Harness:
 
 def _prove_room(h: Harness, room: list[Any], inside: Value, level: Value, depth: int) -> None:
     """Prove that outcomes that may yet come fit into the list."""
-    most = depth - (_LATENCY + 6)  # there is room below it
+    most = depth - (LATENCY + 6)  # there is room below it
     h.prove("the list has room for everything in flight",
-            (inside + h.inner("valid") + sum(room) <= most + _LATENCY + 4) & (~room[0] | (inside <= most + 1))
+            (inside + h.inner("valid") + sum(room) <= most + LATENCY + 4) & (~room[0] | (inside <= most + 1))
             & (~room[0] | (level <= most)))
 
 
-@_narrow(items=16)
+@narrow(items=16)
 def sorting() -> Harness:
     """The harness of the emitter for two probes and two lanes, with two rows for each probe of a batch."""
-    dut = SortingEmitter(_config(lanes=2, probes=2), latency=_LATENCY)
+    dut = SortingEmitter(_config(lanes=2, probes=2), latency=LATENCY)
     h = Harness(dut)
-    room = _outcomes(h)
+    room = outcomes(h)
     prove_stable_offers(h, "o", dut.o)
     h.prove("pointers, flags and levels of its queue and its buffer agree", _sound_items(h, 16))
+    sorter_state(h, room)
+    return h
+
+
+def sorter_state(h: Harness, room: list[Any]) -> SimpleNamespace:
+    """Prove the invariants of a `SortingEmitter`'s list, places and walk, and that nothing overflows.
+
+    Returns ``begin``, ``cursor``, ``top``: pointers into the list, of ``bits`` bits: its begin, the next entry to be
+    taken, its end. ``looking``, ``looked``, ``taken``: reads from it, and flags that they are of a batch and no walk.
+    ``steps``: the steps to the places. ``walks``: flags of a walk's reads, from the youngest on. ``is_sorted``,
+    ``busy``, ``clearing``, ``filling``, ``leaving``: of the places; ``first``, ``second``: the ends of the batches that
+    their halves hold. ``fetching``, ``fetched``, ``item_valid``: items under way to the queue.
+    """
     begin, cursor = h.inner("head"), h.inner("cursor")
     bits = len(begin)
     top, inside, level, depth = _list(h, begin)
@@ -168,8 +180,6 @@ def sorting() -> Harness:
     items, valid = h.inner("items.level"), h.inner("item_valid")
     lasts = [walk & step.last for walk, step in zip(walks[2:], steps, strict=True)]
     count, at = h.inner("in_place"), h.inner("row")
-    rows = [h.look(f"places.counts{half}", place) for half in (0, 1) for place in (0, 1)]
-    h.prove("no place holds more than it has room for", Cat(row != 3 for row in rows).all())
     h.prove("a place is read to its end", ~known | ((count != 3) & (at <= count) & (~more | (continued == count[1]))))
     h.prove("a walk begins when the rest of the place is in the queue, and ends before the next probe",
             (~Cat(*walks, *marks, walking).any() | (continued & known & ~more))
@@ -183,7 +193,10 @@ def sorting() -> Harness:
     moving = sum(from_places) + sum(walks) + valid
     h.prove("the queue has room for everything in flight",
             (items + moving <= 15) & (~may | (items <= 10)) & (~may_walk | (items <= 6)))
-    return h
+    return SimpleNamespace(
+        begin=begin, cursor=cursor, top=top, bits=bits, looking=looking, looked=looked, taken=taken, steps=steps,
+        walks=walks, is_sorted=is_sorted, busy=busy, clearing=clearing, filling=filling, leaving=leaving, first=first,
+        second=second, fetching=fetching, fetched=fetched, item_valid=valid)
 
 
 def _steps(bits: int) -> dict[str, data.StructLayout]:
@@ -195,12 +208,12 @@ def _steps(bits: int) -> dict[str, data.StructLayout]:
             "placing": data.StructLayout({**hit, "group": 3, "lanes": 2})}
 
 
-@_narrow()
+@narrow()
 def stack() -> Harness:
     """The harness of the emitter for an index."""
-    dut = StackEmitter(_config(core="hash", index=(0,), capacity=2), latency=_LATENCY)
+    dut = StackEmitter(_config(core="hash", index=(0,), capacity=2), latency=LATENCY)
     h = Harness(dut)
-    room = _outcomes(h)
+    room = outcomes(h)
     prove_stable_offers(h, "o", dut.o)
     h.prove("pointers, flags and levels of its queue and its buffer agree", _sound_items(h))
 
@@ -221,9 +234,9 @@ def stack() -> Harness:
         place = (h.inner("ends.head") + n)[:PASSES.bit_length()]
         ends.insert(0, Mux(waiting > n, h.look("ends.rows", place)[:bits], ends[0]))
     h.prove("only written entries leave the list", _within(begin, begin, h.inner("next_head", bits=bits), *ends, top))
-    most = depth - (_LATENCY + 4)  # there is room below it
+    most = depth - (LATENCY + 4)  # there is room below it
     h.prove("the list has room for everything in flight",
-            (inside + sum(room) <= most + _LATENCY + 2) & (~room[0] | ((inside <= most + 1) & (level <= most))))
+            (inside + sum(room) <= most + LATENCY + 2) & (~room[0] | ((inside <= most + 1) & (level <= most))))
 
     # Whether there is room for an item, of which one may come two cycles later.
     items = h.inner("items.level")
@@ -236,12 +249,12 @@ def stack() -> Harness:
     return h
 
 
-@_narrow()
+@narrow()
 def results() -> Harness:
     """The harness of an emitter from power-up, with two probes a batch. The hits of one of them are followed."""
-    dut = SortingEmitter(_config(probes=2, cores=2), latency=_LATENCY)
+    dut = SortingEmitter(_config(probes=2, cores=2), latency=LATENCY)
     h = Harness(dut)
-    _outcomes(h)
+    outcomes(h)
     batch = dut.batch.payload
     window = h.constant("settings", dut.window.shape())
     row, which, index = h.constant("row", _ROW), h.constant("which", 1), h.constant("number", 1)
@@ -312,7 +325,6 @@ _SORTING_FAULTS = (
           SortingEmitter, "outer.last & outer.lone", "outer.last & 0", "_take_reads"),
     Fault("only written entries leave the list", SortingEmitter, "end.eq(looked.next)", "end.eq(looked.next + 1)",
           "_take_reads"),
-    Fault("no place holds more than it has room for", Places, "full.eq(count[-1])", "full.eq(0)"),
     Fault("a place is read to its end", SortingEmitter, "continued.eq(places.count[-1])", "continued.eq(0)", "_walk"),
     Fault("a walk begins when the rest of the place is in the queue, and ends before the next probe",
           SortingEmitter, "~more & ~continued)", "~more)", "_walk"),
