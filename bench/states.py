@@ -4,7 +4,8 @@ and clocks of the part that folds, beside those of the model.
 R's tuples probe full windows of S; a share of the pairs from none to all of them meets the condition. The circuit that
 ships pairs and finds none is the scan without aggregates, which folding must keep up with. Then tuples of both streams
 arrive in turn; and so they do where partners come before and after a base tuple, whose state leaves whole, and for semi
-and as-of joins, of which a circuit gives the pairs that decide.
+and as-of joins, of which a circuit gives the pairs that decide. At the end the part that keeps states beside stored
+tuples is mapped, beside the model.
 
 Run: python -m bench.states
 """
@@ -23,10 +24,12 @@ from splitjoin.boards.flow.design import part_design
 from splitjoin.circuit.geometry import outcome_latency
 from splitjoin.circuit.lowering import configure, folding_of, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
-from splitjoin.circuit.wire import item_record
-from splitjoin.cost.folding import folding_emitter
+from splitjoin.circuit.wire import Configuration, item_record
+from splitjoin.cost.folding import folding_emitter, stored_states
 from splitjoin.device.api import PAIR
+from splitjoin.errors import UnsupportedError
 from splitjoin.hw.core.folder import FoldingEmitter
+from splitjoin.hw.core.stored_states import StoredStates
 from splitjoin.sim.device import SimDevice
 
 from bench.record import Recorder, arguments
@@ -176,20 +179,39 @@ def whole(out: Recorder, share: float, shape: Shape) -> None:
         out.add("whole_bytes", records * _BYTES / (2 * n), "bytes a tuple", config, f"items of {_BYTES} bytes")
 
 
-def route(out: Recorder, name: str, lanes: int, probes: int) -> None:
-    """The part of a region that folds, placed and routed alone."""
+def configuration(name: str, lanes: int, probes: int, *, whole: bool) -> Configuration:
+    """The circuit of a core of 1,024 tuples of each stream that folds the aggregates ``name`` of `ROUTED`."""
     s = pa.schema([pa.field("a", pa.int16(), False), pa.field("price", pa.int16(), False), ("other", pa.int32())])
     query = splitjoin.query(pa.schema({"x": pa.int16()}), s, on="abs(r.x - s.a) <= 4", window="ROWS 4096",
                             aggregate=ROUTED[name])
     parameters = CircuitParameters(cores=4, capacity=1024, lanes=lanes, probes=probes, core="scan")
     plan = plan_for(query.pairs, parameters)
-    config = configure(query.pairs, plan, parameters, folding_of(query, plan, parameters))
+    return configure(query.pairs, plan, parameters, folding_of(query, plan, parameters, whole=whole))
+
+
+def route(out: Recorder, name: str, lanes: int, probes: int) -> None:
+    """The part of a region that folds, placed and routed alone."""
+    config = configuration(name, lanes, probes, whole=False)
     design = part_design(FoldingEmitter(config, latency=outcome_latency(config)), "ecp5")
     model, cells = folding_emitter(config, "ecp5"), ecp5.utilization(design)["part"]
     out.add("states_mhz", ecp5.route(design).mhz, "MHz", {
         "aggregates": name, "lanes": lanes, "probes": probes, "state_bits": config.state.width, "lut4": cells.lut4,
         "lut4_model": model.lut, "ff": cells.ff, "ff_model": model.ff, "dsp": cells.dsp, "dsp_model": model.dsp},
         "nextpnr-ecp5, timing weight 25, default router, seed 1, LFE5U-85F speed grade 6, no clock asked for")
+
+
+def stored(out: Recorder, name: str, lanes: int, probes: int) -> None:
+    """The part of a region that keeps a state beside each stored tuple, mapped alone."""
+    try:
+        config = configuration(name, lanes, probes, whole=True)
+    except UnsupportedError:  # its states do not leave whole with as many partners as ROWS allows
+        return
+    cells = ecp5.utilization(part_design(StoredStates(config, latency=outcome_latency(config)), "ecp5"))["part"]
+    model = stored_states(config, "ecp5")
+    out.add("stored_states_ff", cells.ff, "flip-flops", {
+        "aggregates": name, "lanes": lanes, "probes": probes, "state_bits": config.state.width, "ff_model": model.ff,
+        "lut4": cells.lut4, "lut4_model": model.lut, "block_ram": cells.block_ram,
+        "block_ram_model": model.block_ram}, "mapped by Yosys for ECP5; _model: predicted by the cost model")
 
 
 def main() -> None:
@@ -208,6 +230,7 @@ def main() -> None:
     for name in ["count"] if quick else ROUTED:
         for lanes, probes in REGIONS[:1] if quick else REGIONS:
             route(out, name, lanes, probes)
+            stored(out, name, lanes, probes)
     print(f"wrote {out.write()}")
 
 

@@ -76,24 +76,52 @@ def stored_states(config: Configuration, family: Family) -> Resources:
     row, latency = (ring_rows(config) - 1).bit_length(), outcome_latency(config)
     lift, payload = max(part.lift.ahead for part in config.folds), config.payload("s").width
     ahead, levels = max(latency, lift), state_levels(config)
-    cost = sum((pipeline_cost(family, part.lift) for part in config.folds), Resources())
+    cost = sum((pipeline_cost(family, part.lift) for part in _different(config)), Resources())
     if payload:
         # States of the probes of two batches, and values and flags on their way to them.
-        cost += Resources(ff=2 * probes * bits + payload * (ahead - lift) + (1 + probes) * ahead)
+        cost += Resources(ff=2 * probes * _lifted_bits(config) + payload * (ahead - lift) + (1 + probes) * ahead)
     each = _tree(config, probes, family) + merge_cost(config, family)
     # The state of the memory or one that is on its way there; rows are compared for that. The initial one.
     each += Resources(lut=bits * (MEMORY_LATENCY + 1) + equal(family, row) * MEMORY_LATENCY + row * (lanes > 1),
-                      ff=bits * MEMORY_LATENCY + row * (MEMORY_LATENCY + 2) + MEMORY_LATENCY + ahead + levels)
+                      ff=bits * MEMORY_LATENCY + row * (MEMORY_LATENCY + 2) + 2 * MEMORY_LATENCY)
     each += memory(family, bits, ring_rows(config))
     cost += each * lanes
-    # Which states may leave, and which are cleared.
+    # What an addition takes is chosen in its carry chain, so mapping chooses the state that leaves once more.
+    cost += Resources(lut=3 * sum(slot.bits for part in config.folds for slot, n in zip(
+        part.slots, part.merge.outputs, strict=True) if part.merge.nodes[n].kind == "+"))
+    # Which states may leave, and which are cleared: positions on their way, the limit as it was, the one that leaves.
     cost += Resources(lut=adder(family, *[place] * 6) + counter(family, row) + mux(family, 2, 3 * place)
                       + mux(family, lanes, bits) + control(family, _CONTROL["stored"]),
-                      ff=(ahead + levels - MEMORY_LATENCY) * place + 5 * place + row + 2 * (ahead + levels)
-                      + (ahead - latency) * (1 + lanes * probes) + 20)
+                      ff=(ahead + levels - MEMORY_LATENCY) * place + (lanes.bit_length() - 1) * MEMORY_LATENCY
+                      + 5 * place + row + ahead + 2 * levels + (ahead - latency) * (1 + lanes * probes) + 19)
     hits = lanes * probes
     cost += Resources(lut=adder(family, *[n.bit_length() for n in range(2, hits + 1)]), ff=hits + hits.bit_length())
     return cost + fifo(family, 1 + bits, 16)
+
+
+def _lifted_bits(config: Configuration) -> int:
+    """The bits in which states of one partner differ: constants, and copies of a sign or of another part's value, take
+    no registers.
+    """
+    found = 1  # that there is a partner
+    for part in _different(config):
+        nullable = any(config.values[v].nullable for v in part.values)
+        found += nullable + config.may_exceed(part)
+        outputs, nodes = part.lift.graph.outputs, part.lift.graph.nodes
+        for n, (slot, number) in enumerate(zip(part.slots, outputs, strict=True)):
+            if nodes[number].kind != "constant" and (nullable or number not in outputs[:n]):
+                found += min(nodes[number].width, slot.bits)
+    return found
+
+
+def _different(config: Configuration) -> list[FoldPart]:
+    """The parts whose states of one partner differ: a sum's and an extreme's are the same value."""
+    found: dict[object, FoldPart] = {}
+    for number, part in enumerate(config.folds):
+        plain = all(part.lift.graph.nodes[n].kind == "input" for n in part.lift.graph.outputs) and not any(
+            config.values[v].nullable for v in part.values)
+        found.setdefault(part.values if plain else number, part)
+    return list(found.values())
 
 
 def whole_states(config: Configuration, family: Family) -> tuple[Resources, Resources]:
