@@ -1,7 +1,7 @@
 """The first hour of an analyst, a Spark engineer and an FPGA engineer: time to the first result, cold and warm; and
 three joins beside DuckDB, Polars and Pathway, each in a process of its own. Run: python -m bench.first_hour
 
-``--quick`` takes all paths, but joins of 20,000 rows without Pathway, which is installed at its first use: two minutes.
+``--quick`` takes all paths, but joins of 20,000 rows without Pathway, which is installed at its first use: ten minutes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ import pyarrow.parquet as pq
 
 from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
 from bench.record import Recorder, options_of
+from bench.rivals_environment import pathway
 
 ROOT = Path(__file__).parent.parent
-#: Rivals that need packages which splitjoin's own exclude have an environment here.
-RIVALS = ROOT / "build" / "rivals"
-PATHWAY = "pathway==0.33.0"
 ENGINES = (SPLITJOIN, "duckdb", "polars", "pathway")
 
 _ANALYST = """
@@ -141,15 +139,6 @@ def first_result(out: Recorder, user: str) -> None:
             out.add("first_result_cpu_seconds", found.cpu, "s", config, f"CPU time of all processes, {how}")
             out.add("first_result_seconds", found.wall, "s", config, f"wall time on a machine in use, {how}")
             out.add("first_result_memory", found.peak, "MiB", config, "peak of the largest process")
-
-
-def pathway() -> Path:
-    """The Python of Pathway's environment, made at the first call: its SQL parser is pinned to an old release."""
-    python = RIVALS / "pathway" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", python.parents[1]], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", PATHWAY], check=True)
-    return python
 
 
 def joins(out: Recorder, join: str, rows: int, engines: tuple[str, ...] = ENGINES) -> None:

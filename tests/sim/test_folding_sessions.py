@@ -133,6 +133,24 @@ def test_each_transfer_may_be_the_last_one_of_a_device(lost: int) -> None:
     assert pa.Table.from_batches(rows).to_pylist() == expected.to_pylist()
 
 
+def test_a_session_outlives_the_row_numbers_of_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh device session folds the tuples of the windows again, whose row ids begin at others than 0."""
+    monkeypatch.setattr(CircuitSession, "row_limit", 16)
+    made = query(R, S, SOME, window="RANGE 1")
+    rows = []
+    device = SimDevice(seed=3, **SHAPE, **STALLS)
+    with splitjoin.open(made, device=device, select=["ts", "x"]) as session:
+        for at in range(0, 24, 2):
+            session.push_r(R.slice(at, 2))
+            session.push_s(S.slice(at, 2))
+            rows.append(session.poll())
+        rows.append(session.flush())
+        assert session.counters()["restarts"] >= 1
+    of = {"on": "abs(r.x - s.a) <= 6", "time": "ts", "window": "RANGE 1", "how": "left", "aggregate": SOME}
+    expected = splitjoin.join(R, S, select=["ts", "x"], device="golden", **of).table
+    assert pa.Table.from_batches(rows).to_pylist() == expected.to_pylist()
+
+
 def test_rows_come_as_soon_as_time_decides_them() -> None:
     """After each push and each heartbeat, as on the CPU."""
     made = query(R, S, SOME, window="RANGE 6")
