@@ -32,6 +32,9 @@ _RUNTIME = (*RUNTIME, "verilated_vpi.cpp")
 _RUNTIME_TRACED = (*_RUNTIME, "verilated_vcd_c.cpp")
 # Optimized code runs little faster, as a bench waits for Python, and takes five times as long to compile.
 _LEVEL = "-O0"
+#: Files whose assertions tell the values that they compare. cocotb has pytest rewrite all modules that it imports, which
+#: takes several times as long as most benches run.
+_EXPLAINED = "bench_*.py"
 
 
 class _Runner(CocotbVerilator):
@@ -67,8 +70,8 @@ def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int =
     log, results = folder / "log.txt", folder / "results.xml"
     # A cached program may come from another environment, whose cocotb was elsewhere.
     libraries = os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), os.environ.get("LD_LIBRARY_PATH"))))
-    variables = {"COCOTB_ANSI_OUTPUT": "0", "SPLITJOIN_DESIGN": name, "PYTHONWARNINGS": "error",
-                 "LD_LIBRARY_PATH": libraries, **(environment or {})}
+    variables = {"COCOTB_ANSI_OUTPUT": "0", "COCOTB_REWRITE_ASSERTION_FILES": _EXPLAINED, "SPLITJOIN_DESIGN": name,
+                 "PYTHONWARNINGS": "error", "LD_LIBRARY_PATH": libraries, **(environment or {})}
     try:
         runner.test(
             module or f"splitjoin.sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
