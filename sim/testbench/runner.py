@@ -32,8 +32,8 @@ _RUNTIME = (*RUNTIME, "verilated_vpi.cpp")
 _RUNTIME_TRACED = (*_RUNTIME, "verilated_vcd_c.cpp")
 # Optimized code runs little faster, as a bench waits for Python, and takes five times as long to compile.
 _LEVEL = "-O0"
-#: Files whose assertions tell the values that they compare. cocotb has pytest rewrite all modules that it imports, which
-#: takes several times as long as most benches run.
+#: Files whose assertions tell the values that they compare. By default, cocotb has pytest rewrite all modules that it
+#: imports, which takes several times as long as most benches run.
 _EXPLAINED = "bench_*.py"
 
 
