@@ -26,7 +26,7 @@ __all__ = ["bound_levels", "build_grid", "find_candidates", "insert", "prefetch"
 #: The distance of prefetches: how many tuples later the data is used.
 _AHEAD = 8
 #: Slots of a grid that is probably in the second-level cache, where prefetches only take time.
-_NEAR = 1 << 15
+_NEAR = 1 << 17
 
 _BYTE, _INT = ir.IntType(8), ir.IntType(32)
 #: Slots whose bytes share a cache line, and bytes of one dimension in it.
@@ -206,6 +206,26 @@ def find_candidates(levels: Any, p: Any, until: Any, shift: Any, stride: Any, he
         other_first, other_last = np.int64(other_lows[at]), np.int64(other_highs[at])
         line, column = (first >> 8) * stride, other_first >> 8
         more, other_more = (last >> 8) - (first >> 8), (other_last >> 8) - column
+        if more | other_more == 0:  # most probes visit one cell
+            c = _I(line + column)
+            base, left = np.int64(head[c, 0]), np.int64(head[c, 3])
+            if head[c, 1] == BLOCK and left > 0:
+                compared += left
+                oldest = np.int64(head[c, 2]) - left
+                bits = _rotated_right(_block_mask(pool, base * 2, first & 255, last - first, other_first & 255,
+                                                  other_last - other_first), oldest & 63)
+                bits &= ~np.uint64(0) >> np.uint64(64 - left)
+                found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
+                probe_of[_I(n)] = p
+                n += bits != 0
+                bits &= bits - np.uint64(1)
+                while bits:
+                    found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
+                    probe_of[_I(n)] = p
+                    n += 1
+                    bits &= bits - np.uint64(1)
+                p += 1
+                continue
         for i in range(more + 1):
             # In a cell at the edge of the interval only some of the 256 places match.
             low = first & 255 if i == 0 else 0

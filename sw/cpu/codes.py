@@ -66,12 +66,13 @@ class LaneCoder:
         self._tests: dict[str, list[_Test]] = {
             side: [self._test(side, j) for j in range(len(plan.tests))] for side in SIDES}
         self._valid = _Constant(True, np.bool_)
+        self._known: dict[str, pa.Schema | None] = dict.fromkeys(SIDES)  # of tables with columns as `_fused` takes them
         self._fused: dict[str, list[_Fused] | None] = {side: self._fuse(side) for side in SIDES}
 
     def codes(self, side: str, table: pa.Table) -> Lanes:
         """The codes of every row of ``table``, tuples of stream ``side``."""
         fused = self._fused[side]
-        lanes = None if fused is None else self._fused_codes(fused, table)
+        lanes = None if fused is None else self._fused_codes(side, fused, table)
         if lanes is not None:
             return lanes
         n, values, keys = len(table), [], []
@@ -137,13 +138,19 @@ class LaneCoder:
                 return None
         return fused
 
-    def _fused_codes(self, fused: list[_Fused], table: pa.Table) -> Lanes | None:
+    def _fused_codes(self, side: str, fused: list[_Fused], table: pa.Table) -> Lanes | None:
         """As `codes`, by the loops ``fused``; None if a column is not as they take it."""
-        n, keys, ends = len(table), [], {}
-        for one in fused:
-            values = _plain_values(one.column, table)
-            if values is None:
+        n, keys, ends, known = len(table), [], {}, self._known[side]
+        if known is None or not table.schema.equals(known):
+            if not all(table.column(one.column[0]).type in one.column[1] for one in fused):
                 return None
+            self._known[side] = table.schema  # to look at types takes a while
+        for one in fused:
+            data = table.column(one.column[0])
+            if data.null_count:
+                return None
+            values = data.to_numpy()
+            values.flags.writeable = False  # as one chunk's values are: others have another type in compiled code
             key, low, high = np.empty(n, one.kind), np.empty(n, one.other_kind), np.empty(n, one.other_kind)
             one.function(values, *one.constants, key, low, high)
             keys.append(key)
@@ -313,10 +320,7 @@ def _plain_values(plain: tuple[str, frozenset[pa.DataType]], table: pa.Table) ->
     if data.null_count or data.type not in plain[1]:
         return None
     values: Array = data.to_numpy()
-    if plain[1] is _INTEGERS:
-        return values.astype(np.int64)
-    values.flags.writeable = False  # as one chunk's values are: others have another type in compiled code
-    return values
+    return values.astype(np.int64) if plain[1] is _INTEGERS else values
 
 
 def _keys(key: Key, v: Vector) -> Array:

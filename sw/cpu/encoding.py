@@ -94,11 +94,11 @@ def exact_band(values: Any, valid: Any, mine: Any, c_low: Any, c_high: Any, low:
 @compiled
 def exact_lanes(values: Any, own_offset: Any, mine: Any, c_low: Any, c_high: Any, low: Any, high: Any, offset: Any,
                 null: Any, keys: Any, lows: Any, highs: Any) -> None:
-    """Write the ``keys`` of ``values`` (n,), int64 without NULL, as `exact_keys` with ``own_offset`` does, and the
+    """Write the ``keys`` of ``values`` (n,), integers without NULL, as `exact_keys` with ``own_offset`` does, and the
     bounds that `exact_band` leaves of those from ``null``, a uint64, on.
     """
     for i in range(len(values)):
-        keys[i] = np.uint64(values[i]) + own_offset
+        keys[i] = np.uint64(np.int64(values[i])) + own_offset
         moved = mine * np.int64(values[i])
         a, b = -(moved + c_low), -(moved + c_high)
         some = (a <= high) & (b >= low)

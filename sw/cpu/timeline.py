@@ -85,6 +85,8 @@ class Timeline:
 
     def trim(self) -> None:
         """Drop the event times that no future probe needs."""
+        if not any(times.end for times in self._times.values()):
+            return
         starts = self.starts
         for side, times in self._times.items():
             if times.end:

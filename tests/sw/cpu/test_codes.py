@@ -90,7 +90,7 @@ def test_columns_of_bands_take_one_loop(on: str) -> None:
     for side in SIDES:
         fused = lanes._fused[side]
         assert fused is not None
-        assert lanes._fused_codes(fused, empty) is None
+        assert lanes._fused_codes(side, fused, empty) is None
         for part in (whole, whole.slice(3, 0), whole.slice(9, 300), pa.concat_tables([whole, whole.slice(5, 7)]),
                      pa.concat_tables([whole, empty])):
             got, expected = lanes.codes(side, part), codes.codes(side, part)
