@@ -18,6 +18,7 @@ from ..errors import SplitJoinError
 from ..version import __version__
 from . import loader
 from .errors import task_error
+from .reused import Reused
 
 __all__ = ["check_workers", "cores", "in_a_task", "is_remote", "shipped"]
 
@@ -44,7 +45,7 @@ class _Shipped:
         yield from self._function(batches)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        data = cloudpickle.dumps(self._function)  # type: ignore[no-untyped-call]  # untyped
+        data = cloudpickle.dumps(Reused(self._function))  # type: ignore[no-untyped-call]  # untyped
         return loader.load, (__version__, data)
 
 
