@@ -43,6 +43,9 @@ def test_what_links_carry_is_current(capsys):
     committed = json.loads((RESULTS / "link.json").read_text())["rows"]
     for made in (table(recorder.rows), packed_table(committed), packed_rates(recorder.rows)):
         assert made in page, "python -m bench.link writes it"
+    ran = {row["metric"]: row["value"] for row in committed if "faulty" in row["config"]}
+    assert (f"the {ran['items']:,} items were the golden model's; {ran['retransmissions']:,} times a frame was sent or "
+            f"asked for again") in " ".join(page.split())
 
 
 def test_packed_items_are_as_long_as_the_table_counts():
