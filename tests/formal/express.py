@@ -235,6 +235,16 @@ def express(cores: int) -> Harness:
                 (h.inner("star") == out_valid) & (out_valid == (stars & (since == window.precision)))))
             & (h.started() | ~(current.valid | step.valid | loaded | batches.held))
             & (~h.started() | ((h.inner("stars") == stars) & (h.inner("due_first") == (window.precision == 1)))))
+
+    # Progress: while the output is taken, what is inside moves in one cycle of two.
+    ready, leave, check, load = h.inner("out.i__ready"), *(h.inner(name) for name in ("leave", "check", "load"))
+    start, refill = h.inner("start"), h.inner("refill")
+    inside_now = step.valid | current.valid | (loaded & (level != 0)) | (batches.held & ~loaded)
+    moves = leave | check | load | start | (refill & loaded & (level != 0)) | h.inner("inner_star")
+    waited = Signal(2, name="waited")
+    m.d.sync += waited.eq(Mux(~inside_now | moves | ~dut.o.ready, 0, waited + 1))
+    h.prove("while its output is taken, it moves every second cycle", (waited == 0) | (
+        (waited == 1) & (~inside_now | ((ready | ~(own_item | checked)) & ~h.inner("border_pending")))))
     return h
 
 
@@ -270,6 +280,8 @@ _FAULTS = (
     Fault("probes are numbered", Emitter, "probe.eq(probe + 1)", "probe.eq(probe - 1)", "_express"),
     Fault("the state of the item that leaves is consistent", Emitter, "current.lone.eq(at_most_one(rest))",
           "current.lone.eq(0)", "_express"),
+    Fault("while its output is taken, it moves every second cycle", Emitter, "load | inner_star)", "load | stars)",
+          "_express"),
     Fault("probes since the last star are counted", Emitter, "Mux(star | step.flush, 2, nth_next + 1)",
           "Mux(star, 2, nth_next + 1)", "_express"),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Const, Elaboratable, Fragment, Instance, Module, Signal, Value
+from amaranth.hdl import Cat, ClockDomain, Const, Elaboratable, Fragment, Instance, Module, Signal, Value
 from amaranth.hdl._mem import MemoryInstance
 
 __all__ = ["Harness"]
@@ -133,10 +133,17 @@ class Harness:
             fragment = inside[folder]
         return fragment
 
-    def rtlil(self, only: str | None = None) -> str:
-        """The harness as RTLIL with the top module ``proof``. ``only``: the name of the only property to prove."""
+    def rtlil(self, only: str | None = None, *, held: bool = False) -> str:
+        """The harness as RTLIL with the top module ``proof``.
+
+        ``only``: the name of the only property to prove. ``held``: assume that all properties held a cycle before.
+        """
         chosen = {name: value for name, value in self._asserts.items() if only in (None, name)}
         assert chosen, f"there is no property {only!r}, but {', '.join(self._asserts)}"
+        if held:
+            before = Signal(len(self._asserts), name="held", init=-1)
+            self.m.d.sync += before.eq(Cat(value.bool() for value in self._asserts.values()))
+            self.assume("all properties held a cycle before", before.all())
         for kind, cells in (("assert", chosen), ("assume", self._assumes)):
             for name, value in cells.items():
                 # An Assert of Amaranth has no name, which is needed to report the property that broke.

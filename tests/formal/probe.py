@@ -81,11 +81,29 @@ def scanner(*, tables: bool = False) -> Harness:
             & (~h.inner("pass_due") | (h.inner("batch_free") & h.inner("last_or_idle"))))
     h.prove("ended passes are counted", ahead == under_way - dut.batch.valid)
     h.prove("a pass has outcomes only after the previous batch was taken", ~dut.found_valid | (ahead >= 0))
+    _ends(h, config)
     if tables:
         single = h.constant("single", 1)
         h.assume("batches are of one probe for ever or never", dut.single == single)
         _written(h, config.probes)
     return h
+
+
+def _ends(h: Harness, config: Configuration) -> None:
+    """Prove that a pass ends: each cycle with room is a read, and the tuples of its windows take so many reads."""
+    dut, lanes = h.dut, config.lanes
+    take, left, reach = (h.inner(name) for name in ("take", "left", "reach"))
+    reads, tuples = Signal(len(left) + 1, name="reads_of_pass"), Signal(len(left) + 1, name="tuples_of_pass")
+    with h.m.If(take):
+        h.m.d.sync += [reads.eq(0), tuples.eq(reach)]
+    with h.m.Elif(dut.reads):
+        h.m.d.sync += reads.eq(reads + 1)
+    h.prove("a pass reads in each cycle with room", dut.reads == (dut.scanning & dut.room))
+    h.prove("a pass has a read for each row of its tuples, and at least one",
+            ~dut.scanning | (reads == 0) | (reads * lanes < tuples))
+    h.prove("the tuples that a pass has still to read are counted", ~dut.scanning | (
+        (left == (tuples - reads * lanes)[:len(left)]) & ((reads == 0) | (reads * lanes < tuples))
+        & (h.inner("last") == (left <= lanes)) & (h.inner("next_last") == (left <= 2 * lanes))))
 
 
 def _written(h: Harness, probes: int) -> None:
@@ -185,6 +203,13 @@ _SCANNER_FAULTS = (
     Fault("a pass has outcomes only after the previous batch was taken",
           Scanner, "(batch_free | self.batch.ready)", "1"),
 )
+_END_FAULTS = (
+    Fault("a pass reads in each cycle with room", Scanner, "issue.eq(self.scanning & self.room)",
+          "issue.eq(self.scanning & self.room & ~self.batch.valid)"),
+    Fault("a pass has a read for each row of its tuples, and at least one", Scanner,
+          "self.scanning.eq(pass_due | ~last_or_idle)", "self.scanning.eq(1)"),
+    Fault("the tuples that a pass has still to read are counted", Scanner, "left <= 3 * lanes", "left <= 2 * lanes"),
+)
 _TABLES_FAULTS = (
     Fault("each group's tables are written once for a batch, one group at a time", Scanner,
           "[some.eq(0), group_complete.eq(0)]", "group_complete.eq(0)", "_write"),
@@ -226,7 +251,7 @@ _PROBER_FAULTS = (
 )
 
 PROOFS = (
-    Proof("scanner", scanner, 2, faults=_SCANNER_FAULTS, search=16),
+    Proof("scanner", scanner, 2, faults=_SCANNER_FAULTS + _END_FAULTS, search=16),
     Proof("scanner with tables", lambda: scanner(tables=True), 2, faults=_TABLES_FAULTS, search=24, first=16),
     Proof("prober", lambda: prober("bucket"), 2, faults=_PROBER_FAULTS, search=24),
 )

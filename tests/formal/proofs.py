@@ -40,6 +40,8 @@ class Proof:
         faults: Faults to plant, at least one for each property.
         search: The number of cycles within which each fault shows.
         first: The number of cycles within which an item can leave the circuit.
+        apart: True if the induction looks for a failure of one property after the other: many small searches instead of
+            one that takes long. Each still assumes all properties in the cycles before.
         quick: True if it takes only seconds, and so runs with all other tests; the rest runs by ``make formal``.
     """
 
@@ -50,13 +52,21 @@ class Proof:
     faults: tuple[Fault, ...] = ()
     search: int = 12
     first: int = 12
+    apart: bool = False
     quick: bool = True
 
 
 def check(proof: Proof, folder: Path) -> Verdict:
     """The properties of ``proof`` that fail; none if it is proved."""
     to_smt(proof.make().rtlil(), folder)
-    return bounded(folder, proof.depth) or (induction(folder, proof.depth) if proof.inductive else [])
+    if (broken := bounded(folder, proof.depth)) or not proof.inductive:
+        return broken
+    if not proof.apart:
+        return induction(folder, proof.depth)
+    for name in proof.make().properties:
+        to_smt(proof.make().rtlil(only=name, held=True), folder)
+        broken += induction(folder, proof.depth)
+    return broken
 
 
 def find(proof: Proof, fault: Fault, folder: Path) -> Verdict:
