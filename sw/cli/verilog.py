@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from ..circuit.lowering import configure, plan_for, settings
@@ -22,6 +23,8 @@ __all__ = ["verilog_options", "write_circuit"]
 
 _TOPS = ("streams", "axi")
 _TESTBENCHES = ("cocotb", "verilog")
+#: What a user must know of a circuit that does not decide the whole condition.
+_VERIFIED = "This circuit finds candidates; on each of them the host must check:"
 #: The random tuples of a testbench are a function of this.
 _SEED = 1
 
@@ -62,10 +65,14 @@ def write_circuit(args: argparse.Namespace) -> None:
         given = vectors(query, plan, config, random_arrivals(query, args.testbench_tuples, _SEED))
     top = AXI_TOP if args.top == "axi" else TOP
     described = {**sidecar(config, top), "settings": words,
-                 "query": {"on": args.on, "explain": explain(query, **options).splitlines()}}
+                 "query": {"on": args.on, "verified": None if plan.residual is None else str(plan.residual),
+                           "explain": explain(query, **options).splitlines()}}
     texts = {f"{TOP}.v": to_verilog(config)} | ({f"{AXI_TOP}.v": to_axi_verilog(config)} if args.top == "axi" else {})
-    queried = header(config, [f"Query: windows of R {window_text(query, 'r')}, of S {window_text(query, 's')}; order "
-                              f"{query.order}; condition {args.on}"])
+    said = [f"Query: windows of R {window_text(query, 'r')}, of S {window_text(query, 's')}; order {query.order}; "
+            f"condition {args.on}"]
+    if plan.residual is not None:
+        said.append(f"{_VERIFIED} {plan.residual}")
+    queried = header(config, said)
     contents = {name: text.replace(header(config), queried, 1) for name, text in texts.items()}
     contents[f"{TOP}.vlt"] = WAIVERS.read_text(encoding="utf-8")
     if given is not None:
@@ -78,6 +85,8 @@ def write_circuit(args: argparse.Namespace) -> None:
                      **litex_files(config, list(texts), top, query.order.kind, args.testbench == "verilog")}
     contents[f"{TOP}.json"] = json.dumps(described, indent=2) + "\n"
     _write(Path(args.output), contents)
+    if plan.residual is not None:
+        print(f"{_VERIFIED} {plan.residual}; `splitjoin explain` says why", file=sys.stderr)
 
 
 def _write(folder: Path, contents: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..cost.resources import Family
 from ..errors import DeviceError
+from ..lang.schema import suggest
 
 __all__ = ["BOARDS", "FPGAS", "Fpga", "board"]
 
@@ -45,5 +46,7 @@ BOARDS = {
 def board(name: str) -> Fpga:
     """The FPGA on board ``name``. Raises `DeviceError`, which lists the known names, for another name."""
     if name not in BOARDS:
-        raise DeviceError(f"there is no board {name!r}; boards are {', '.join(BOARDS)}")
+        raise DeviceError(f"the tuner has no board {name!r}{suggest(name, BOARDS)}; it has those with an ECP5: "
+                          f"{', '.join(BOARDS)}; for another board of `splitjoin boards` choose the circuit yourself "
+                          f"(an iCE40 or a Tang Nano 9K needs --small --cores 1)")
     return FPGAS[BOARDS[name]]

@@ -238,6 +238,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_verilog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "R.parquet", "-o", "v"]) == USAGE
+    capsys.readouterr()
     assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32?", "--cores", "3",
                  "-o", "v"]) == DONE
     sidecar = json.loads(Path("v/splitjoin.json").read_text())
@@ -248,7 +249,17 @@ def test_verilog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
                                    "range_r": 2**64 - 1, "range_s": 2**64 - 1}
     assert text.count("\nmodule splitjoin_core (") == 1
     assert f"condition {ON}\n" in text[:text.index("module ")], "the header names the query"
-    assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin.vlt", "v/splitjoin.json"]
+    assert sidecar["query"]["verified"] is None
+    assert capsys.readouterr() == ("v/splitjoin.v\nv/splitjoin.vlt\nv/splitjoin.json\n", "")
+
+
+def test_verilog_says_what_the_circuit_leaves_to_the_host(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verilog", "--on", "r.x < s.a AND r.n = s.n", "--schema-r", "x:string, n:int32", "--schema-s",
+                 "a:string, n:int32", "-o", "v"]) == DONE
+    said = "This circuit finds candidates; on each of them the host must check: (r.x < s.a)"
+    assert capsys.readouterr().err == f"{said}; `splitjoin explain` says why\n"
+    assert f"// {said}\n" in Path("v/splitjoin.v").read_text()
+    assert json.loads(Path("v/splitjoin.json").read_text())["query"]["verified"] == "(r.x < s.a)"
 
 
 def test_verilog_with_axi_ports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -191,7 +191,9 @@ def test_windows_of_different_lengths() -> None:
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ({"board": "arty"}, "there is no board 'arty'; boards are butterstick, "),
+    ({"board": "arty"}, "the tuner has no board 'arty'; it has those with an ECP5: butterstick, "),
+    ({"board": "icebreaker"}, "for another board of `splitjoin boards` choose the circuit yourself .an iCE40 "),
+    ({"board": "ulx3s"}, "the tuner has no board 'ulx3s' .did you mean 'ulx3s_"),
     ({"rate": -1.0}, "rate must be a positive number, not -1.0"),
     ({"latency": float("nan")}, "latency must be a positive number, not nan"),
     ({"matches": -1}, "matches must be a number from 0, not -1"),
@@ -444,7 +446,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     (["--rate", "2X"], "--rate must be a number with a unit of k, M, G or none, such as 500k or 2M, not '2X'"),
     (["--latency", "soon"], "--latency must be a number with a unit of s, ms, us, µs, ns or none, such as 5us"),
     (["--window-tuples", "1,2,3"], "--window-tuples must be a number of tuples, or one for R and one for S such as"),
-    (["--board", "de10"], "there is no board 'de10'"),
+    (["--board", "de10"], "the tuner has no board 'de10'"),
 ])
 def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMAND, "--board", "ulx3s_25f", *options]) == 1
