@@ -141,8 +141,7 @@ def result_columns(query: Query, r: pa.Schema, s: pa.Schema,
     if not query.aggregates:
         chosen = output_columns(r, s, select, query.kind)
         if select is not None and not chosen:
-            raise SchemaError("select must name at least one column, as a table without columns has no rows; len() of "
-                              "the result counts them with any column")
+            raise SchemaError("select must name at least one column, as a table without columns has no rows")
         return chosen
     chosen = output_columns(r, pa.schema([]), select)
     twice = [a.name for a in query.aggregates if a.name in {c.name for c in chosen}]

@@ -23,6 +23,10 @@ __all__ = ["build_bitstream", "build_options", "list_boards", "program_board", "
 
 #: Name of the sidecar in the folder that ``build`` writes.
 _SIDECAR = "design.json"
+#: Logic cells of an iCE40 that the smallest circuit with a join core and a link takes (docs/boards.md).
+_LEAST = 9_985
+#: What to do on boards with fewer.
+_SMALL = "an iCE40 and a Tang Nano 9K hold a small circuit: --small --cores 1 --row-bits 16"
 
 
 def build_options(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +63,9 @@ def build_bitstream(args: argparse.Namespace) -> None:
     held = config.cores * config.capacity
     stars = 1 / found["precision"] if found["precision"] else 0.0
     start = time.monotonic()
+    if board.name not in BOARDS and not config.small and board.fpga.lut < _LEAST:
+        print(f"splitjoin: board {board.name} has {board.fpga.lut:,} LUTs, and a circuit without --small hardly fits "
+              f"fewer than {_LEAST:,}; {_SMALL}", file=sys.stderr, flush=True)
 
     def progress(text: str) -> None:
         print(f"{time.monotonic() - start:7.1f} s  {text}", file=sys.stderr, flush=True)
@@ -84,7 +91,9 @@ def build_bitstream(args: argparse.Namespace) -> None:
 def _what_fits(query: Query, config: Configuration, board: str) -> str:
     """The circuit that the tuner proposes instead, in words."""
     if board not in BOARDS:
-        return "`splitjoin tune` proposes circuits for ECP5 boards only"
+        if not config.small:
+            return f"{_SMALL} (`splitjoin tune` proposes circuits for ECP5 boards only)"
+        return "block RAM limits the windows of a small circuit: give a smaller --capacity, and a window that fits it"
     held = config.cores * config.capacity
     try:
         proposal = tune(query, board=board, window_tuples=held)

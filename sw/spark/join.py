@@ -6,7 +6,7 @@ import datetime as dt
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
@@ -27,6 +27,7 @@ from ..lang.windows import WindowSpec
 from ..output import OutputColumn
 from ..statement import Projection
 from .columns import condition as column_condition
+from .metrics import JoinMetrics
 from .packed import PackedTask, packed
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device
@@ -35,12 +36,9 @@ from .streaming.plan import Lateness, StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
 from .workers import check_workers, cores, shipped
 
-if TYPE_CHECKING:
-    from .metrics import JoinMetrics
-
 __all__ = [
-    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "checked_order", "checked_schemas", "computed_field",
-    "joined_with", "made_query", "stream_join", "streaming_join",
+    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "check_metrics", "checked_order", "checked_schemas",
+    "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
 ]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
@@ -122,6 +120,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     """
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
+    check_metrics(metrics)
     device_options = merged_options(device_options, options)
     streaming = StreamOptions(late, late_to, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
@@ -200,9 +199,15 @@ def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Parti
     if left.isStreaming and partitions is not None:
         raise InputError("partitions cuts batch DataFrames by time; for streaming DataFrames give groups=… instead")
     if not left.isStreaming and options.given():
-        raise InputError(f"{', '.join(options.given())} belong to streaming DataFrames, but left and right are batch "
-                         f"ones")
+        raise InputError(f"{', '.join(options.given())}: for streaming DataFrames only, but left and right are batch "
+                         f"ones; leave it out")
     return bool(left.isStreaming)
+
+
+def check_metrics(metrics: Any) -> None:
+    """Raise `InputError` unless ``metrics`` is a `JoinMetrics` or None."""
+    if metrics is not None and not isinstance(metrics, JoinMetrics):
+        raise InputError(f"metrics must be a JoinMetrics(spark), which is read after an action, not {metrics!r}")
 
 
 def check_windows(query: Query) -> None:

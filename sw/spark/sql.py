@@ -22,6 +22,7 @@ from .join import (
     Partitions,
     Ties,
     check_kinds,
+    check_metrics,
     checked_order,
     checked_schemas,
     computed_field,
@@ -59,6 +60,7 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     statement = parse(text)
     left, right, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device)
+    check_metrics(metrics)
     device_options = merged_options(device_options, more)
     options = StreamOptions(late, late_to, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)

@@ -40,9 +40,13 @@ def test_too_large_says_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("splitjoin.boards.join.build_join", refuse)
     for board, said in (("ulx3s_25f", r"must fit; `splitjoin tune` proposes --cores 1 --capacity \d+ .*LUT4"),
-                        ("icebreaker", "`splitjoin tune` proposes circuits for ECP5 boards only")):
-        assert main(["build", *QUERY, "--board", board, "-o", str(tmp_path / "out")]) == 1
-        assert re.search(said, capsys.readouterr().err)
+                        ("icebreaker", r"must fit; .* hold a small circuit: --small --cores 1 --row-bits 16"),
+                        ("icebreaker", "board icebreaker has 5,280 LUTs, and a circuit without --small hardly fits"),
+                        ("icebreaker --small --cores 1", "must fit; block RAM limits the windows of a small circuit")):
+        assert main(["build", *QUERY, "--board", *board.split(), "-o", str(tmp_path / "out")]) == 1
+        err = capsys.readouterr().err
+        assert re.search(said, err)
+        assert ("hardly fits" in err) == (board == "icebreaker")
     assert not (tmp_path / "out").exists()
 
 

@@ -50,6 +50,8 @@ def no_jobs(spark: SparkSession) -> Iterator[None]:
     ({"order": "inner(1)"}, OrderError, r"order 'inner\(1\)' marks"),
     ({"select": ["y"]}, SchemaError, r"the result has no column 'y'"),
     ({"select": 5}, SchemaError, r"select must be a list of column names, not 5"),
+    ({"select": []}, SchemaError, r"select must name at least one column"),
+    ({"metrics": 3}, InputError, r"metrics must be a JoinMetrics\(spark\), which is read after an action, not 3"),
     ({"device": "fpga"}, DeviceError, r"there is no device 'fpga'"),
     ({"device_options": {"lanes": 3}}, DeviceError, r"device 'cpu' has no option 'lanes'; its options are engine"),
     ({"lanes": 3}, DeviceError, r"device 'cpu' has no option 'lanes'; its options are engine"),

@@ -207,7 +207,7 @@ def test_refused_before_the_query_starts(filled: Files, change: dict[str, Any], 
 def test_streaming_and_batch_do_not_mix(filled: Files, frames: tuple[DataFrame, DataFrame]) -> None:
     with pytest.raises(UnsupportedError, match=r"right is a batch one.*read right with spark\.readStream"):
         stream_join(filled.frame("r"), frames[1], on=ON, window="RANGE 9", time="ts", late=0)
-    with pytest.raises(InputError, match="late, groups belong to streaming DataFrames"):
+    with pytest.raises(InputError, match="late, groups: for streaming DataFrames only"):
         stream_join(*frames, on=ON, window="RANGE 9", time="ts", late=0, groups=3)
 
 
