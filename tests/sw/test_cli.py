@@ -160,7 +160,7 @@ WRONG = {
     "too large": (FAILURE, {"window": "ROWS 9999", "more": ("--device", "sim", "--capacity", "64")}, "ROWS 256"),
     "missing file": (FAILURE, {"r": "nowhere.parquet"}, "there is no file nowhere.parquet"),
     "broken file": (FAILURE, {"r": "broken.parquet"}, "cannot be read as PARQUET"),
-    "unknown suffix": (FAILURE, {"output": "O.xlsx"}, ".parquet, .csv or .arrow"),
+    "unknown suffix": (FAILURE, {"output": "O.xlsx"}, ".parquet, .csv, .arrow or .feather"),
     "output folder": (FAILURE, {"output": "none/O.csv"}, "create it first"),
     "output cannot be written": (FAILURE, {"output": "/proc/x.csv"}, "/proc/x.csv cannot be written"),
     "output name too long": (FAILURE, {"output": "o" * 300 + ".csv"}, "cannot be written: File name too long"),

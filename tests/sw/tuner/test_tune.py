@@ -192,8 +192,8 @@ def test_windows_of_different_lengths() -> None:
 
 @pytest.mark.parametrize(("options", "said"), [
     ({"board": "arty"}, "the tuner has no board 'arty'; it has those with an ECP5: butterstick, "),
-    ({"board": "icebreaker"}, "for another board of `splitjoin boards` choose the circuit yourself .an iCE40 "),
-    ({"board": "ulx3s"}, "the tuner has no board 'ulx3s' .did you mean 'ulx3s_"),
+    ({"board": "icebreaker"}, "for another board of `splitjoin boards` choose the circuit yourself (an iCE40 "),
+    ({"board": "ulx3s"}, "the tuner has no board 'ulx3s' (did you mean 'ulx3s_"),
     ({"rate": -1.0}, "rate must be a positive number, not -1.0"),
     ({"latency": float("nan")}, "latency must be a positive number, not nan"),
     ({"matches": -1}, "matches must be a number from 0, not -1"),
