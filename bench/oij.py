@@ -260,7 +260,7 @@ def pathway_figures(out: Recorder) -> None:
         out.add("oij_rate", 2 * len(r) / seconds / 1e6, "M tuples/s",
                 {"engine": "pathway", "sweep": "engines"} | w.config | {"partners": round(partners, 1)},
                 "CPU seconds of all threads for interval_join_left and groupby of a table of base tuples with their "
-                "windows, in one batch; each base tuple counts as two")
+                "windows, in one batch, the tables taken in meanwhile; each base tuple counts as two")
 
 
 def _pairs(r: pa.Table, s: pa.Table, window: int) -> int:
