@@ -30,7 +30,7 @@ class RoutedClock:
 ROUTED: tuple[RoutedClock, ...] = (
     RoutedClock("core", "scan", 1, 1, 4, 160.2),
     RoutedClock("whole circuit", "scan", 8, 1, 4, 116.7),
-    RoutedClock("whole circuit", "scan", 2, 8, 16, 152.6),
+    RoutedClock("whole circuit", "scan", 2, 8, 16, 133.5),
     RoutedClock("core", "hash", 1, 1, 1, 155.5),
     RoutedClock("core", "bucket", 1, 1, 1, 145.4),
 )
