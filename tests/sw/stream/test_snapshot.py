@@ -253,7 +253,8 @@ def test_what_open_refuses() -> None:
     refused(InputError, "a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, "
             "or a Select, as splitjoin.sql makes it of schemas, not 5",
             lambda: splitjoin.open(5))  # type: ignore[arg-type]  # wrong on purpose
-    refused(SchemaError, "select must name at least one column", lambda: splitjoin.open(made, select=[]))
+    refused(SchemaError, "select must name at least one column, as a table without columns has no rows",
+            lambda: splitjoin.open(made, select=[]))
     refused(InputError, "a lateness needs a query with a time column; without one, tuples arrive as they are pushed",
             lambda: splitjoin.open(query(window="ROWS 5", time=None), lateness=4))
     refused(SchemaError, "the schema of stream r must be a pyarrow.Schema, or offer __arrow_c_schema__, not str",
