@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import shlex
 import subprocess
@@ -131,10 +132,18 @@ def test_readme_make_targets_exist() -> None:
     assert named <= targets
 
 
-def test_ci_runs_what_make_test_runs() -> None:
+def test_ci_runs_what_make_check_runs(tmp_path: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    assert re.search(r"^check: .*\blint\b.*\btypes\b.*\btest\b", makefile, re.MULTILINE)
-    assert "make check" in (ROOT / ".ci" / "run").read_text()
+    assert re.search(r"^check: lint types test ##", makefile, re.MULTILINE)
+    (tmp_path / "make").write_text('#!/bin/sh\necho "$1" >> "$RAN"\ntest "$1" != "$FAILS"\n')
+    (tmp_path / "make").chmod(0o755)
+    for fails in ("", "lint", "types", "test"):
+        ran = tmp_path / f"ran {fails}"
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run([str(ROOT / ".ci" / "run")], check=False,
+                              env=os.environ | {"PATH": path, "RAN": str(ran), "FAILS": fails})
+        assert bool(done.returncode) == bool(fails)
+        assert set(ran.read_text().split()) == ({"lint"} if fails == "lint" else {"lint", "types", "test"})
 
 
 def test_what_make_test_leaves_out_is_run_by_make_test_long() -> None:

@@ -5,6 +5,8 @@ joined.
 """
 
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -21,7 +23,8 @@ JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
 
 
 def main(folder: Path, device: str, options: dict[str, object], how: str) -> None:
-    """Run the job in ``folder``, with a join of the kind ``how``."""
+    """Run the job in ``folder``, with a join of the kind ``how``. It ends with the process that started it."""
+    parent = os.getppid()
     spark = local_session("chaos", log=folder / "spark.log", config=_SETTINGS | {
         "spark.master": "local[2,8]",  # a task may fail seven times, since its worker is killed
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
@@ -37,6 +40,8 @@ def main(folder: Path, device: str, options: dict[str, object], how: str) -> Non
     query = joined.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint")).trigger(
         processingTime="100 milliseconds").start()
     while not (folder / "stop").exists():
+        if os.getppid() != parent:
+            os.killpg(0, signal.SIGKILL)  # nobody would ever stop it
         if not query.isActive:
             query.awaitTermination()  # raises what ended it
         time.sleep(0.1)
