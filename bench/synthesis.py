@@ -59,7 +59,7 @@ WHOLE = (Whole(8, 1, 4, "heap", wide=False, anneal_mhz=ANNEAL_MHZ, preroute_mhz=
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 #: (cores, lanes, probes) of the circuits that are mapped with roots of each width.
-ROOTS = ((2, 2, 4), (2, 8, 16))
+ROOTS = ((2, 2, 4),)
 BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
 BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, of TRELLIS_FF, "
            "of DP16KD")
@@ -219,7 +219,7 @@ def main() -> None:
         return
     if options.roots:
         out = Recorder("circuits", quick=options.quick, part="mapped roots")
-        for shape in ROOTS[:1] if options.quick else ROOTS:
+        for shape in ROOTS:
             for root_width in (1, 2, 4):
                 root(out, *shape, root_width)
     elif options.index:
