@@ -109,7 +109,7 @@ def test_columns_of_several_files_must_agree(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(("given", "said"), [
     ("no-*.csv", r"no file fits the pattern no-\*\.csv"), ("none.csv", r"there is no file none\.csv"),
     ("s3://bucket/*.parquet", "is a URL; download it first"), (".", r"give a pattern for the files in it, such as"),
-    ("x.xlsx", r"which must be \.parquet, \.csv or \.arrow"), (["none.csv"], r"there is no file none\.csv"),
+    ("x.xlsx", r"which must be \.parquet, \.csv, \.arrow or \.feather"), (["none.csv"], r"there is no file none\.csv"),
     ({"x": [1, 2], "y": [1]}, "dict does not give one"), ({"x": np.zeros((2, 2))}, "one dimension"),
 ])
 def test_what_gives_no_rows(given: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
