@@ -46,7 +46,7 @@ def schedule(seed: int) -> dict[str, Any]:
 
 
 def run(seed: int, faults: dict[str, Any]) -> tuple[Counter[str], bool]:
-    """What was counted while the streams of schedule ``seed`` were joined, and whether all rows are right."""
+    """The link's counters after a join of the streams of schedule ``seed``, and whether all its rows are right."""
     checked = Checked(device("emulator:icebreaker", **CIRCUIT, **faults))
     try:
         agree = all(checked.push(BATCH, PUSHES * seed + n) for n in range(PUSHES)) and checked.end()

@@ -58,8 +58,8 @@ def check_target(name: str, form: str | None, out: IO[str]) -> None:
     """Raise `InputError` if no table could be written to ``name``, or to standard output ``out`` in format ``form``."""
     if name != STANDARD:
         if form is not None:
-            raise InputError(f"--format is for standard output, and the format of {name} is told by its suffix; leave "
-                             f"it out, or write -o -")
+            raise InputError(f"--format is for standard output, and the format of {name} follows from its suffix; "
+                             f"leave it out, or write -o -")
         check_output(name)
     elif out.isatty() and form != "csv":
         raise InputError("an Arrow IPC stream is not for a terminal; write --format csv, pipe it on, or give -o FILE")

@@ -58,8 +58,8 @@ def gather(batch: Batch, found: Sequence[dict[str, Found]], every: int, inner: i
 
 @dataclass(frozen=True)
 class _Start:
-    """Where a part of a batch begins: the ``arrivals`` and ``items`` before it, the ``probes`` and ``matches`` of R and
-    of S before it, and the probes since the last star.
+    """The beginning of a part of a batch: the ``arrivals`` and ``items`` before it, the ``probes`` and ``matches`` of R
+    and of S before it, and the probes since the last star.
     """
 
     arrivals: int
@@ -71,7 +71,7 @@ class _Start:
 
 def _middle(stream: npt.NDArray[np.uint8], merged: dict[str, Found], every: int,
             opened: npt.NDArray[np.int64]) -> _Start:
-    """Where the second half of the arrivals begins."""
+    """The beginning of the second half of the arrivals."""
     half = len(stream) // 2
     s = int(np.count_nonzero(stream[:half]))
     probes = (half - s, s)

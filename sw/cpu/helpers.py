@@ -34,7 +34,7 @@ class Helper:
         self._tasks.put((function, item))
 
     def wait(self) -> tuple[Any, BaseException | None]:
-        """What the function returned, or the exception that it raised, once it has ended."""
+        """Wait until the function has ended. Returns its value and None, or None and the exception that it raised."""
         found: tuple[Any, BaseException | None] = self._outcomes.get()
         return found
 

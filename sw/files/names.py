@@ -29,7 +29,7 @@ def has_format(path: str | Path) -> bool:
 def known(path: Path) -> Path:
     """``path``, if its suffix tells a format. Raises `InputError`."""
     if not has_format(path):
-        raise InputError(f"the format of a file is told by its suffix, which must be .parquet, .csv, .arrow or "
+        raise InputError(f"the format of a file follows from its suffix, which must be .parquet, .csv, .arrow or "
                          f".feather, but {path} has {path.suffix or 'none'}")
     return path
 

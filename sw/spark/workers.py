@@ -45,7 +45,7 @@ class _Shipped:
         yield from self._function(batches)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        data = cloudpickle.dumps(Reused(self._function))  # type: ignore[no-untyped-call]  # untyped
+        data = cloudpickle.dumps(Reused(self._function))  # type: ignore[no-untyped-call]  # cloudpickle has no types
         return loader.load, (__version__, data)
 
 

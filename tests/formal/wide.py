@@ -230,7 +230,7 @@ def row_combiner(width: int, ways: int) -> Harness:
     h.prove("one END leaves when all ways have come to theirs", ~h.past(all_ended & loads, "all_ended") | (
         dut.o.valid & sends_end & Cat(kind == NO_ITEM for kind in kinds[1:]).all()))
     h.prove("no END leaves before", ~(new & sends_end & ~moved) | h.past(all_ended, "had_ended"))
-    h.prove("a way that has come to its END waits for the others", ~Cat(
+    h.prove("a way whose END has come waits until those of the others have", ~Cat(
         pop & end for pop, end in zip(pops, ended, strict=True)).any())
     h.prove("the ways that have ended are known", h.inner("at_end") == Cat(ended))
 
@@ -313,7 +313,7 @@ _COMBINER_FAULTS = (
     Fault("nothing leaves that did not enter", RowCombiner, "self.o.valid.eq(send_end | (", "self.o.valid.eq(1 | ("),
     Fault("one END leaves when all ways have come to theirs", RowCombiner, "at_end.all())", "0)"),
     Fault("no END leaves before", RowCombiner, "at_end.all())", "at_end.any())"),
-    Fault("a way that has come to its END waits for the others", RowCombiner,
+    Fault("a way whose END has come waits until those of the others have", RowCombiner,
           "port.payload.lone) for port in mine) & ~ended", "port.payload.lone) for port in mine)"),
     Fault("the ways that have ended are known", RowCombiner, "pop & port.payload.end", "pop & port.payload.lone"),
     Fault("in total order rows are of the side whose turn it is", RowCombiner, "allowed[side] & offers.any()",

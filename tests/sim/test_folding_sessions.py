@@ -49,14 +49,18 @@ class Losing(SimDevice):
 class _Lossy(Transport):
     def __init__(self, transport: Transport, device: Losing):
         self._transport, self._device = transport, device
-        self.read, self.write = transport.read, transport.write  # type: ignore[method-assign]
-        self.counters, self.close = transport.counters, transport.close  # type: ignore[method-assign]
 
     def read(self, address: int) -> int:
-        raise NotImplementedError
+        return self._transport.read(address)
 
     def write(self, address: int, word: int) -> None:
-        raise NotImplementedError
+        self._transport.write(address, word)
+
+    def counters(self) -> dict[str, int]:
+        return self._transport.counters()
+
+    def close(self) -> None:
+        self._transport.close()
 
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         self._device.transfers.append(len(records))

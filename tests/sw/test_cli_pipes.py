@@ -97,7 +97,7 @@ WRONG = [
      "IPC stream"),
     (("join", "-", "S.csv", *QUERY, "-o", "O.csv"), b"a,b\n1\n", False, "standard input cannot be read as CSV"),
     (("join", "R.csv", "S.csv", *QUERY, "-o", "O.csv", "--format", "csv"), b"", False, "--format is for standard "
-     "output, and the format of O.csv is told by its suffix; leave it out, or write -o -"),
+     "output, and the format of O.csv follows from its suffix; leave it out, or write -o -"),
     (("join", "R.csv", "S.csv", *QUERY, "-o", "-"), b"", True, "an Arrow IPC stream is not for a terminal"),
 ]
 

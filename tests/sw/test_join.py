@@ -58,13 +58,13 @@ def test_a_reader_joined_with_itself_is_read_once() -> None:
 
 def test_arguments_of_wrong_types() -> None:
     with pytest.raises(InputError, match="sort must be True or False, not 'ts'; the tables are sorted by the column"):
-        join(R, S, on="TRUE", time="ts", sort="ts")  # type: ignore[arg-type]
+        join(R, S, on="TRUE", time="ts", sort="ts")
     with pytest.raises(InputError, match="sort must be True or False, not 'no'"):
-        splitjoin.sql("SELECT x FROM r JOIN s ON TRUE", r=R, s=S, time="ts", sort="no")  # type: ignore[call-overload]
+        splitjoin.sql("SELECT x FROM r JOIN s ON TRUE", r=R, s=S, time="ts", sort="no")
     with pytest.raises(InputError, match=r"the output must be the path of a file, such as 'out\.parquet', not 3"):
-        join(R, S, on="TRUE", to=3)  # type: ignore[arg-type]
+        join(R, S, on="TRUE", to=3)
     with pytest.raises(InputError, match=r"the output must be the path of a file, such as 'out\.parquet', not 3"):
-        splitjoin.sql("SELECT x FROM r JOIN s ON TRUE", r=R, s=S, to=3)  # type: ignore[call-overload]
+        splitjoin.sql("SELECT x FROM r JOIN s ON TRUE", r=R, s=S, to=3)
     with pytest.raises(SchemaError, match="select must name at least one column, as a table without columns has no"):
         join(R, S, on="TRUE", select=[])
 

@@ -289,7 +289,7 @@ def run(name: str, on: str, where: str, items: str, device: str | Device) -> lis
     ({"r": R, "s": S, "tables": {"s": S}}, "the table 's' is given twice, in tables and by its name; give it once"),
     ({"r": R.schema, "s": S.schema, "device": "cpu"}, "a device runs rows, but schemas were given; give the device to "
                                                       "splitjoin.open"),
-    ({"r": R, "s": "s.txt"}, "the format of a file is told by its suffix, which must be .parquet, .csv, .arrow or "
+    ({"r": R, "s": "s.txt"}, "the format of a file follows from its suffix, which must be .parquet, .csv, .arrow or "
                              ".feather, but s.txt has .txt"),
     ({"r": R, "s": S, "how": "left"}, "how='left' must be left out, as it is a part of the statement: write the kind "
                                       "of join, such as LEFT JOIN"),
