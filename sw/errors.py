@@ -23,6 +23,7 @@ __all__ = [
     "WindowOverflow",
     "check",
     "first_line",
+    "plural",
 ]
 
 
@@ -107,6 +108,11 @@ class ToolError(SplitJoinError):
 def first_line(error: Exception) -> str:
     """The first line of another library's ``error``, or the name of its class if it has no text."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def plural(count: int, noun: str) -> str:
+    """``noun``, in the plural unless ``count`` is 1."""
+    return noun if count == 1 else f"{noun}s"
 
 
 def check(name: str, value: object, holds: bool, must: str) -> None:

@@ -143,6 +143,11 @@ def result_columns(query: Query, r: pa.Schema, s: pa.Schema,
         if select is not None and not chosen:
             raise SchemaError("select must name at least one column, as a table without columns has no rows")
         return chosen
+    if isinstance(select, Sequence) and not isinstance(select, str):
+        for a in query.aggregates:
+            if a.name in select and a.name not in r.names:
+                raise SchemaError(f"select chooses columns of r, and all aggregates follow them; leave {a.name!r} out "
+                                  f"of select")
     chosen = output_columns(r, pa.schema([]), select)
     twice = [a.name for a in query.aggregates if a.name in {c.name for c in chosen}]
     if twice:

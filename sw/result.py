@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .device.api import Items
-from .errors import InputError, ToolError
+from .errors import InputError, ToolError, plural
 from .files import read_batches, read_table
 from .memory import check_memory
 
@@ -39,9 +39,9 @@ class StoredRows:
 class JoinResult:
     """The rows of a join, and what its device counted.
 
-    It is a table for whatever takes Arrow (``pa.table(result)``, Polars, DuckDB, pandas): it offers
-    ``__arrow_c_stream__``. Iteration gives record batches. If the join wrote its rows to a file (``to=``), they are
-    read from there, and `batches` never holds more than a batch in memory.
+    It is a table for whatever takes Arrow (``pa.table(result)``, ``polars.DataFrame(result)``, DuckDB): it offers
+    ``__arrow_c_stream__``. `to_pandas` makes a DataFrame of pandas. Iteration gives record batches. If the join wrote
+    its rows to a file (``to=``), they are read from there, and `batches` never holds more than a batch in memory.
 
     Attributes:
         counters: Named counters of the device, for example ``comparisons`` and ``matches``.
@@ -159,6 +159,12 @@ class JoinResult:
             return pa.RecordBatchReader.from_batches(self.schema, self.batches()).__arrow_c_stream__(requested_schema)
         return self._rows.__arrow_c_stream__(requested_schema)
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Raises TypeError: rows of several types are no array. pandas' constructor asks for one, not for Arrow."""
+        raise TypeError("a JoinResult does not convert to an array, by which pandas.DataFrame(result) would lose the "
+                        "types and names of its columns; write result.to_pandas(), or result.column(name).to_numpy() "
+                        "for the values of a column")
+
     def __repr__(self) -> str:
         names, rows, more = self._shown()
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
@@ -180,13 +186,13 @@ class JoinResult:
     def _facts(self) -> Iterator[str]:
         """The sizes, counts and the plan, in words."""
         n, columns = self.num_rows, len(self.schema)
-        yield f"{n:,} row{'' if n == 1 else 's'}, {columns} column{'' if columns == 1 else 's'}" + (
+        yield f"{n:,} {plural(n, 'row')}, {columns} {plural(columns, 'column')}" + (
             "" if self.path is None else f" in {self.path}")
         if "comparisons" in self.counters:
             pairs = self.counters["comparisons"]
-            yield f"{pairs:,} {'pair' if pairs == 1 else 'pairs'} within the windows"
+            yield f"{pairs:,} {plural(pairs, 'pair')} within the windows"
         if self.counters.get("cycles"):
-            yield f"{self.counters['cycles']:,} cycles"
+            yield f"{self.counters['cycles']:,} {plural(self.counters['cycles'], 'cycle')}"
         if self.plan:
             yield self.plan
 
@@ -196,7 +202,7 @@ class JoinResult:
         names = self.column_names[:_SHOWN_COLUMNS]
         rows = [] if first is None else [[_value(first.column(at)[row]) for at in range(len(names))]
                                          for row in range(len(first))]
-        hidden = [f"{count:,} more {what}{'' if count == 1 else 's'}" for count, what in (
+        hidden = [f"{count:,} more {plural(count, what)}" for count, what in (
             (self.num_rows - len(rows), "row"), (len(self.schema) - len(names), "column")) if count > 0]
         return names, rows, f"… {' and '.join(hidden)}" if hidden else ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol, Union
 
 import numpy as np
@@ -66,15 +66,23 @@ def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
         elif type(data).__module__ == "pyarrow._dataset":  # which imports pandas, so it is not imported here
             return data.to_table()
         elif isinstance(data, Mapping):
-            return pa.table({column: _column(values) for column, values in data.items()})
+            return pa.table({column: _column(column, values) for column, values in data.items()})
         if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
             table = pa.table(made)
-            return _without_row_labels(table) if type(made).__module__.startswith("pandas.") else table
+            if not type(made).__module__.startswith("pandas."):
+                return table
+            if any(isinstance(index, dict) and index["name"] is not None for index in _pandas_index(table)):
+                table = pa.Table.from_pandas(made, preserve_index=True)  # a range is in the metadata alone
+            return _with_named_index(table, name)
+    except InputError:
+        raise
     except Exception as error:  # whatever the object itself raises
         raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
                          f"{first_line(error)}") from error
+    rows = isinstance(data, list) and data and isinstance(data[0], Mapping)
     raise InputError(f"stream {name} must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
-                     f"offer __arrow_c_stream__, not {type(data).__name__}")
+                     f"offer __arrow_c_stream__, not {type(data).__name__}"
+                     + ("; pyarrow.Table.from_pylist makes a table of a list of rows" if rows else ""))
 
 
 def as_table(data: Any, name: str) -> pa.Table:
@@ -83,19 +91,39 @@ def as_table(data: Any, name: str) -> pa.Table:
     return found.read() if isinstance(found, TableFiles) else found
 
 
-def _without_row_labels(table: pa.Table) -> pa.Table:
-    """``table``, made of a DataFrame of pandas, without an index that has no name, such as the row labels that a filter
-    leaves: pandas' own joins drop it, too.
+def _pandas_index(table: pa.Table) -> list[Any]:
+    """The levels of the index of the DataFrame of pandas that ``table`` was made of: the name of a column of ``table``,
+    or of a range a dict.
     """
-    index = [name for name in (table.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
-    return table.drop_columns([name for name in index if re.fullmatch(r"__index_level_\d+__", name)])
+    return list((table.schema.pandas_metadata or {}).get("index_columns", []))
 
 
-def _column(values: Any) -> Any:
-    """``values`` of a dict as what Arrow makes a column of; arrays of more than one dimension are no columns."""
+def _with_named_index(table: pa.Table, name: str) -> pa.Table:
+    """``table``, made of a DataFrame of pandas, without levels of the index that have no name, such as the row labels
+    that a filter leaves: pandas' own joins drop them, too.
+
+    Raises `InputError` for a level with the name of a column, which Arrow takes as one without a name.
+    """
+    columns = [index for index in _pandas_index(table) if isinstance(index, str)]
+    unnamed = [column for column in columns if re.fullmatch(r"__index_level_\d+__", column)]
+    for column in (table.schema.pandas_metadata or {}).get("columns", []):
+        if column["field_name"] in unnamed and column["name"] is not None:
+            raise InputError(f"a named index is a column, but the DataFrame of stream {name} has both an index and a "
+                             f"column with the name {column['name']!r}; rename one of them, or drop the index with "
+                             f"reset_index(drop=True)")
+    return table.drop_columns(unnamed)
+
+
+def _column(name: str, values: Any) -> Any:
+    """``values`` of the column ``name`` of a dict as what Arrow makes a column of."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise ValueError(f"a column must be an array of one dimension, not of shape {values.shape}")
-    return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+        raise ValueError(f"the column {name!r} must be an array of one dimension, not of shape {values.shape}")
+    if isinstance(values, (str, bytes, Mapping, Set)):  # of which Arrow takes letters and keys
+        raise ValueError(f"the column {name!r} must be a list or an array of values, not {type(values).__name__}")
+    try:
+        return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise ValueError(f"the column {name!r} is none for Arrow: {first_line(error)}") from error
 
 
 def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:

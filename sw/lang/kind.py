@@ -13,6 +13,9 @@ __all__ = ["INNER", "Direction", "How", "Kind"]
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "asof", "asof_left"]
 Direction = Literal["backward", "forward", "nearest"]
+#: Names of kinds in pandas, Polars and Spark, without spaces and underscores, and ours.
+_ELSEWHERE = {"outer": "full", "fullouter": "full", "leftouter": "left", "rightouter": "right", "leftsemi": "semi",
+              "leftanti": "anti"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Kind:
         rows of this kind have no place.
         """
         if how not in get_args(How):
-            hint = suggest(how, get_args(How)) if isinstance(how, str) else ""
+            hint = _hint(how) if isinstance(how, str) else ""
             known = ", ".join(map(repr, get_args(How)[:-1]))
             raise InputError(f"how must be {known} or 'asof_left', not {how!r}{hint}")
         asof = how in ("asof", "asof_left")
@@ -86,6 +89,20 @@ class Kind:
     def may_lack(self, side: Side) -> bool:
         """True if a row may have NULL in place of a tuple of stream ``side``."""
         return side in self.sides and self.gives_unmatched("s" if side == "r" else "r")
+
+
+def _hint(how: str) -> str:
+    """What to write instead of ``how``, to complete a message: the kind that other libraries call so, if there is one,
+    or one that is spelled alike.
+    """
+    plain = how.lower().replace("_", "").replace(" ", "")
+    if plain == "cross":
+        return "; for all pairs write how='inner' with on='TRUE'"
+    direction = plain.removeprefix("asof")
+    if direction in get_args(Direction):
+        return f"; write how='asof', direction={direction!r}"
+    known = _ELSEWHERE | {kind.replace("_", ""): kind for kind in get_args(How)}
+    return f"; write {known[plain]!r}" if plain in known else suggest(how, get_args(How))
 
 
 #: The kind whose rows are the pairs.

@@ -6,7 +6,9 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
@@ -54,6 +56,10 @@ def test_a_result_is_a_table_for_every_library(result: JoinResult) -> None:
     assert result != 5
     assert result.counters["matches"] == 2
     assert join(result, result, on="r.x = s.x", window="ROWS 9").num_rows == 2
+    assert duckdb.sql("SELECT a FROM result WHERE x > 10").fetchall() == [(31,)]
+    for made in (pd.DataFrame, np.asarray):
+        with pytest.raises(TypeError, match=r"a JoinResult does not convert to an array.*write result.to_pandas\(\)"):
+            made(result)
 
 
 def test_the_file_and_the_items(tmp_path: Path) -> None:

@@ -111,6 +111,10 @@ def test_columns_of_several_files_must_agree(tmp_path: Path, monkeypatch: pytest
     ("s3://bucket/*.parquet", "is a URL; download it first"), (".", r"give a pattern for the files in it, such as"),
     ("x.xlsx", r"which must be \.parquet, \.csv, \.arrow or \.feather"), (["none.csv"], r"there is no file none\.csv"),
     ({"x": [1, 2], "y": [1]}, "dict does not give one"), ({"x": np.zeros((2, 2))}, "one dimension"),
+    ({"x": {0: 5}}, "the column 'x' must be a list or an array of values, not dict"),  # as pandas' to_dict() gives it
+    ({"x": "abc"}, "'x' must be a list or an array of values, not str"),
+    ({"x": 5}, "the column 'x' is none for Arrow: 'int' object"),
+    ([{"x": 1}], "not list; pyarrow.Table.from_pylist makes a table of a list of rows"),
 ])
 def test_what_gives_no_rows(given: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -161,6 +165,17 @@ def test_row_labels_of_pandas_are_no_column() -> None:
     assert found.to_arrow().to_pydict() == {"x_r": [2], "x_s": [2]}
     labelled = frame.set_index(pd.MultiIndex.from_tuples([(7, "a"), (8, "b"), (9, "c")], names=["k", None]))
     assert as_table(labelled, "r").column_names == ["x", "k"]
+    ranged = frame.set_axis(pd.RangeIndex(5, 8, name="n"))
+    assert as_table(ranged, "r").to_pydict() == {"x": [1, 2, 3], "n": [5, 6, 7]}
+
+
+@pytest.mark.parametrize("index", [pd.Index([7, 8], name="x"), pd.RangeIndex(2, name="x"),
+                                   pd.MultiIndex.from_tuples([(7, "a"), (8, "b")], names=["k", "x"])])
+def test_an_index_with_the_name_of_a_column_is_refused(index: Any) -> None:
+    """Arrow takes its name from it; it was dropped."""
+    with pytest.raises(InputError, match=r"the DataFrame of stream r has both an index and a column with the name 'x'; "
+                                         r"rename one of them, or drop the index with reset_index\(drop=True\)"):
+        as_table(pd.DataFrame({"x": [1, 2]}, index=index), "r")
 
 
 def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

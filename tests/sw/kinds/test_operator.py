@@ -182,8 +182,12 @@ def test_the_state_is_what_is_undecided() -> None:
 
 
 @pytest.mark.parametrize(("given_", "error", "message"), [
-    ({"how": "outer"}, InputError,
-     "how must be 'inner', 'left', 'right', 'full', 'semi', 'anti', 'asof' or 'asof_left', not 'outer'"),
+    *(({"how": how}, InputError,
+       f"how must be 'inner', 'left', 'right', 'full', 'semi', 'anti', 'asof' or 'asof_left', not {how!r}{hint}")
+      for how, hint in (("outer", "; write 'full'"), ("FULL OUTER", "; write 'full'"), ("left_semi", "; write 'semi'"),
+                        ("cross", "; for all pairs write how='inner' with on='TRUE'"),
+                        ("LEFT", "; write 'left'"), ("asof_nearest", "; write how='asof', direction='nearest'"),
+                        ("ful", " (did you mean 'full'?)"), ("all", ""))),
     ({"how": 3}, InputError,
      "how must be 'inner', 'left', 'right', 'full', 'semi', 'anti', 'asof' or 'asof_left', not 3"),
     ({"how": "left", "direction": "forward"}, InputError,
