@@ -12,7 +12,7 @@ import numpy as np
 from ..circuit.driver import DeviceStalled, Transport
 from ..circuit.encode import Words
 from ..circuit.wire import Configuration
-from ..errors import DeviceError, DeviceLost
+from ..errors import DeviceError, DeviceLost, plural
 from .endpoint import HostEndpoint
 from .frames import PACKED_VERSION, Kind
 from .items import ItemReader, PackedItems, PlainItems
@@ -170,10 +170,11 @@ class LinkTransport(Transport):
         about = self._endpoint.about
         if about is not None and about.session != self._session:
             raise DeviceLost("the device must keep its session, but has lost it, as after a reset or a loss of power; "
-                             "open a new session (a streaming session does so, and reloads its windows)")
+                             "check its power and its cable, and start again")
         silent = now - max(self._endpoint.heard, self._since)
         if silent > self._answer_within:
-            what = (f"sent {self._bad_bytes} bytes without a valid reply" if self._bad_bytes else "sent nothing")
+            bad = self._bad_bytes
+            what = f"sent {bad} {plural(bad, 'byte')} without a valid reply" if bad else "sent nothing"
             raise DeviceError(f"the device must reply within {self._answer_within:g} s, but {what}; check that it is "
                               f"powered, runs a splitjoin circuit, and that the baud rates are equal")
         if silent <= min(_SILENCE, self._answer_within / 2):

@@ -16,7 +16,7 @@ from ..aggregates import Decided, FoldedRows, Gather
 from ..aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
 from ..arrival import Arrivals
 from ..device.api import ITEM, PAIR, Device, Items
-from ..errors import DeviceError, DeviceLost, InputError
+from ..errors import DeviceError, DeviceLost, InputError, plural
 from ..gate import PushOrder, ScaleGate
 from ..kinds import KindOperator
 from ..lang.schema import SIDES, Side
@@ -42,6 +42,8 @@ Answer = TypeVar("Answer")
 _NO_ITEMS: Items = np.empty(0, ITEM)
 #: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
 _ATTEMPTS = 3
+#: What a user can do when a device has failed.
+_KEPT = ("what was pushed is kept: restart() goes on in a fresh device session, restart('cpu') on another device")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +149,16 @@ class Pipeline:
         if index is None:
             index = self._default.get(side)
         if self._results_full():
-            return (f"{self.results.rows} result rows ({self.results.nbytes} bytes) were not polled, and the limit is "
-                    f"{limit.rows} rows or {limit.nbytes} bytes; poll first")
+            rows, nbytes = self.results.rows, self.results.nbytes
+            most = [f"{n} {plural(n, unit)}" for n, unit in ((limit.rows, "row"), (limit.nbytes, "byte"))
+                    if n is not None]
+            return (f"{rows} result {plural(rows, 'row')} ({nbytes} bytes) {'was' if rows == 1 else 'were'} "
+                    f"not polled, and the limit is {' or '.join(most)}; poll first")
         if limit.waiting is not None and self.gate.waiting >= limit.waiting and self.gate.held_up(side, index):
-            return (f"{self.gate.waiting} tuples wait for {', '.join(self.gate.behind())}, and the limit is "
-                    f"{limit.waiting}; push or heartbeat there, or close it")
+            waiting = self.gate.waiting
+            return (f"{waiting} {'tuple waits' if waiting == 1 else 'tuples wait'} for "
+                    f"{', '.join(self.gate.behind())}, and the limit is {limit.waiting}; push or heartbeat "
+                    f"there, or close it")
         return None
 
     def counters(self) -> dict[str, int]:
@@ -191,8 +198,8 @@ class Pipeline:
 
     def failed(self) -> DeviceError:
         """The error to raise after a ``failure``."""
-        return DeviceError(f"the device failed: {self.failure!r}; what was pushed is kept: restart() goes on in a "
-                           f"fresh device session, restart('cpu') on another device")
+        said = repr(self.failure)
+        return DeviceError(f"the device failed: {said if _KEPT in said else f'{said}; {_KEPT}'}")
 
     def close(self) -> None:
         """Close the device session; there will be no more results."""
@@ -219,11 +226,13 @@ class Pipeline:
                 if attempt:
                     self._move(self.device)
                 return act()
-            except DeviceLost:
+            except DeviceLost as error:
                 self._rescue(self.device_session)
                 attempt, settled = 1 if self._settled != settled else attempt + 1, self._settled
                 if attempt > _ATTEMPTS:
-                    raise
+                    raise DeviceLost(f"the device must keep its session, but lost {attempt} in a row, as after resets "
+                                     f"or losses of power, and got no further although its windows were reloaded each "
+                                     f"time; check its power and its cable; {_KEPT}") from error
 
     @staticmethod
     def _again_if_lost(opened: Callable[[], NumberedSession]) -> NumberedSession:

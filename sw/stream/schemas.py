@@ -45,8 +45,6 @@ class SessionSchemas:
         self.streams: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
         self.columns = (self._projection.gathered if self._projection is not None else
                         result_columns(query, self.streams["r"], self.streams["s"], select))
-        if not self.columns:
-            raise SchemaError("select must name at least one column")
         self.gathered = pa.schema([*output_schema(self.columns), *aggregate_fields(query)])
         self.result = self.gathered if self._projection is None else self._projection.schema
         self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from ...device.registry import device as find_device
-from ...errors import SnapshotError
+from ...errors import SnapshotError, plural
 from ...lang.schema import SIDES
 from ..metrics import JoinMetrics
 from ..resources import leased
@@ -184,9 +184,10 @@ class GroupTask:
         if of != groups:
             if not self.join.query.is_pairs:
                 raise SnapshotError(
-                    f"the state at {self.root!r} (query {files.query}, join {self.name!r}) is of {of} groups, and now "
-                    f"groups is {groups}; it may change for inner joins only, as rows that wait for a decision belong "
-                    f"to their group: give groups={of}, or start the query with a new checkpoint")
+                    f"the state at {self.root!r} (query {files.query}, join {self.name!r}) is of {of} "
+                    f"{plural(of, 'group')}, and now groups is {groups}; it may change for inner joins only, as rows "
+                    f"that wait for a decision belong to their group: give groups={of}, or start the query with a new "
+                    f"checkpoint")
             return None, self._regrouped(files, batch - 1, of, group, names), True
         head = files.header(batch - 1, group, groups)
         check_identity(head, names, files.where(head.batch, group, groups))

@@ -47,6 +47,23 @@ def test_join() -> None:
     assert splitjoin.join(R, S, **HOW, aggregate={"n": "count(*)"}, select=["x"]).column_names == ["x", "n"]
 
 
+def test_aggregates_alone() -> None:
+    """Without a column of r, in joins, sessions and unsorted sessions alike."""
+    wanted = splitjoin.join(R, S, **HOW, aggregate=AGGREGATES, select=[])
+    assert wanted.to_pylist() == [{name: row[name] for name in AGGREGATES} for row in ROWS]
+    made = splitjoin.query(R.schema, S.schema, **HOW, aggregate=AGGREGATES)
+    for device in ("cpu", "golden"):
+        with splitjoin.open(made, device, select=[]) as session:
+            session.push_r(R)
+            session.push_s(S)
+            assert pa.Table.from_batches([session.flush()]) == wanted.to_arrow()
+    counted = splitjoin.query(R.schema, S.schema, **HOW | {"on": "r.x = s.ts"}, aggregate={"n": "count(*)"})
+    with splitjoin.open_unsorted(counted, lateness=9, select=[]) as unsorted:
+        unsorted.push_r(R)
+        unsorted.push_s(S)
+        assert unsorted.flush().to_pydict() == {"n": [1]}
+
+
 def test_circuits() -> None:
     from splitjoin.sim.pysim import PysimDevice
 
@@ -163,6 +180,8 @@ def test_refused_sql(text: str, error: type[Exception], message: str) -> None:
     ({"aggregate": AGGREGATES, "by": "s"}, InputError,
      "by must be 'r', the stream whose tuples get a row each, not 's'; to aggregate by s, give the tables the other "
      "way round"),
+    ({"aggregate": AGGREGATES, "select": ["x", "n"]}, SchemaError,
+     "select chooses columns of r, and all aggregates follow them; leave 'n' out of select"),
     ({"aggregate": {}}, InputError,
      "aggregate must be a mapping of names to aggregates, such as {'n': 'count(*)'}, not {}"),
     ({"aggregate": {"n": 3}}, InputError,

@@ -202,9 +202,12 @@ def test_a_device_that_loses_every_session_is_given_up() -> None:
     device = Losing()
     with StreamJoin(query(), device) as session:
         session.push_r(r(1))
-        with pytest.raises(DeviceLost, match="it has lost its session"):
+        with pytest.raises(DeviceLost, match=r"lost 4 in a row, .* and got no further .*; check its power and its "
+                                             r"cable; what was pushed is kept: restart") as lost:
             session.push_s(s(1))
-        assert len(device.pushes) == 4
+        assert len(device.pushes) == 4 and "it has lost its session" in str(lost.value.__cause__)
+        with pytest.raises(DeviceError, match=r"^the device failed: (?!.*kept.*kept).*restart\('cpu'\)"):
+            session.push_s(s(2))
         session.restart("golden")
         assert len(session.flush()) == 1
 
