@@ -19,7 +19,7 @@ from .cost.folding import first_hits, folding_emitter, stored_states
 from .cost.resources import check_family
 from .cost.text import cost_lines, family_name, resources_text
 from .cpu.engines import suits_runs
-from .errors import SplitJoinError, UnsupportedError
+from .errors import SplitJoinError, UnsupportedError, plural
 from .lang.aggregate import Aggregate
 from .lang.ir import text
 from .lang.query import Query
@@ -116,8 +116,8 @@ def _state(config: Configuration, family: str, kind: str, not_whole: str | None)
         return
     known = check_family(family)
     items = config.beats + 1
-    leave = f"which leave in {items} item{'s' * (items > 1)} a tuple of R"
-    bits = f"{config.state.width} bit{'s' * (config.state.width > 1)} of state"
+    leave = f"which {'leaves' if config.state.width == 1 else 'leave'} in {items} {plural(items, 'item')} a tuple of R"
+    bits = f"{config.state.width} {plural(config.state.width, 'bit')} of state"
     pairs = f"{config.lanes} × {config.probes} pairs a cycle in each region, to {bits}, {leave}"
     yield f"folded      in simulated circuits: {kind}; {bits}, {leave}" if kind else (
         f"folded      in simulated circuits: the partners of a tuple of R, {pairs} when it expires"
@@ -185,7 +185,7 @@ def _cpu(plan: Plan) -> str:
 def window_text(query: Query, side: Side) -> str:
     """The window of ``side`` in words, such as "the last 8 tuples and not older than 20 s"."""
     extent = query.window(side)
-    rows = [] if extent.rows is None else [f"the last {extent.rows} tuples"]
+    rows = [] if extent.rows is None else [f"the last {extent.rows} {plural(extent.rows, 'tuple')}"]
     return " and ".join(rows + ([] if extent.length is None else [f"not older than {_age(query, extent.length)}"]))
 
 
@@ -204,10 +204,11 @@ def _time(query: Query) -> str:
 
 def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
-    yield (f"circuits    yes: {config.cores} cores of {config.capacity} tuples a stream (ROWS up to "
+    cores = f"{config.cores} {plural(config.cores, 'core')}"
+    yield (f"circuits    yes: {cores} of {config.capacity} tuples a stream (ROWS up to "
            f"{config.window_capacity}), fan-out {config.fanout}, fan-in {config.fanin}, "
            f"{config.time_bits or 'no'} bits of time; up to {comparisons(config)} "
-           f"comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} × probes {config.probes})")
+           f"comparisons a cycle (2 streams × {cores} × lanes {config.lanes} × probes {config.probes})")
     by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
     yield f"cores       {config.core}{by}; {plan.core.reason}"
     if config.tables:

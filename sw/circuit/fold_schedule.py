@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..errors import UnsupportedError
+from ..errors import UnsupportedError, plural
 from ..lang.fold import Fold, Program, Slot
 from .delays import operation_ns, register_ns
 from .fold_nodes import Graph, build_graph
@@ -93,9 +93,9 @@ class FoldPlan:
     def lines(self) -> list[str]:
         """The circuit in words."""
         at = "" if self.clock is None else f" at {self.clock:g} MHz on ECP5"
-        told = [f"a partner every {self.interval} cycle{'s' * (self.interval > 1)}{at}, result {self.latency} cycles "
-                f"after the last"]
-        told += [f"{self.state_bits} bits of state"]
+        told = [f"a partner every {self.interval} {plural(self.interval, 'cycle')}{at}, result {self.latency} "
+                f"{plural(self.latency, 'cycle')} after the last"]
+        told += [f"{self.state_bits} {plural(self.state_bits, 'bit')} of state"]
         if self.fold.merge is None or self.fold.ordered:
             told += [f"{'without' if self.fold.merge is None else 'with an ordered'} merge, so one unit folds all "
                      f"partners"]

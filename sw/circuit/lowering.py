@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, Union, cast
 
-from ..errors import CapacityError, OrderError, UnsupportedError
+from ..errors import CapacityError, OrderError, UnsupportedError, plural
 from ..lang.ir import Expr
 from ..lang.order import Order
 from ..lang.query import Query
@@ -348,8 +348,9 @@ def settings(query: Query, config: Configuration, *, verified: bool = False) -> 
             if window.length is None:
                 raise CapacityError(
                     f"the window of stream {side} must fit the device, but ROWS {window.rows} is more than "
-                    f"{config.cores} cores of {config.capacity} tuples can hold; the largest that fits is ROWS "
-                    f"{config.window_capacity}; use more cores or a larger capacity")
+                    f"{config.cores} {plural(config.cores, 'core')} of {config.capacity} tuples can "
+                    f"hold; the largest that fits is ROWS {config.window_capacity}; "
+                    f"use more cores or a larger capacity")
             out[f"rows_{side}"] = min(window.rows, 2**ROW_BITS - 1)
         else:
             out[f"rows_{side}"] = 2**ROW_BITS - 1 if window.rows is None else window.rows

@@ -20,6 +20,8 @@ __all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "d
 CORE_KINDS = ("auto", *KINDS)
 #: Values of the parameter ``fold``.
 FOLD = ("auto", "always", "never")
+#: The default of a parameter that depends on another one.
+_UNSET: Any = object()
 
 
 def within(value: object, low: int, high: int) -> bool:
@@ -81,7 +83,7 @@ class BuildParameters:
     """The parameters that a circuit is built for without further choice. The constructor checks each of them.
 
     Attributes:
-        cores: Join cores, 1 to 1024.
+        cores: Join cores, 1 to 1024; by default 4, or 1 of a small circuit.
         capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536, and at least twice the
             lanes; None for what the ROWS windows need, and 1024 for RANGE windows alone.
         fanout: Children of a distribution-tree node (b), 2 to 16.
@@ -104,13 +106,13 @@ class BuildParameters:
             many items (`splitjoin.circuit.wire.Configuration.output_record`), for a link that takes them: AXI4-Stream,
             or simulation. 4 demands two cores.
         small: True for one circuit that processes a tuple at a time (`splitjoin.hw.small`), for small FPGAs: a quarter
-            of the cells of one core, half as fast or less. It demands one core that scans, one lane and one probe.
+            of the cells of one core, half as fast or less. It is one core that scans, with one lane and one probe.
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
 
-    cores: int = _parameter(4, holds=lambda n: within(n, 1, 1024), must="1 to 1024", unit="cores", metavar="K",
-                            help="join cores", default="4", tunable=True)
+    cores: int = _parameter(_UNSET, holds=lambda n: within(n, 1, 1024), must="1 to 1024", unit="cores", metavar="K",
+                            help="join cores", default="4; of a small circuit 1", tunable=True)
     capacity: int | None = _parameter(
         None, holds=lambda n: n is None or _power_of_two(n, 2, 65536), must="a power of two from 2 to 65536",
         unit="tuples of one stream", metavar="N", help="tuples of one stream that a core holds, a power of two",
@@ -142,6 +144,8 @@ class BuildParameters:
     small: bool = _switch(help="one core as small as it can be, which processes a tuple at a time; for small FPGAs")
 
     def __post_init__(self) -> None:
+        if self.cores is _UNSET:
+            object.__setattr__(self, "cores", 1 if self.small is True else 4)
         for found, parameter in declared(type(self)):
             value = getattr(self, found.name)
             if not parameter.holds(value):

@@ -11,13 +11,14 @@ from types import ModuleType
 from ..circuit.lowering import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
 from ..circuit.wire import Configuration
-from ..errors import CapacityError, InputError, SplitJoinError, ToolError
+from ..errors import CapacityError, InputError, SplitJoinError, ToolError, plural
 from ..lang.query import Query
 from ..link.sidecar import Sidecar
 from ..tuner import BOARDS, tune
 from ..tuner.workload import Workload
 from .circuits import circuit_query
 from .design import described_query
+from .options import hertz
 
 __all__ = ["build_bitstream", "build_options", "list_boards", "program_board", "program_options"]
 
@@ -26,17 +27,17 @@ _SIDECAR = "design.json"
 #: Logic cells of an iCE40 that the smallest circuit with a join core and a link takes (docs/boards.md).
 _LEAST = 9_985
 #: What to do on boards with fewer.
-_SMALL = "an iCE40 and a Tang Nano 9K hold a small circuit: --small --cores 1 --row-bits 16"
+_SMALL = "an iCE40 and a Tang Nano 9K hold a small circuit: --small --row-bits 16"
 
 
 def build_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``build`` that are about the board."""
     group = parser.add_argument_group("board")
     group.add_argument("--board", metavar="NAME", required=True, help="the board; `splitjoin boards` lists them")
-    group.add_argument("--baud", type=int, metavar="B", help="serial rate in Hz (the highest of the board's bridge, "
-                                                             "3,000,000 at most; 115,200 where it is unknown)")
-    group.add_argument("--pll", type=int, metavar="HZ", help="frequency of the circuit, which the FPGA's PLL makes; on "
-                                                             "ECP5, iCE40 and Gowin (the board's own clock)")
+    group.add_argument("--baud", type=hertz, metavar="B", help="serial rate in Hz (the highest of the board's bridge, "
+                                                               "3,000,000 at most; 115,200 where it is unknown)")
+    group.add_argument("--pll", type=hertz, metavar="HZ", help="frequency of the circuit, which the FPGA's PLL makes; "
+                                                               "on ECP5, iCE40 and Gowin (the board's own clock)")
     group.add_argument("--pack", action="store_true", help="pack items on the link as differences: a third of "
                                                            "the bytes of results, for 200 to 280 LUTs")
     group.add_argument("--matches", type=float, metavar="M", default=1.0,
@@ -101,8 +102,8 @@ def _what_fits(query: Query, config: Configuration, board: str) -> str:
         return f"`splitjoin tune` finds none: {error}"
     options = " ".join(f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
                        for name, value in proposal.options.items())
-    return (f"`splitjoin tune` proposes {options}, with {proposal.lut:,} LUT4 and {proposal.block_ram} block RAMs "
-            f"beside those of the link")
+    return (f"`splitjoin tune` proposes {options}, with {proposal.lut:,} LUT4 and {proposal.block_ram} "
+            f"{plural(proposal.block_ram, 'block RAM')} beside those of the link")
 
 
 def program_options(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from ..circuit.lowering import configure, plan_for
 from ..circuit.parameters import CircuitParameters
 from ..errors import DeviceError, ToolError
 from .circuits import circuit_query
+from .options import hertz
 
 __all__ = ["emulate_options", "run_emulator"]
 
@@ -19,8 +20,9 @@ def emulate_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("board")
     group.add_argument("--board", metavar="NAME", help="the board whose whole top is emulated, with its pads; "
                                                        "`splitjoin boards` lists them (only circuit and UART)")
-    group.add_argument("--baud", type=int, metavar="B", help="serial rate in Hz, by which the board's circuit divides "
-                                                             "its clock (the highest, which is emulated fastest)")
+    group.add_argument("--baud", type=hertz, metavar="B", help="serial rate in Hz, by which the board's circuit "
+                                                               "divides its clock (the highest, which is emulated "
+                                                               "fastest)")
     group.add_argument("--pack", action="store_true", help="pack items on the link, as `splitjoin build --pack`")
     group = parser.add_argument_group("faults")
     for name, what in (("drop", "are lost"), ("flip", "have a bit flipped"), ("double", "are doubled"),

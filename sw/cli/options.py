@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from decimal import Decimal
 from typing import Any
 
 from ..circuit.parameters import CircuitParameters, declared
 from ..device.registry import DEVICES
 from ..errors import SchemaError, WindowError
 
-__all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "kind_arguments",
+__all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "kind_arguments",
            "kind_options", "output_options", "pair", "query_options", "run_options", "schema_options", "sort_option",
            "window_argument", "window_or_default"]
+
+#: Digits that a frequency may have.
+_DIGITS = 12
 
 
 def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True,
@@ -73,6 +77,17 @@ def run_options(parser: argparse.ArgumentParser) -> None:
                                                         "part: the pairs stored in them are lost (none)")
     parser.add_argument("--trace", metavar="FILE", help="the waveforms of the run, a .fst or .vcd file; of the device "
                                                         "sim, and .vcd of pysim")
+
+
+def hertz(text: str) -> int:
+    """A frequency in whole Hz, such as 13000000, 13_000_000 or 13e6."""
+    try:
+        value = Decimal(text)
+        if value > 0 and value.adjusted() < _DIGITS and value == int(value):
+            return int(value)
+    except (ArithmeticError, ValueError):  # no number, and NaN
+        pass
+    raise argparse.ArgumentTypeError(f"must be a whole number of Hz above 0, such as 13000000 or 13e6, not {text!r}")
 
 
 def output_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -154,9 +169,9 @@ def window_argument(args: argparse.Namespace) -> Any:
 
 def window_or_default(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     """The window that was given, or as many ROWS as the circuit of ``options`` holds."""
-    CircuitParameters(**{"capacity": 1024} | options)  # raises for parameters that no circuit can have
+    parameters = CircuitParameters(**{"capacity": 1024} | options)  # raises for parameters that no circuit can have
     window = window_argument(args)
     if window is None:
         options.setdefault("capacity", 1024)
-        window = f"ROWS {options.get('cores', 4) * options['capacity']}"
+        window = f"ROWS {parameters.cores * options['capacity']}"
     return window

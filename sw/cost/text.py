@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..circuit.wire import Configuration
+from ..errors import plural
 from .circuit import CircuitCost, circuit_cost
 from .core_kinds import CORE_COSTS
 from .datapath import DatapathCost
@@ -21,7 +22,8 @@ def family_name(family: Family) -> str:
 def resources_text(resources: Resources, family: Family) -> str:
     """``resources`` in words: LUTs, flip-flops, block RAMs and DSPs."""
     return (f"{resources.lut:,} {lut_name(family)}, {resources.ff:,} flip-flops, "
-            f"{resources.block_ram:,} block RAMs of 18 Kbit, {resources.dsp:,} DSPs")
+            f"{resources.block_ram:,} {plural(resources.block_ram, 'block RAM')} of 18 Kbit, {resources.dsp:,} "
+            f"{plural(resources.dsp, 'DSP')}")
 
 
 def cost_lines(config: Configuration, family: str) -> Iterator[str]:
@@ -46,4 +48,4 @@ def _datapath(d: DatapathCost, lut: str, tables: bool) -> str:
     elif d.lane.lut or d.region.lut:
         codes = f", {d.lane.lut} a lane and {d.region.lut} a region for codes"
     return (f"{d.pair.lut} {lut} a comparison{codes}; {d.total.lut:,} {lut} and {d.total.ff:,} flip-flops in a region, "
-            f"{d.stages} stages, {d.total.dsp} DSPs")
+            f"{d.stages} {plural(d.stages, 'stage')}, {d.total.dsp} {plural(d.total.dsp, 'DSP')}")

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..errors import plural
 from ..lang.ir import Expr, text
 from .forms import ComputedTest, OneSided
 from .keys import Key, UnitKey
@@ -140,7 +141,7 @@ def plan_lines(plan: Plan, computed: Iterable[str] = (), brought: Iterable[str] 
     """
     for side in ("r", "s"):
         for n, slot in enumerate(plan.slots(side)):
-            yield f"key         {side.upper()}{n}: {_slot(slot)}, {slot.key.width} bits"
+            yield f"key         {side.upper()}{n}: {_slot(slot)}, {slot.key.width} {plural(slot.key.width, 'bit')}"
     ends = [BOTH_ENDS] * len(plan.tests) if brought is None else list(brought)
     for n, (test, end) in enumerate(zip(plan.tests, ends, strict=True)):
         yield f"test        T{n}: {_test(test, end)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import plural
 from ..lang.ir import text
 from .keys import ExactKey, FloatKey, Key, PrefixKey, TextKey, WideKey
 from .linear import ExactRelation, Term
@@ -17,7 +18,7 @@ def key_text(key: Key) -> str:
             return f"{terms_text(key.terms)}, {key.low} to {key.high}"
         case WideKey():
             return (f"{terms_text(key.exact.terms)}, {key.exact.low} to {key.exact.high}, without its last {key.shift} "
-                    f"bits")
+                    f"{plural(key.shift, 'bit')}")
         case FloatKey():
             return f"{text(key.expr)} as ordered integer{', NaN lowest' if key.nan_low else ''}"
         case TextKey():

@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
 from ..device.registry import DEVICES
-from ..errors import InputError, SplitJoinError
+from ..errors import InputError, SplitJoinError, plural
 from . import JoinMetrics, local_session, stream_join, task_error
 from .flights_data import CONDITION, EARTH, MILES, MINUTES, Departures, departures, disagreements, places
 from .flights_report import counter_lines, draw_latencies, table_lines
@@ -88,7 +88,7 @@ def work(spark: SparkSession, data: Departures, options: argparse.Namespace, day
                          select=_SELECT, device=options.device, device_options=device_options,
                          partitions=_noons(options.start, days), metrics=metrics)
     results = options.output / "pairs.parquet"
-    device = f"{options.device}, {options.cores} cores" if circuit else options.device
+    device = f"{options.device}, {options.cores} {plural(options.cores, 'core')}" if circuit else options.device
     began = time.monotonic()
     with progress(spark, f"join ({device})"):
         joined.write.mode("overwrite").parquet(str(results))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import plural
 from ..lang.query import Query
 from ..lang.schema import Side
 from ..lang.types import TIME_UNITS, TimeUnit
@@ -24,7 +25,7 @@ def extent(query: Query, side: Side) -> str:
     """The window of stream ``side`` in words."""
     window = query.window(side)
     tick = None if query.time is None else query.time.tick
-    parts = [f"the last {window.rows} rows"] if window.rows is not None else []
+    parts = [f"the last {window.rows} {plural(window.rows, 'row')}"] if window.rows is not None else []
     if window.length is not None:
         parts.append(f"the last {window.length if tick is None else duration(window.length, tick)}")
     return " within ".join(parts)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import SchemaError, WindowError
+from ..errors import SchemaError, WindowError, plural
 from ..explain import explain
 from ..lang.aggregate import named_folds
 from ..lang.ir import columns, text
@@ -115,7 +115,8 @@ class Select:
         for side in SIDES:
             uses, names = self._uses(side), self.query.schema(side).names
             kept = ", ".join(f"{n} ({', '.join(uses.get(n, ['rows']))})" for n in self.needed(side))
-            yield f"pre-projection   {side.upper()}: {kept}; {len(self.needed(side))} of {len(names)} columns"
+            yield (f"pre-projection   {side.upper()}: {kept}; {len(self.needed(side))} of {len(names)} "
+                   f"{plural(len(names), 'column')}")
         main = self.placement.main
         yield from self._terms("main predicate   ", [] if main is None else [main])
         yield from self._terms("secondary        ", self.placement.secondary())

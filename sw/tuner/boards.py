@@ -48,5 +48,5 @@ def board(name: str) -> Fpga:
     if name not in BOARDS:
         raise DeviceError(f"the tuner has no board {name!r}{suggest(name, BOARDS)}; it has those with an ECP5: "
                           f"{', '.join(BOARDS)}; for another board of `splitjoin boards` choose the circuit yourself "
-                          f"(an iCE40 or a Tang Nano 9K needs --small --cores 1)")
+                          f"(an iCE40 or a Tang Nano 9K needs --small)")
     return FPGAS[BOARDS[name]]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..circuit.core_kinds import KINDS
 from ..circuit.wire import Configuration
+from ..errors import plural
 
 __all__ = ["ROUTED", "ClockEstimate", "RoutedClock", "clock"]
 
@@ -57,7 +58,8 @@ def clock(config: Configuration) -> ClockEstimate:
     like = min(ROUTED, key=distance)
     least = min(r.mhz for r in ROUTED if distance(r) == distance(like))
     whole = like.part == "whole circuit"
-    what = f"{like.cores} cores of kind {like.kind}" if whole else f"a core of kind {like.kind} by itself"
+    cores = f"{like.cores} {plural(like.cores, 'core')}"
+    what = f"{cores} of kind {like.kind}" if whole else f"a core of kind {like.kind} by itself"
     if not KINDS[like.kind].has_index:
         what += f" with lanes {like.lanes}, probes {like.probes}"
     said = f"routed figure of {what}"

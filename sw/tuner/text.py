@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import plural
 from .search import FULL, DesignPoint, Requirements
 
 __all__ = ["binding_text", "quantity", "requirements_text", "shares_text"]
@@ -47,8 +48,7 @@ def binding_text(wanted: DesignPoint | None, requirements: Requirements, best: D
         what = f"of kind {config.core}"
         if not config.kind.has_index:
             what = f"with lanes {config.lanes}, probes {config.probes}"
-        cores = "1 core" if config.cores == 1 else f"{config.cores} cores"
-        return (f"{_NAMES[name]}: {cores} {what} would need {needs:,}, "
+        return (f"{_NAMES[name]}: {config.cores} {plural(config.cores, 'core')} {what} would need {needs:,}, "
                 f"and {int(FULL[name] * has):,} of the FPGA's {has:,} can be used")
     if best is None:
         return "memory: a core holds 65,536 tuples of a stream, and there are 1,024 cores at most"

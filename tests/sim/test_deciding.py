@@ -149,8 +149,8 @@ def test_explain_tells_what_leaves() -> None:
         return explain(query, capacity=64, core="scan")
 
     assert ("folded      in simulated circuits: of the partners that come before a tuple of R, whether there is one "
-            "leaves; of those that come after it, the first one leaves; 1 bit of state, which leave in 1 item") in told(
-                how="anti")
+            "leaves; of those that come after it, the first one leaves; 1 bit of state, which leaves in 1 "
+            "item") in told(how="anti")
     text = told(how="asof")
     assert "the newest one leaves; of those that come after it, those of the same time leave" in text
     assert "kind        asof backward, decided on the host from pairs\n" in text

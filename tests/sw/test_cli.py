@@ -330,6 +330,17 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.endswith("\ngolden      yes\n")
 
 
+def test_a_small_circuit_is_one_core(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --cores, and with the window that it holds; other numbers are refused."""
+    query = ["explain", "--schema-r", "x:bool", "--schema-s", "a:bool", "--on", "r.x = s.a", "--small"]
+    assert main(query) == DONE
+    printed = capsys.readouterr().out
+    assert "yes: 1 core of 1024 tuples a stream (ROWS up to 1024)" in printed
+    assert "(2 streams × 1 core × lanes 1 × probes 1)" in printed and "1 bits" not in printed
+    assert main([*query, "--cores", "4"]) == FAILURE
+    assert "cores of a small circuit must be 1, not 4" in capsys.readouterr().err
+
+
 SELECT = "SELECT t.ts, x - a AS gap FROM trades t JOIN quotes q ON abs(x - a) <= 10 WHERE x < 50"
 TABLES = ("trades=R.parquet", "quotes=S.csv")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import pytest
 from splitjoin.cli import main
+from splitjoin.cli.options import hertz
 from splitjoin.errors import CapacityError
 from splitjoin.link.sidecar import Sidecar
 
@@ -23,13 +25,24 @@ def test_boards_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("given", "said"), [
     (("--board", "nexys"), "no bitstream can be built for a board 'nexys'; the boards are icebreaker"),
-    (("--board", "icebreaker", "--baud", "100"), "--baud must be 11719 to 3000000 Hz on board icebreaker"),
+    (("--board", "icebreaker", "--baud", "1e2"), "--baud must be 11719 to 3000000 Hz on board icebreaker"),
 ])
 def test_wrong_boards_and_rates_are_refused(given: tuple[str, ...], said: str, tmp_path: Path,
                                             capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", *QUERY, *given, "-o", str(tmp_path / "out")]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("text", "hz"), [("13000000", 13_000_000), ("13e6", 13_000_000), ("13.5E+6", 13_500_000),
+                                          ("12_000_000", 12_000_000), ("1.5", None), ("0", None), ("-13e6", None),
+                                          ("nan", None), ("inf", None), ("1e999999999", None), ("13 MHz", None)])
+def test_frequencies(text: str, hz: int | None) -> None:
+    if hz is not None:
+        assert hertz(text) == hz
+        return
+    with pytest.raises(ArgumentTypeError, match="a whole number of Hz above 0, such as 13000000 or 13e6, not"):
+        hertz(text)
 
 
 def test_too_large_says_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -40,7 +53,7 @@ def test_too_large_says_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("splitjoin.boards.join.build_join", refuse)
     for board, said in (("ulx3s_25f", r"must fit; `splitjoin tune` proposes --cores 1 --capacity \d+ .*LUT4"),
-                        ("icebreaker", r"must fit; .* hold a small circuit: --small --cores 1 --row-bits 16"),
+                        ("icebreaker", r"must fit; .* hold a small circuit: --small --row-bits 16"),
                         ("icebreaker", "board icebreaker has 5,280 LUTs, and a circuit without --small hardly fits"),
                         ("icebreaker --small --cores 1", "must fit; block RAM limits the windows of a small circuit")):
         assert main(["build", *QUERY, "--board", *board.split(), "-o", str(tmp_path / "out")]) == 1

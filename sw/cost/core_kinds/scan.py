@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...circuit.geometry import comparisons
 from ...circuit.wire import Configuration
+from ...errors import plural
 from ..elements import adder, control, counter, equal, gate, mux
 from ..emitter import emitter
 from ..folding import first_hits, folding_emitter, stored_states
@@ -30,7 +31,8 @@ class ScanCost(CoreCost):
 
     def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
         each = lut / comparisons(config)
-        return (f"{comparisons(config):,} comparisons a cycle (2 streams × {config.cores} cores × lanes {config.lanes} "
+        cores = f"{config.cores} {plural(config.cores, 'core')}"
+        return (f"{comparisons(config):,} comparisons a cycle (2 streams × {cores} × lanes {config.lanes} "
                 f"× probes {config.probes}), {each:,.0f} {lut_name} each, everything counted")
 
 

@@ -88,7 +88,8 @@ def _whole_keys(part: Both, r: tuple[Term, ...], s: tuple[Term, ...], undecided:
         keys[side] = key
         if isinstance(key, WideKey):
             undecided.append(f"'{part.origin or part.cmp}': the key of stream {side} takes values from "
-                             f"{key.exact.low} to {key.exact.high}, and its last {key.shift} bits are beyond the 64 "
+                             f"{key.exact.low} to {key.exact.high}, and its last {key.shift} "
+                             f"{'bit is' if key.shift == 1 else 'bits are'} beyond the 64 "
                              f"that are compared")
     return keys, present(part.cmp, known)
 
