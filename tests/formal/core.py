@@ -29,6 +29,8 @@ __all__ = ["PROOFS"]
 #: Tuples that may be stored ahead of unread ones in these proofs: fewer than in the circuits, so that faults show soon.
 STORES = 2
 
+_PROGRESS = "an operation, and an expiry before it, waits a few cycles at most, but for a slot or the processing side"
+
 
 class ScannedRing(wiring.Component):
     """A region without its emitter, which stores S. The solver chooses ``room`` freely in every cycle."""
@@ -167,6 +169,18 @@ def storage(cores: int, time_bits: int) -> Harness:
             _stores_left(h, config, "", (count - row_now)[:ROW_BITS]))
     h.prove("the oldest tuple lies within the window's rows",
             (live_now == 0) | ((count - row_now - dut.index)[:ROW_BITS] <= dut.window.rows))
+
+    # Progress.
+    moves = h.inner("commit") | h.inner("advance")
+    blocked = dut.stall_probe | dut.stall_store | (seen & h.inner("stored_here") & ~h.inner("fits"))
+    waited = Signal(3, name="waited")
+    m.d.sync += waited.eq(Mux(~dut.i.valid | moves | blocked, 0, waited + 1))
+    if time_bits:
+        left = h.inner("pending")
+        known = seen & (waited <= 3) & Array([1, ~left[2], ~left[1], ~left[0]])[waited[:2]]
+    else:
+        known = seen & (waited <= 1)
+    h.prove(_PROGRESS, (waited == 0) | known)
 
     # One tuple of those stored, whichever.
     mark, picked = h.free("mark"), Signal()
@@ -307,6 +321,8 @@ _STORAGE_FAULTS = (
 )
 
 _ONLY_FAULTS = (
+    Fault(_PROGRESS, Storage, "decoded.eq(self.i.valid & ~commit)",
+          "decoded.eq(self.i.valid & ~commit & ~self.scanning)"),
     Fault("the flags for empty and full are right", Storage, "was_almost_full.eq(live == depth - 1)",
           "was_almost_full.eq(live == depth - 2)"),
     Fault("the decoded flags of an operation are right", Storage, "decoded.eq(self.i.valid & ~commit)",
@@ -325,6 +341,7 @@ _ONLY_FAULTS = (
 )
 
 _TIME_FAULTS = (
+    Fault(_PROGRESS, Storage, "expiry_known.eq(self.i.valid &", "expiry_known.eq(self.task.ready &"),
     Fault("each tuple's last time in the window is stored",
           Storage, "times.w_addr.eq(self.written[:len(times.w_addr)])",
           "times.w_addr.eq(head[:len(times.w_addr)])", "_age"),

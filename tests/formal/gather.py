@@ -22,7 +22,7 @@ from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
+__all__ = ["BITS", "PROOFS", "Contents", "narrow", "node"]
 
 
 def _taken(port: Any) -> Value:
@@ -30,7 +30,7 @@ def _taken(port: Any) -> Value:
 
 
 #: Bits of row ids that are compared in these proofs.
-_BITS = 4
+BITS = 4
 
 
 #: Bits of row ids in these proofs; the circuits do not depend on their number.
@@ -38,7 +38,7 @@ _ROW = 5
 
 
 @contextmanager
-def _narrow() -> Iterator[None]:
+def narrow() -> Iterator[None]:
     with patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.gather.lookahead.ROW_BITS", _ROW):
         yield
 
@@ -82,7 +82,7 @@ def _is_offer_of(offer: Any, results: Any) -> Value:
     return Cat(offer[name] == value for name, value in offer_of(results).items()).all()
 
 
-@_narrow()
+@narrow()
 def lookahead(bits: int) -> Harness:
     dut = LookaheadFifo(bits)
     h = Harness(dut)
@@ -153,9 +153,9 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
     return queues
 
 
-@_narrow()
+@narrow()
 def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
-    dut = Merger(inputs, _BITS, has_offer_input=has_offer_input)
+    dut = Merger(inputs, BITS, has_offer_input=has_offer_input)
     h = Harness(dut)
     queues = _queues(h, inputs)
     prove_stable_offers(h, "o", dut.o)
@@ -166,7 +166,7 @@ def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
     base = h.free("base", _ROW)
     age = [(q.first.stored - base)[:_ROW] for q in queues]
     h.assume("the pairs shown lie in half the range of the bits compared",
-             Cat(~q.pair | (a < 2**(_BITS - 1)) for q, a in zip(queues, age, strict=True)).all())
+             Cat(~q.pair | (a < 2**(BITS - 1)) for q, a in zip(queues, age, strict=True)).all())
     h.prove("with total, the oldest stored tuple goes first",
             ~dut.total | Cat(~q.leaves | ~q.pair | ~other.pair | (a <= b)
                              for q, a in zip(queues, age, strict=True)
@@ -176,13 +176,13 @@ def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
     return h
 
 
-@_narrow()
+@narrow()
 def sorted_merger(inputs: int) -> Harness:
     """A merger in total order: each group leaves sorted if each input's group is sorted.
 
     The proof of the FIFO shows that the results of an input keep their order. Row ids do not wrap here.
     """
-    dut = Merger(inputs, _BITS + 1)
+    dut = Merger(inputs, BITS + 1)
     h = Harness(dut)
     m = h.m
     h.assume("total order", dut.total)
@@ -192,7 +192,7 @@ def sorted_merger(inputs: int) -> Harness:
     for n, q in enumerate(queues):
         own, had = Signal(_ROW, name=f"own{n}"), Signal(name=f"had{n}")
         h.assume(f"input {n} is sorted", ~q.pair | ~had | (q.first.stored >= own))
-        h.assume(f"row ids of input {n} are small", ~q.pair | (q.first.stored < 2**_BITS))
+        h.assume(f"row ids of input {n} are small", ~q.pair | (q.first.stored < 2**BITS))
         with m.If(q.leaves):
             m.d.sync += [own.eq(q.first.stored), had.eq(q.pair)]
         with m.If(q.leaves & q.pair):
@@ -213,12 +213,12 @@ def sorted_merger(inputs: int) -> Harness:
     return h
 
 
-@_narrow()
+@narrow()
 def tree() -> Harness:
     """Three leaves, two of them with a node of their own before the root. Each pair carries the number of its group in
     the low bits of ``probe``; one may be marked.
     """
-    dut = GatherTree(leaves=3, fanin=2, bits=_BITS)
+    dut = GatherTree(leaves=3, fanin=2, bits=BITS)
     h = Harness(dut)
     m = h.m
     assume_stable_offers(h, "i", *dut.i)
@@ -271,13 +271,13 @@ def tree() -> Harness:
             ~(dut.o.valid & pair & item.stored[0]) | (marked & ~gone & (where == group)))
 
     # The invariants: what each FIFO holds follows from what came and what left.
-    first, root = (_node(h, name, total) for name in ("node_0", "node"))
+    first, root = (node(h, name, f"{name}_total.o") for name in ("node_0", "node"))
     h.prove("the order reaches the nodes before the first result", Cat(
         since[1] | ~since[2], since[0] | ~since[1], ~since[0] | (root.total == total),
         ~since[1] | ((first.total == total) & (root.was_total == total)), ~since[2] | (first.was_total == total),
         *(~q.some | since[2] for q in (*first.queues, *root.queues))).all())
     h.prove("pointers, flags and registered comparisons of the nodes are right", first.sound & root.sound)
-    contents = [_Contents(q, bits, ends) for q in (*first.queues, *root.queues)]
+    contents = [Contents(q, bits, ends) for q in (*first.queues, *root.queues)]
     of_first, of_root = contents[:2], contents[2:]
     starts = [(groups[n] - c.barriers)[:bits] for n, c in enumerate(of_first)]
     tails = (starts[0], groups[2])  # the groups of the items that reach the root next
@@ -293,28 +293,32 @@ def tree() -> Harness:
     return h
 
 
-def _node(h: Harness, name: str, total: Any) -> SimpleNamespace:
-    """The merger of two inputs at ``name``: ``queues``; ``total``, ``was_total``: its order in this cycle and in the
-    last one; ``sound``: its invariant.
+def node(h: Harness, name: str, total: str) -> SimpleNamespace:
+    """The merger of two inputs at ``name``: ``queues``; ``total``, ``was_total``: its order in this cycle, the signal
+    of that path, and in the last one; ``sound``: its invariant.
     """
-    here = h.inner(f"{name}_total.o")
+    here = h.inner(total)
     was = h.past(here, f"{name}_was_total")
-    queues = [_Queue(h, f"{name}.queue{n}", _BITS, h.started() & ~was) for n in range(2)]
+    queues = [_Queue(h, f"{name}.queue{n}", BITS, h.started() & ~was) for n in range(2)]
     before, behind = h.inner(f"{name}.precedes0_1").any(), h.inner(f"{name}.precedes1_0").any()
     turn = h.inner(f"{name}.turn0_1")
     both = queues[0].some & queues[1].some
-    younger = (queues[1].first.stored[:_BITS] - queues[0].first.stored[:_BITS])[_BITS - 1]
+    younger = (queues[1].first.stored[:BITS] - queues[0].first.stored[:BITS])[BITS - 1]
     compared = Mux(was, (~before | (both & ~younger)) & (~behind | (both & younger)),
                    ~h.started() | ((before == turn) & (behind == ~turn)))
     return SimpleNamespace(queues=queues, total=here, was_total=was,
                            sound=compared & Cat(q.sound for q in queues).all())
 
 
-class _Contents:
-    """The four places of a FIFO. ``barriers``: how many it holds; ``marked``: how many marked pairs."""
+class Contents:
+    """The four places of the FIFO ``queue``, whose groups are ``step`` apart.
 
-    def __init__(self, queue: _Queue, bits: int, ends: Any):
-        self._bits, self._ends = bits, ends
+    ``bits``: of the number of a group. ``ends``: of each group, whether it ends with an END. ``barriers``: how many the
+    FIFO holds; ``marked``: how many marked pairs.
+    """
+
+    def __init__(self, queue: Any, bits: int, ends: Any, step: int = 1):
+        self._bits, self._ends, self._step = bits, ends, step
         self._items = [(queue.level > n, data.View(result_layout(), queue.at(n))) for n in range(4)]
         self._pairs = [some & (item.kind == ItemKind.PAIR) for some, item in self._items]
         are = [some & (item.kind != ItemKind.PAIR) for some, item in self._items]
@@ -326,7 +330,7 @@ class _Contents:
         """True if each item is of the group that begins with ``start`` at the first one."""
         out = []
         for (some, item), before in zip(self._items, self._before, strict=True):
-            group = (start + before)[:self._bits]
+            group = (start + self._step * before)[:self._bits]
             small = (item.probe[self._bits:] == 0) & (item.stored[self._bits:] == 0)
             out.append(~some | ((item.kind != ItemKind.SLICE) & small & Mux(
                 item.kind == ItemKind.PAIR, item.probe[:self._bits] == group,
@@ -344,7 +348,7 @@ class _Contents:
                    for pair, (_, item) in zip(self._pairs, self._items, strict=True)).all()
 
 
-@_narrow()
+@narrow()
 def combiner() -> Harness:
     dut = Combiner()
     h = Harness(dut)

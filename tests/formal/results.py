@@ -23,6 +23,7 @@ from splitjoin.hw.network.skid_buffer import SkidBuffer
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .network import buffered, sound_queue
+from .progress import LIST_FAULTS, prove_list_progress
 from .proofs import Fault, Proof
 
 __all__ = ["LATENCY", "PROOFS", "narrow", "outcomes", "sorter_state"]
@@ -104,6 +105,7 @@ def listing() -> Harness:
     h.prove("the queue has room for everything in flight",
             (items + under_way + may <= _ITEMS - 2) & (~may | (items <= _ITEMS - 6))
             & ~(ended & (fetching[0] | fetched[0])))
+    prove_list_progress(h)
     return h
 
 
@@ -316,6 +318,7 @@ _LIST_FAULTS = (
           ListEmitter, "fetching.valid.eq(fetch & ~last)", "fetching.valid.eq(fetch)", "_walk"),
     Fault("the queue has room for everything in flight",
           ListEmitter, "(items.level < geometry.EMITTER_ITEMS - 6)", "1", "_walk"),
+    *LIST_FAULTS,
 )
 _SORTING_FAULTS = (
     *_SHARED_FAULTS, *_LISTED_FAULTS,

@@ -20,6 +20,7 @@ from splitjoin.hw.network.queue import Queue
 
 from .harness import Harness
 from .network import sound_queue
+from .progress import SORTER_FAULTS, prove_sorter_progress
 from .proofs import Fault, Proof
 from .results import LATENCY, narrow, outcomes, sorter_state
 
@@ -320,6 +321,9 @@ def sorted_items() -> Harness:
         ~(known & continued) | (h.inner("in_place") == _QUOTA), ~known | (h.inner("wanted") == (1 << probe)[:4]),
         ~known | is_sorted.bit_select(leaving, 1)).all())
 
+    h.prove("behind a full place there is a walk", ~(known & continued & ~h.inner("more")) | Cat(
+        fetching[2], fetched[2], walking, walk_ends).any())
+
     # A batch in the list ends with the only entry that is the last of its pass.
     whole, both = [], busy.all()
     for x in range(1 << (bits - 1)):
@@ -362,6 +366,12 @@ def sorted_items() -> Harness:
                 ~some_left | (current & ~draining) | (fetching[1] & (probes[0] == which))
                 | (fetched[1] & (probes[1] == which)) | (ended & (probes[2] == which))]
     h.prove("probes take turns", Cat(in_turn).all())
+
+    for name in ("known", "continued", "more", "row", "in_place", "walking"):
+        setattr(s, name, h.inner(name))
+    prove_sorter_progress(
+        h, s, probes=_PROBES, quota=_QUOTA, ended=in_list & entry.last, left=(pointer + 1 - consumed)[:bits],
+        active=sorted_and_due & (probe == which), unwalked=(first - walked)[:bits])
     return h
 
 
@@ -395,10 +405,13 @@ _FAULTS = (
           "known.eq(1)", "_walk"),
     Fault("a walk reads for the probe whose place is full", SortingEmitter, "count.eq(places.count)",
           "count.eq(places.count + 1)", "_walk"),
+    Fault("behind a full place there is a walk", SortingEmitter, "walk.eq(fetched[2])",
+          "walk.eq(fetched[2] & ~self.found_valid)", "_walk"),
     Fault("a batch ends with the last read of its pass", *_BATCH_END),
     Fault("reads show what the list holds", SortingEmitter, "entries.r_addr.eq(place[:-1])",
           "entries.r_addr.eq(place[:-1] + 1)", "_take_reads"),
     Fault("probes take turns", SortingEmitter, "Mux(finish, 0, probe + 1)", "Mux(finish, 1, probe + 1)", "_walk"),
+    *SORTER_FAULTS,
 )
 
 PROOFS = (

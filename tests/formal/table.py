@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from . import block_fifo, core, express, folds, gate, gather, index, link, network, probe, results, sorting, tree, wide
+from . import (
+    block_fifo,
+    core,
+    express,
+    folds,
+    gate,
+    gather,
+    index,
+    link,
+    network,
+    probe,
+    results,
+    sorting,
+    tree,
+    ways,
+    wide,
+)
 from .proofs import Proof
 
 __all__ = ["ALL", "table"]
 
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS, *probe.PROOFS,
-                          *results.PROOFS, *sorting.PROOFS, *express.PROOFS, *gather.PROOFS, *wide.PROOFS,
+                          *results.PROOFS, *sorting.PROOFS, *express.PROOFS, *gather.PROOFS, *wide.PROOFS, *ways.PROOFS,
                           *folds.PROOFS, *gate.PROOFS, *link.PROOFS)
 
 

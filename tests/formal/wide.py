@@ -25,21 +25,27 @@ from .monitors import Follower, assume_stable_offers, follow, prove_stable_offer
 from .network import sound_queue
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
+__all__ = ["DEPTH", "PROOFS", "short_queues"]
 
 #: Bits of row ids, and places of the queues, in these proofs.
-_ROW, _DEPTH = 2, 4
+_ROW, DEPTH = 2, 4
 
 
 def _short(shape: Any, depth: int) -> Queue:
     """A queue in the place of a `BlockFifo`."""
-    return Queue(shape, _DEPTH)
+    return Queue(shape, DEPTH)
+
+
+@contextmanager
+def short_queues() -> Iterator[None]:
+    """Context manager: queues of ``DEPTH`` take the places of the FIFOs in block RAM."""
+    with (patch("splitjoin.hw.gather.rows.BlockFifo", _short), patch("splitjoin.hw.gather.ways.BlockFifo", _short)):
+        yield
 
 
 @contextmanager
 def _narrow() -> Iterator[None]:
-    with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.gather.rows.BlockFifo", _short),
-          patch("splitjoin.hw.gather.ways.BlockFifo", _short), patch("splitjoin.circuit.wire.ROW_BITS", _ROW)):
+    with short_queues(), patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.circuit.wire.ROW_BITS", _ROW):
         yield
 
 
@@ -109,8 +115,8 @@ def row_queue(width: int) -> Harness:
     level, head = h.inner("rows.level"), h.inner("rows.head")
     collected = data.View(layout, h.inner("row"))
     count, complete = h.inner("count"), h.inner("complete")
-    h.prove("pointers, flags and level of its queue agree", sound_queue(h, "rows", _DEPTH))
-    held = [(level > n, data.View(layout, h.look("rows.rows", (head + n)[:len(head)]))) for n in range(_DEPTH)]
+    h.prove("pointers, flags and level of its queue agree", sound_queue(h, "rows", DEPTH))
+    held = [(level > n, data.View(layout, h.look("rows.rows", (head + n)[:len(head)]))) for n in range(DEPTH)]
     some = count != 0
     h.prove("rows and items inside are counted",
             (h.inner("inside") == level) & (inside == sum(
@@ -150,10 +156,10 @@ def splitter() -> Harness:
     followers, counted, placed, sound = [], [], [], []
     for n, way in enumerate(dut.o):
         f = Follower(h, f"item{n}", entered=_taken(dut.i) & (both | (turn == n)), entering=dut.i.payload, port=way,
-                     capacity=_DEPTH)
+                     capacity=DEPTH)
         level, head = h.inner(f"queue{n}.level"), h.inner(f"queue{n}.head")
         followers.append(f)
-        sound.append(sound_queue(h, f"queue{n}", _DEPTH))
+        sound.append(sound_queue(h, f"queue{n}", DEPTH))
         counted.append(f.inside == level)
         placed.append(~f.picked | (h.look(f"queue{n}.rows", (head + f.ahead)[:len(head)]) == f.token))
     follow(h, *followers)
