@@ -5,6 +5,7 @@ compilers, whose output here runs for moments.
 import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 from splitjoin.cache import cache_folder
 
@@ -30,6 +31,16 @@ def pytest_collection_finish() -> None:
     """The tests themselves live to the end: the collector need not look at them again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What a file of tests leaves behind (models, plans, modules) lives to the end too: looking at all of it again in
+    each full collection took a sixteenth of the tests' time.
+    """
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_unconfigure() -> None:

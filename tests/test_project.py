@@ -146,6 +146,13 @@ def test_ci_runs_what_make_check_runs(tmp_path: Path) -> None:
         assert set(ran.read_text().split()) == ({"lint"} if fails == "lint" else {"lint", "types", "test"})
 
 
+@pytest.mark.xdist_group("told")
+def test_groups_reach_the_scheduler(request: pytest.FixtureRequest) -> None:
+    """Else each process starts a JVM and compiles every kernel: pytest 9.2 and pytest-xdist 3.8 do that silently."""
+    grouped = request.config.getoption("loadgroup", False)
+    assert request.node.nodeid.endswith("::test_groups_reach_the_scheduler" + "@told" * grouped)
+
+
 def test_what_make_test_leaves_out_is_run_by_make_test_long() -> None:
     tool = project()["tool"]
     assert isinstance(tool, dict)

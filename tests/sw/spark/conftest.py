@@ -13,6 +13,7 @@ from ...support.spark_settings import SETTINGS
 from ...support.spark_streams import ON, stream
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With ``--dist loadgroup`` one worker runs all of these, so that only one starts a JVM; and they come first, as
     the other worker would wait for what takes minutes and comes last.

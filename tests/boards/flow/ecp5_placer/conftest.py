@@ -1,5 +1,6 @@
 import copy
 import json
+from pathlib import Path
 
 import pytest
 from splitjoin.boards.flow.ecp5_placer.annealer import Annealer
@@ -7,6 +8,16 @@ from splitjoin.boards.flow.ecp5_placer.router import Router
 from splitjoin.boards.flow.tools import NEXTPNR
 
 from .placements import OPTIONS, SEED, merger_netlist
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """One process runs nextpnr for all of these tests."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.xdist_group("placer"))
 
 
 @pytest.fixture(scope="session")
