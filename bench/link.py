@@ -209,7 +209,7 @@ def main() -> None:
         text = PAGE.read_text(encoding="utf-8")
         before, rest = text.split(_BEGIN)
         tables = "\n".join(made(recorder.rows) for made in (table, packed_table, packed_rates))
-        PAGE.write_text(before + _BEGIN + tables + _END + rest.split(_END)[1], encoding="utf-8")
+        PAGE.write_text(before + _BEGIN + tables + _END + rest.split(_END, 1)[1], encoding="utf-8")
         recorder.write()
     faulty(recorder, 1_000 if args.quick else 100_000, _SHARE, 0)
     print(recorder.write())

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 from splitjoin.circuit.driver import CircuitDevice, Transport
 from splitjoin.circuit.wire import Configuration
-from splitjoin.device.api import Session
 from splitjoin.errors import DeviceError
-from splitjoin.lang.query import Query
+from splitjoin.link.designed import DesignedDevice
 from splitjoin.link.sidecar import Sidecar
 from splitjoin.link.transport import LinkTransport
 from splitjoin.link.uart import SerialChannel
@@ -38,7 +37,7 @@ class _EmulatedTransport(LinkTransport):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmulatorDevice(CircuitDevice):
+class EmulatorDevice(DesignedDevice):
     """A board whose whole top, with pads and UART, runs in Verilator, behind a pseudo-terminal and boards' driver.
 
     Parameters as of `CircuitDevice`, and:
@@ -78,14 +77,14 @@ class EmulatorDevice(CircuitDevice):
         if not self._is_design:
             find(self.target)
 
-    def open(self, query: Query) -> Session:
-        if not self._is_design:
-            return super().open(query)
-        design = Sidecar.read(self.target)
-        device = replace(self, target=design.board, pack=design.pack, **design.parameters)
+    @property
+    def _sidecar(self) -> str | None:
+        return self.target if self._is_design else None
+
+    def _built(self, design: Sidecar) -> CircuitDevice:
+        device = replace(self, target=design.board, pack=design.pack, **{**design.parameters, "fold": self.fold})
         object.__setattr__(device, "_opened", self._opened)  # the same row of boards
-        design.check(self.target, query, device.configuration(query))
-        return device.open(query)
+        return device
 
     @property
     def _is_design(self) -> bool:

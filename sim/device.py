@@ -47,7 +47,6 @@ class SimDevice(CircuitDevice):
     """
 
     name: ClassVar[str] = "sim"
-    folds: ClassVar[bool] = True
 
     seed: int = 0
     stall_in: float = 0.0

@@ -40,7 +40,6 @@ class PysimDevice(CircuitDevice):
     """
 
     name: ClassVar[str] = "pysim"
-    folds: ClassVar[bool] = True
 
     seed: int = 0
     stall_in: float = 0.0

@@ -24,6 +24,7 @@ from .aggregates import (
 )
 from .arrival import Arrivals, arrivals
 from .circuit.driver import CircuitDevice, CircuitSession
+from .cpu import CpuDevice
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, joined_items, pairs
 from .expected_size import ExpectedSize
 from .files import TableWriter
@@ -73,7 +74,8 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
         try:
             return _run_folding(query, incoming, output, device, to)
         except StateOverflow:
-            pass  # the pairs tell
+            # The pairs tell, and a circuit that was built to fold gives none. (The CPU has no cores to mask.)
+            device = device if cast(CircuitDevice, device).masked else CpuDevice()
     if to is not None:
         return _stored(query, incoming, output, device, to)
     with device.open_deciding(query) as session:

@@ -119,10 +119,10 @@ def _state(config: Configuration, family: str, kind: str, not_whole: str | None)
     leave = f"which {'leaves' if config.state.width == 1 else 'leave'} in {items} {plural(items, 'item')} a tuple of R"
     bits = f"{config.state.width} {plural(config.state.width, 'bit')} of state"
     pairs = f"{config.lanes} × {config.probes} pairs a cycle in each region, to {bits}, {leave}"
-    yield f"folded      in simulated circuits: {kind}; {bits}, {leave}" if kind else (
-        f"folded      in simulated circuits: the partners of a tuple of R, {pairs} when it expires"
+    yield f"folded      in the circuit: {kind}; {bits}, {leave}" if kind else (
+        f"folded      in the circuit: the partners of a tuple of R, {pairs} when it expires"
         if config.whole_states else
-        f"folded      in simulated circuits: the partners that come before a tuple of R, {pairs}; partners that come "
+        f"folded      in the circuit: the partners that come before a tuple of R, {pairs}; partners that come "
         f"after it leave as pairs: {not_whole}")
     cost = folding_emitter(config, known)
     if config.first_hits:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..arrival import Arrivals
 from ..circuit.driver import CircuitDevice, CircuitSession
 from ..circuit.folding import FoldChoice
+from ..circuit.query_circuit import folding_demanded
 from ..device.api import PAIR, Device, Items, stars
 from ..errors import UnsupportedError
 from ..lang.aggregate import Aggregate
@@ -45,8 +46,7 @@ def folds_on(device: Device, query: Query) -> bool:
         device.folding(query)
     except UnsupportedError as error:
         if device.fold == "always":
-            raise UnsupportedError(f"fold='always' needs a circuit that folds the aggregates, but: {error}; give "
-                                   f"fold='auto' for pairs that the host folds") from error
+            raise folding_demanded(query, error) from error
         return False
     return True
 

@@ -15,19 +15,20 @@ from ..device.api import ITEM, PAIR, Device, Items, Session, check_inner, check_
 from ..errors import DeviceError, DeviceLost, OrderError, UnsupportedError, WindowOverflow
 from ..lang.query import Query
 from ..plan.keys import Codes
-from .deciding import Deciding, check_decides, deciding, needs_few_pairs
+from .deciding import Deciding, needs_few_pairs
 from .encode import Encoder, Words, decode, pack
 from .folded_states import FoldedStates, StateDecoder, partner_items
 from .folding import FoldChoice
-from .lowering import configure, folding_of, longest_range, plan_for, settings, whole_refused
+from .lowering import longest_range, plan_for
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
+from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
 from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, SMALL_COUNTERS, register, selection
 from .row_ids import RowIds
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
 
-__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport"]
+__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "built_anew"]
 
 
 class DeviceStalled(DeviceError):
@@ -77,8 +78,6 @@ class CircuitDevice(CircuitParameters, Device):
     """
 
     settles: ClassVar[bool] = True
-    #: True if its circuits are made for each query, so that they may fold its aggregates.
-    folds: ClassVar[bool] = False
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
@@ -88,71 +87,72 @@ class CircuitDevice(CircuitParameters, Device):
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it.
 
-        A query with aggregates gets a circuit that folds them (`CircuitSession.states`), if `folding` has one; one of
-        kind semi, anti or as-of a circuit that gives the pairs that decide its rows, if `deciding` has one. Where
-        states leave whole, a session has no items, and a state comes when its base tuple expires.
+        A query with aggregates gets a circuit that folds them (`CircuitSession.states`), one of kind semi, anti or
+        as-of a circuit that gives the pairs that decide its rows (`circuit`). Where states leave whole, a session has
+        no items, and a state comes when its base tuple expires.
         """
-        folding = decides = None
-        if query.aggregates and self.folds:
-            folding, query = self.folding(query), query.pairs
-        elif needs_few_pairs(query) and self.folds:
-            decides = self.deciding(query)
-            folding, query = decides.folding, decides.query
-        check_inner(query)
-        plan = self.plan(query)
-        config = configure(query, plan, self, folding, first_hits=decides is not None and decides.first)
-        words = settings(query, config, verified=plan.residual is not None)
-        transport = self._connect(config)
+        return self.start(self.circuit(query))
+
+    def start(self, circuit: QueryCircuit) -> CircuitSession:
+        """Start ``circuit``, one of this device."""
+        words = circuit.settings
+        transport = self._connect(circuit.config)
         try:
-            session = CircuitSession(query, plan, config, words, transport, folding, decides)
+            session = CircuitSession(circuit.query, circuit.plan, circuit.config, words, transport, circuit.folding,
+                                     circuit.decides)
             session.mask(self.masked)
             return session
         except BaseException:
             transport.close()
             raise
 
+    def circuit(self, query: Query) -> QueryCircuit:
+        """The circuit that `open` starts for ``query``. Raises `UnsupportedError`, with the reason, where pairs must
+        leave: open ``query.pairs`` then.
+        """
+        if query.aggregates or needs_few_pairs(query):
+            return folding_circuit(query, self)
+        check_inner(query)
+        return pairs_circuit(query, self)
+
     def folding(self, query: Query) -> FoldChoice:
         """The choice of what the device's circuits fold of ``query``: where that can be, also the partners that come
         after their base tuples. Raises `UnsupportedError`, with the reason, if pairs must leave.
         """
-        if not self.folds:
-            raise UnsupportedError(f"the circuits of device {self.name!r} are built without regard to aggregates")
-        asked, plan = query.pairs.aggregated(query.aggregates), self.plan(query)
-        return folding_of(asked, plan, self, whole=whole_refused(asked, plan, self) is None)
+        found = self.circuit(query).folding
+        assert found is not None
+        return found
 
     def open_deciding(self, query: Query) -> Session:
         if self.fold == "never" or not needs_few_pairs(query):
             return self.open(query.pairs)
         try:
-            self.deciding(query)
+            circuit = self.circuit(query)
         except UnsupportedError as error:
             if self.fold == "always":
-                raise UnsupportedError(f"fold='always' needs a circuit that gives only the pairs that decide, but: "
-                                       f"{error}; give fold='auto' for all pairs") from error
+                raise folding_demanded(query, error) from error
             return self.open(query.pairs)
-        return self.open(query)
-
-    def deciding(self, query: Query) -> Deciding:
-        """The pairs that the device's circuits give for ``query``, of kind semi, anti or as-of. Raises
-        `UnsupportedError`, with the reason, if all pairs must leave.
-        """
-        if not self.folds:
-            raise UnsupportedError(f"the circuits of device {self.name!r} are built without regard to the kind of join")
-        found = deciding(query)
-        check_decides(found, self.plan(found.query), self)
-        return found
+        return self.start(circuit)
 
     def plan(self, query: Query) -> CircuitPlan:
         """The tests that the device's circuits compute for ``query``."""
         return plan_for(query, self)
 
-    def configuration(self, query: Query, plan: CircuitPlan | None = None) -> Configuration:
-        """The configuration that ``query`` needs on this device."""
-        return configure(query, plan or self.plan(query), self)
+    def configuration(self, query: Query) -> Configuration:
+        """The configuration that ``query`` needs on this device, by its parameter ``fold``."""
+        return chosen_circuit(query, self).config
 
     @abstractmethod
     def _connect(self, config: Configuration) -> Transport:
         """A transport to a freshly reset circuit of ``config``."""
+
+
+def built_anew(config: Configuration) -> str:
+    """The remedy, in words, where a device does not hold the circuit of ``config``."""
+    if not config.folds:
+        return "build the circuit for this query, or name its design"
+    return ("build the circuit for this query with its aggregates or its kind of join, name its design, or give "
+            "fold='never' if it was built without them")
 
 
 class CircuitSession(Session):
@@ -326,7 +326,7 @@ class CircuitSession(Session):
                               f"splitjoin circuit?")
         if abi != self._config.abi_hash:
             raise DeviceError(f"the device was built for another configuration: the driver needs ABI "
-                              f"{self._config.abi_hash:016x}, the device has {abi:016x}; build it again")
+                              f"{self._config.abi_hash:016x}, the device has {abi:016x}; {built_anew(self._config)}")
 
     def _read(self, name: str) -> int:
         reg = register(name)

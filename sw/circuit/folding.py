@@ -8,6 +8,7 @@ is stored, and the state leaves whole when it expires; or they are pairs, which 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,15 +58,16 @@ class FoldChoice:
     whole: bool = False
 
 
-def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int, *,
-                whole: bool = False) -> FoldChoice:
+def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int,
+                built: Sequence[Aggregate] = (), *, whole: bool = False) -> FoldChoice:
     """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
 
-    ``stored``: the most tuples of S that it holds. ``whole``: states are to leave whole. Raises `UnsupportedError`,
-    with the reason, if pairs must leave.
+    ``stored``: the most tuples of S that it holds. ``built``: aggregates for which the circuit has states beside those
+    of ``query``, before them. ``whole``: states are to leave whole. Raises `UnsupportedError`, with the reason, if
+    pairs must leave.
     """
     check_folds(plan, parameters)
-    found = _Choice(_most_partners(query, stored) if whole else stored, parameters.clock).of(query)
+    found = _Choice(_most_partners(query, stored) if whole else stored, parameters.clock).of(query, built)
     return replace(found, whole=whole)
 
 
@@ -131,15 +133,15 @@ class _Choice:
         self._values: dict[tuple[Expr, int, int], StoredValue] = {}
         self._parts: dict[Any, FoldPart] = {}
 
-    def of(self, query: Query) -> FoldChoice:
-        """The whole choice."""
+    def of(self, query: Query, built: Sequence[Aggregate]) -> FoldChoice:
+        """The whole choice for ``query``, with values and parts for the aggregates ``built`` too."""
         outputs = []
-        for aggregate in query.aggregates:
+        for aggregate in (*built, *query.aggregates):
             try:
                 outputs.append(self._aggregate(aggregate))
             except SplitJoinError as error:
                 raise UnsupportedError(f"{aggregate.text}: {error}") from error
-        return FoldChoice(tuple(self._values.values()), tuple(self._parts.values()), tuple(outputs))
+        return FoldChoice(tuple(self._values.values()), tuple(self._parts.values()), tuple(outputs[len(built):]))
 
     def _aggregate(self, aggregate: Aggregate) -> tuple[int, ...]:
         for e in aggregate.args:

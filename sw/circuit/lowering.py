@@ -16,11 +16,12 @@ take longer than a cycle by the delays of `splitjoin.circuit.delays`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, Union, cast
 
 from ..errors import CapacityError, OrderError, UnsupportedError, plural
+from ..lang.aggregate import Aggregate
 from ..lang.ir import Expr
 from ..lang.order import Order
 from ..lang.query import Query
@@ -260,21 +261,24 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
         whole_states=folding is not None and folding.whole)
 
 
-def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters, *, whole: bool = False) -> FoldChoice:
-    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``. ``whole``: states are
-    to leave whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
+def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters, built: Sequence[Aggregate] = (), *,
+               whole: bool = False) -> FoldChoice:
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``, with states for the
+    aggregates ``built`` too. ``whole``: states are to leave whole. Raises `UnsupportedError`, with the reason, if pairs
+    must leave.
     """
     chosen = sized(query, parameters)
     assert chosen.capacity is not None
-    return fold_choice(query, plan, chosen, chosen.cores * chosen.capacity, whole=whole)
+    return fold_choice(query, plan, chosen, chosen.cores * chosen.capacity, built, whole=whole)
 
 
-def whole_refused(query: Query, plan: CircuitPlan, parameters: CircuitParameters) -> str | None:
+def whole_refused(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
+                  built: Sequence[Aggregate] = ()) -> str | None:
     """The reason why states do not leave whole, or None. Arguments as of `folding_of`."""
     if query.window_r.length == 0:
         return "R's window is RANGE 0, so hardly any come after it"
     try:
-        folding_of(query, plan, parameters, whole=True)
+        folding_of(query, plan, parameters, built, whole=True)
     except UnsupportedError as error:
         return str(error)
     return None

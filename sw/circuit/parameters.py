@@ -184,8 +184,7 @@ class CircuitParameters(BuildParameters):
     Attributes:
         clock: MHz on ECP5 for which the datapaths get pipeline registers; None for the fewest registers.
         fold: Whether regions fold aggregates, and what decides semi, anti and as-of joins, in place of giving all pairs
-            to the host: ``auto`` where they can; ``always`` refuses such a query for which they cannot; ``never``. Only
-            simulated circuits fold.
+            to the host: ``auto`` where they can; ``always`` refuses such a query for which they cannot; ``never``.
     """
 
     clock: float | None = _parameter(
@@ -193,5 +192,4 @@ class CircuitParameters(BuildParameters):
         help="clock that comparing gets registers for, on ECP5", default="as few registers as there can be")
     fold: str = _parameter("auto", holds=lambda value: value in FOLD, must=f"one of {', '.join(FOLD)}",
                            metavar="WHEN", choices=FOLD, parse=str, default="auto: where they can",
-                           help="whether cores of simulated circuits fold aggregates themselves, and what decides "
-                                "semi, anti and as-of joins")
+                           help="whether cores fold aggregates themselves, and what decides semi, anti and as-of joins")

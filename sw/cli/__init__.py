@@ -123,6 +123,7 @@ def command_parser() -> argparse.ArgumentParser:
     design_option(verilog)
     schema_options(verilog, required=False)
     query_options(verilog, window_required=False, required=False)
+    kind_options(verilog)
     circuit_options(verilog)
     verilog_options(verilog)
 
@@ -130,6 +131,7 @@ def command_parser() -> argparse.ArgumentParser:
                     explain_circuit)
     schema_options(what)
     query_options(what, window_required=False)
+    kind_options(what)
     circuit_options(what)
     what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
     what.add_argument("--family", choices=FAMILIES, default="ecp5", help="FPGA family that costs are told for "
@@ -149,6 +151,7 @@ def command_parser() -> argparse.ArgumentParser:
     design_option(building)
     schema_options(building, required=False)
     query_options(building, window_required=False, required=False)
+    kind_options(building)
     circuit_options(building)
     build_options(building)
     building.add_argument("-o", "--output", metavar="DIR", required=True,
@@ -165,6 +168,7 @@ def command_parser() -> argparse.ArgumentParser:
                         run_emulator)
     schema_options(emulator)
     query_options(emulator, window_required=False)
+    kind_options(emulator)
     circuit_options(emulator)
     emulate_options(emulator)
 

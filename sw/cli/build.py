@@ -8,15 +8,16 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from ..circuit.lowering import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
+from ..circuit.query_circuit import chosen_circuit
 from ..circuit.wire import Configuration
 from ..errors import CapacityError, InputError, SplitJoinError, ToolError, plural
 from ..lang.query import Query
 from ..link.sidecar import Sidecar
 from ..tuner import BOARDS, tune
+from ..tuner.speed import items_a_tuple
 from ..tuner.workload import Workload
-from .circuits import circuit_query
+from .circuits import circuit_query, tell_refused
 from .design import described_query
 from .options import hertz
 
@@ -53,9 +54,9 @@ def build_bitstream(args: argparse.Namespace) -> None:
     if not (0 <= args.matches < float("inf")):
         raise InputError(f"--matches must be a number from 0, not {args.matches}")
     parameters = CircuitParameters(**options)
-    plan = plan_for(query, parameters)
-    config = configure(query, plan, parameters)
-    found = settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
+    circuit = chosen_circuit(query, parameters)
+    config, found = circuit.config, circuit.settings  # raises for queries that circuits cannot run
+    tell_refused(circuit)
     flow = _flow()
     board, folder = flow.find(args.board), Path(args.output)
     if args.pll is not None:
@@ -73,12 +74,12 @@ def build_bitstream(args: argparse.Namespace) -> None:
 
     try:
         report = flow.build_join(board, config, folder, load=Workload(held, held, args.matches), baud=baud,
-                                 pack=args.pack, items=args.matches + stars, seed=args.seed, seconds=args.time_limit,
-                                 progress=progress)
+                                 pack=args.pack, items=items_a_tuple(config, args.matches, stars), seed=args.seed,
+                                 seconds=args.time_limit, progress=progress)
     except CapacityError as error:
         raise CapacityError(f"{error}; {_what_fits(query, config, board.name)}") from None
     Sidecar.of(parameters, config, board=board.name, clock_hz=board.clock_hz, baud=baud, pack=args.pack,
-               query=described_query(args), pins=flow.pins(board)).write(folder / _SIDECAR)
+               aggregates=query.aggregates, query=described_query(args), pins=flow.pins(board)).write(folder / _SIDECAR)
     if isinstance(report, list):
         print(f"{folder} has a project for Vivado: {', '.join(report)}. It was not run here; run build_top.sh there, "
               f"which needs Vivado and writes top.bit")

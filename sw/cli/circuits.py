@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
+from ..circuit.query_circuit import QueryCircuit
 from ..explain import explain
 from ..files import read_table
 from ..lang.query import Query
@@ -13,9 +15,9 @@ from ..schema_text import parse_schema
 from ..tuner import tune
 from ..tuner.options import tune_arguments
 from .design import check_design_file, take_design, write_design
-from .options import circuit_arguments, pair, window_argument, window_or_default
+from .options import aggregate_argument, circuit_arguments, kind_arguments, pair, window_argument, window_or_default
 
-__all__ = ["circuit_query", "explain_circuit", "propose_circuit"]
+__all__ = ["circuit_query", "explain_circuit", "propose_circuit", "tell_refused"]
 
 
 def explain_circuit(args: argparse.Namespace) -> None:
@@ -36,6 +38,13 @@ def propose_circuit(args: argparse.Namespace) -> None:
         write_design(args.output, args, proposal)
 
 
+def tell_refused(circuit: QueryCircuit) -> None:
+    """Print to standard error why pairs leave ``circuit``, if fewer, or none, would do."""
+    if circuit.refused:
+        print(f"splitjoin: the circuit gives all pairs, which the host folds or decides by: {circuit.refused}",
+              file=sys.stderr, flush=True)
+
+
 def circuit_query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
     """The query of a circuit command. Without a window, as many ROWS as the circuit holds."""
     if "design" in args:
@@ -47,4 +56,5 @@ def circuit_query(args: argparse.Namespace) -> tuple[Query, dict[str, Any]]:
 def _declared(args: argparse.Namespace, window: Any) -> Query:
     """The query over streams whose schemas are options."""
     r, s = (Schema.from_arrow(side, parse_schema(getattr(args, f"schema_{side}"))) for side in ("r", "s"))
-    return Query.make(r, s, on=args.on, window=window, time=pair(args, "time"), order=args.order)
+    kind = kind_arguments(args) | {"aggregate": aggregate_argument(args)} if "how" in args else {}
+    return Query.make(r, s, on=args.on, window=window, time=pair(args, "time"), order=args.order, **kind)

@@ -41,6 +41,9 @@ def check_design_file(path: str) -> None:
 def described_query(args: argparse.Namespace) -> dict[str, str]:
     """The query in ``args``: its options that were given, with the schemas as texts."""
     query = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
+    if vars(args).get("how", "inner") != "inner":
+        query |= {"how": args.how} | ({} if args.direction is None else {"direction": args.direction})
+        query |= {} if args.allow_exact is None else {"allow_exact": str(args.allow_exact)}
     return query | {name: schema_text(parse_schema(query[name])) for name in ("schema_r", "schema_s")}
 
 

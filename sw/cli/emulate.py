@@ -6,10 +6,10 @@ import argparse
 import threading
 from typing import Any
 
-from ..circuit.lowering import configure, plan_for
 from ..circuit.parameters import CircuitParameters
+from ..circuit.query_circuit import chosen_circuit
 from ..errors import DeviceError, ToolError
-from .circuits import circuit_query
+from .circuits import circuit_query, tell_refused
 from .options import hertz
 
 __all__ = ["emulate_options", "run_emulator"]
@@ -45,7 +45,9 @@ def run_emulator(args: argparse.Namespace) -> None:
         raise ToolError(f"the emulator needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[sim]'") from error
     parameters = CircuitParameters(**options)
-    circuit: Any = configure(query, plan_for(query, parameters), parameters)
+    made = chosen_circuit(query, parameters)
+    tell_refused(made)
+    circuit: Any = made.config
     if args.board is not None:
         try:
             from splitjoin.boards.catalog import find

@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from ..circuit.lowering import configure, plan_for, settings
 from ..circuit.parameters import CircuitParameters
+from ..circuit.query_circuit import chosen_circuit
 from ..errors import InputError, ToolError
 from ..explain import explain, window_text
 from ..export.ip import fusesoc_core, ip_xact, system_rdl
@@ -17,7 +17,8 @@ from ..export.testbench import testbench_files
 from ..export.vectors import random_arrivals, vectors
 from ..export.wire import wire_helpers
 from ..files import replacing
-from .circuits import circuit_query
+from .circuits import circuit_query, tell_refused
+from .options import aggregate_argument
 
 __all__ = ["verilog_options", "write_circuit"]
 
@@ -57,21 +58,24 @@ def write_circuit(args: argparse.Namespace) -> None:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
     parameters = CircuitParameters(**options)
-    plan = plan_for(query, parameters)
-    config = configure(query, plan, parameters)
-    words = settings(query, config, verified=plan.residual is not None)  # raises for queries that circuits cannot run
+    circuit = chosen_circuit(query, parameters)
+    plan, config, words = circuit.plan, circuit.config, circuit.settings  # raises for queries that circuits cannot run
+    tell_refused(circuit)
     given = None  # the testbench's vectors, before the circuit, which takes longer
     if args.testbench is not None:
-        given = vectors(query, plan, config, random_arrivals(query, args.testbench_tuples, _SEED))
+        given = vectors(circuit.query, plan, config, random_arrivals(query, args.testbench_tuples, _SEED))
     top = AXI_TOP if args.top == "axi" else TOP
     described = {**sidecar(config, top), "settings": words,
-                 "query": {"on": args.on, "verified": None if plan.residual is None else str(plan.residual),
+                 "query": {"on": args.on, "how": args.how, "aggregates": aggregate_argument(args) or {},
+                           "verified": None if plan.residual is None else str(plan.residual),
                            "explain": explain(query, **options).splitlines()}}
     texts = {f"{TOP}.v": to_verilog(config)} | ({f"{AXI_TOP}.v": to_axi_verilog(config)} if args.top == "axi" else {})
     said = [f"Query: windows of R {window_text(query, 'r')}, of S {window_text(query, 's')}; order {query.order}; "
             f"condition {args.on}"]
     if plan.residual is not None:
         said.append(f"{_VERIFIED} {plan.residual}")
+    if config.folds:
+        said.append(f"It folds {_folded(args)}: items of kind PAIR on side 0 carry parts of states, no pairs")
     queried = header(config, said)
     contents = {name: text.replace(header(config), queried, 1) for name, text in texts.items()}
     contents[f"{TOP}.vlt"] = WAIVERS.read_text(encoding="utf-8")
@@ -82,11 +86,19 @@ def write_circuit(args: argparse.Namespace) -> None:
         contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{TOP}.vlt", "testbench.v" if args.testbench ==
                                                  "verilog" else None),
                      "component.xml": ip_xact(top, described["ports"], list(texts)), f"{top}.rdl": system_rdl(top),
-                     **litex_files(config, list(texts), top, query.order.kind, args.testbench == "verilog")}
+                     **litex_files(config, list(texts), top, circuit.query.order.kind, args.testbench == "verilog")}
     contents[f"{TOP}.json"] = json.dumps(described, indent=2) + "\n"
     _write(Path(args.output), contents)
     if plan.residual is not None:
         print(f"{_VERIFIED} {plan.residual}; `splitjoin explain` says why", file=sys.stderr)
+
+
+def _folded(args: argparse.Namespace) -> str:
+    """What the circuit folds, in words."""
+    aggregates = aggregate_argument(args)
+    if aggregates is None:
+        return f"what decides a join of kind {args.how}"
+    return ", ".join(f"{name} = {text}" for name, text in aggregates.items())
 
 
 def _write(folder: Path, contents: dict[str, str]) -> None:

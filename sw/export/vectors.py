@@ -60,9 +60,12 @@ class Vectors:
 def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Arrivals) -> Vectors:
     """The vectors for ``incoming`` tuples of ``query`` on the circuit of ``config``.
 
-    Raises `InputError` if items leave several at a time, or if the host verifies pairs of this query: the circuit's
-    answer is then no answer to the query.
+    Raises `InputError` if items leave several at a time, if states leave, or if the host verifies pairs of this query:
+    the circuit's answer is then no answer to the query.
     """
+    if config.folds:
+        raise InputError("a testbench compares pairs, and this circuit folds them to states; leave the testbench out, "
+                         "or test the circuit with fold 'never', or with --device sim")
     if plan.residual is not None:
         raise InputError("a circuit can be tested alone where it decides the whole condition, but the host verifies "
                          "the pairs of this one; `splitjoin explain` says why. Test it with --device sim")

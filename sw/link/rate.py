@@ -15,6 +15,8 @@ BITS = 10
 _ENDS = 2
 #: Bytes of a packed item: what a band join of alternating streams needs with 2.4 items a tuple, where it needs most.
 PACKED_ITEM = 2.8
+#: Most bytes of a packed item that carries 64 bits of a state, and of a star with the last 32 bits alone.
+_PACKED_STATE, _PACKED_STAR = 9, 6
 #: Two of 256 values of a byte take two bytes on the wire.
 _STUFFING = 1 + 2 / 256
 
@@ -38,12 +40,14 @@ def link_cost(config: Configuration, items: float, *, pack: bool = False) -> Lin
     """The bytes of a tuple of ``config`` that has ``items`` results and stars, on average.
 
     Frames are as full as they may be, and bytes are taken as evenly distributed; where most are small numbers, fewer
-    need stuffing. ``pack``: items are packed, so their bytes depend on the data; `PACKED_ITEM` is assumed.
+    need stuffing. ``pack``: items are packed, so their bytes depend on the data; `PACKED_ITEM` is assumed, and of
+    states that every byte differs from the one before.
     """
     record, item = (-(-of.width // 8) for of in (config.input_record, config.item_record))
     frame = DATA_BYTES // record
     if pack:
-        received = _framed(SLOT_BYTES - 1, REPLY_HEADER) / (SLOT_BYTES - 1) * PACKED_ITEM * items
+        packed = PACKED_ITEM if not config.folds else _PACKED_STATE if config.beats else _PACKED_STAR
+        received = _framed(SLOT_BYTES - 1, REPLY_HEADER) / (SLOT_BYTES - 1) * packed * items
         return LinkCost(_framed(record * frame, REQUEST_HEADER) / frame, received)
     reply = (SLOT_BYTES - 1) // item
     return LinkCost(_framed(record * frame, REQUEST_HEADER) / frame,

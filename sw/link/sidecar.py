@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..circuit.parameters import CircuitParameters
 from ..circuit.wire import Configuration
-from ..errors import DeviceError, InputError
+from ..errors import DeviceError, InputError, SplitJoinError
+from ..lang.aggregate import Aggregate, parse_aggregates
 from ..lang.query import Query
 from ..lang.schema import Column
 
@@ -17,6 +19,8 @@ __all__ = ["FORMAT", "Sidecar"]
 
 #: The value of the field ``format``.
 FORMAT = "splitjoin design 1"
+#: Kinds of join of which a circuit gives few pairs.
+_FEW = ("semi", "anti", "asof", "asof_left")
 _NAMES = tuple(f.name for f in fields(CircuitParameters))
 
 
@@ -30,7 +34,8 @@ class Sidecar:
         board: The board's name.
         clock_hz, baud: Frequency of the circuit's clock and rate of its UART, in Hz.
         pack: Items are packed on the link; for emulators, as the circuit tells drivers itself.
-        query: The options of the query that it was built for, by name; for people, drivers do not use them.
+        aggregates: The aggregates that the circuit folds, by name, as the user wrote them; empty if it folds none.
+        query: The options of the query that it was built for, by name; for people, and for messages.
         pins: The FPGA's pins of clock and link, likewise.
     """
 
@@ -40,29 +45,45 @@ class Sidecar:
     clock_hz: int
     baud: int
     pack: bool = False
+    aggregates: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
     pins: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parameters: CircuitParameters, config: Configuration, *, board: str, clock_hz: int,
-           baud: int, pack: bool = False, query: dict[str, str] | None = None,
+           baud: int, pack: bool = False, aggregates: Sequence[Aggregate] = (), query: dict[str, str] | None = None,
            pins: dict[str, str] | None = None) -> Sidecar:
-        """The sidecar of the circuit of ``config`` that ``parameters`` gave."""
+        """The sidecar of the circuit of ``config`` that ``parameters`` gave. ``aggregates``: those of the query that it
+        was built for, which it folds if ``config`` does.
+        """
         named = {name: getattr(parameters, name) for name in _NAMES}
         return cls(parameters=named, abi=config.abi_hash, board=board, clock_hz=clock_hz, baud=baud,
-                   pack=pack, query=query or {}, pins=pins or {})
+                   pack=pack, aggregates={a.name: a.text for a in aggregates} if config.folds else {},
+                   query=query or {}, pins=pins or {})
 
     def check(self, path: str | Path, query: Query, config: Configuration) -> None:
         """Raise `DeviceError` unless the circuit of the sidecar ``path`` is that of ``config``, made for ``query``.
 
-        The message names the columns whose types are not those that the circuit was built for.
+        The message names what differs: the columns whose types are not those that the circuit was built for, or what it
+        was built to fold.
         """
         if config.abi_hash != self.abi:
             others = self._other_columns(query)
-            cure = f"; {', '.join(others)}: give tables with these types, or" if others else ";"
+            cure = f"; {', '.join(others)}: give tables with these types, or" if others else self._other_folds(query)
             raise DeviceError(f"the design {path} must be built for this query, which needs ABI "
                               f"{config.abi_hash:016x}, but has ABI {self.abi:016x}{cure} build the circuit for this "
                               f"query")
+
+    def built_aggregates(self, query: Query) -> tuple[Aggregate, ...]:
+        """The aggregates that the circuit folds, over the columns of ``query``; none if these cannot tell, as of
+        classes, whose definition no sidecar has. A query must then have the same ones, in the same order.
+        """
+        if not (self.aggregates and query.aggregates):
+            return ()
+        try:
+            return parse_aggregates(self.aggregates, query.r, query.s)
+        except SplitJoinError:
+            return ()
 
     def _other_columns(self, query: Query) -> list[str]:
         """The columns of ``query`` that differ from those that the circuit was built for, in words."""
@@ -74,6 +95,19 @@ class Sidecar:
                       for column in map(_described, schema.columns)
                       if f", {column.split(':')[0]}:" in listed and f", {column}, " not in listed]
         return found
+
+    def _other_folds(self, query: Query) -> str:
+        """What the circuit was built to fold, if that is not what ``query`` asks for, in words, and what to do."""
+        how = self.query.get("how", "inner")
+        if not self.aggregates:
+            few = how if how in _FEW else ""
+            return f"; it gives the pairs that decide a join of kind {few!r}: ask for this kind, or" if few else ";"
+        built = " and ".join(f"{name} = {text}" for name, text in self.aggregates.items())
+        if not query.aggregates:
+            return f"; it folds {built}, and gives no pairs: ask for some of these aggregates, or"
+        known = {(a.function, a.args) for a in self.built_aggregates(query)}
+        other = [f"{a.name} = {a.text}" for a in query.aggregates if (a.function, a.args) not in known]
+        return f"; it folds {built}, not {' and '.join(other)}: ask for some of these aggregates, or" if other else ";"
 
     def write(self, path: str | Path) -> None:
         """Write the file ``path``."""
@@ -97,6 +131,7 @@ class Sidecar:
             ("board", isinstance(found.get("board"), str)),
             *((name, type(found.get(name)) is int and found[name] > 0) for name in ("clock_hz", "baud")),
             ("pack", isinstance(found.get("pack", False), bool)),
+            ("aggregates", _is_texts(found.get("aggregates", {}))),
             *((name, isinstance(found.get(name, {}), dict)) for name in ("query", "pins")),
         ) if not good]
         if wrong:
@@ -104,13 +139,17 @@ class Sidecar:
                              f"circuit again")
         return cls(parameters=found["parameters"], abi=int(found["abi"], 16), board=found["board"],
                    clock_hz=found["clock_hz"], baud=found["baud"], pack=found.get("pack", False),
-                   query=found.get("query", {}), pins=found.get("pins", {}))
+                   aggregates=found.get("aggregates", {}), query=found.get("query", {}), pins=found.get("pins", {}))
 
 
 def _described(column: Column) -> str:
     """A column as the texts of schemas have it."""
     span = "" if column.range is None else f" {column.range[0]}..{column.range[1]}"
     return f"{column.name}:{column.type}{'?' if column.nullable else ''}{span}"
+
+
+def _is_texts(found: object) -> bool:
+    return isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)
 
 
 def _is_hash(text: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..circuit.driver import DeviceStalled, Transport
+from ..circuit.driver import DeviceStalled, Transport, built_anew
 from ..circuit.encode import Words
 from ..circuit.wire import Configuration
 from ..errors import DeviceError, DeviceLost, plural
@@ -85,7 +85,7 @@ class LinkTransport(Transport):
                 raise DeviceError(
                     f"the device holds another circuit: the query needs ABI {config.abi_hash:016x} and records of "
                     f"{self._record_bytes} bytes, the device has ABI {about.abi:016x} and {about.record_bytes} bytes; "
-                    f"build the circuit for this query, or name its design")
+                    f"{built_anew(config)}")
             self._items: ItemReader = (PackedItems if about.version == PACKED_VERSION else PlainItems)(config)
         except BaseException:
             self.close()
@@ -120,7 +120,7 @@ class LinkTransport(Transport):
             self._step()
 
     def transfer(self, records: Words, *, until_end: bool) -> Words:
-        raw = np.ascontiguousarray(records, "<u4").view(np.uint8).reshape(len(records), -1)[:, :self._record_bytes]
+        raw = np.ascontiguousarray(records, "<u4").view(np.uint8)[:, :self._record_bytes]
         endpoint, at = self._endpoint, 0
         self._begin()
         moved, state = self._clock(), (-1, -1, -1)

@@ -10,9 +10,8 @@ import serial
 
 from ..circuit.driver import CircuitDevice, Transport
 from ..circuit.wire import Configuration
-from ..device.api import Session
 from ..errors import DeviceError
-from ..lang.query import Query
+from .designed import DesignedDevice
 from .sidecar import Sidecar
 from .transport import ChannelLost, LinkTransport
 
@@ -59,13 +58,15 @@ class SerialChannel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UartDevice(CircuitDevice):
+class UartDevice(DesignedDevice):
     """A circuit behind a serial port. Parameters as of `CircuitDevice`, and:
 
     Attributes:
         target: The serial port, such as ``/dev/ttyUSB0``.
         baud: Its rate in Hz; ignored by pseudo-terminals.
-        design: The sidecar of the built circuit, or None. Its parameters and baud rate replace those of the device.
+        design: The sidecar of the built circuit, or None. Its parameters and baud rate replace those of the device, and
+            it tells what the circuit folds. Without it, a query with aggregates, or of kind semi, anti or as-of, needs
+            the circuit that `splitjoin build` makes for it, unless ``fold`` is ``never``.
         timeout: Seconds within which the board must give a valid reply.
         reconnect: Seconds within which an unplugged board must be plugged in again for its session to go on.
     """
@@ -88,13 +89,12 @@ class UartDevice(CircuitDevice):
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
                 raise DeviceError(f"{name} must be a number of seconds from {least}, not {value!r}")
 
-    def open(self, query: Query) -> Session:
-        if self.design is None:
-            return super().open(query)
-        design = Sidecar.read(self.design)
-        device = replace(self, design=None, baud=design.baud, **design.parameters)
-        design.check(self.design, query, device.configuration(query))
-        return device.open(query)
+    @property
+    def _sidecar(self) -> str | None:
+        return self.design
+
+    def _built(self, design: Sidecar) -> CircuitDevice:
+        return replace(self, design=None, baud=design.baud, **{**design.parameters, "fold": self.fold})
 
     def _connect(self, config: Configuration) -> Transport:
         return LinkTransport(lambda: SerialChannel(self.target, self.baud), config, answer_within=self.timeout,

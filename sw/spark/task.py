@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 
 from ..aggregates import decide_bases_between
 from ..arrival import Arrivals, R, S
+from ..cpu import CpuDevice
 from ..device.api import Device, Items, pairs
 from ..device.registry import device as find_device
 from ..errors import InputError, WindowOverflow
 from ..kinds import decide_between
 from ..lang.query import Query
+from ..oij.operators import states_leave
 from ..output import OutputColumn
 from ..statement import Projection
 from .folded import fold_between
@@ -93,6 +95,8 @@ class Task:
                 self._count(arrivals, warm_r + warm_s, count, folded.counters, folded.latencies)
                 yield from _batches(made.of_folded(arrivals.r, arrivals.s, folded.rows))
                 return
+            if states_leave(self.query, device):  # a state left its width
+                device = CpuDevice(threads=1)
         with device.open_deciding(self.query) as session:
             with _told(partition):
                 session.push(arrivals)

@@ -102,16 +102,18 @@ class NumberedSession:
                 if self._order.kind == "outer" and end % self._order.n]
         return np.concatenate([items, np.array(last, ITEM)]) if last else items
 
-    def states(self) -> FoldedStates:
+    def states(self, end: int | None = None) -> FoldedStates:
         """The states since the last call, with row ids of the stream: of settled tuples of R, without those that an
-        earlier session delivered; or, where states leave whole, of all expired ones.
+        earlier session delivered; or, where states leave whole, of all expired ones. With ``end``, those of tuples from
+        this row id on are dropped.
         """
         session = self._session
         assert isinstance(session, CircuitSession) and session.folding is not None
         found = session.states()
         first = found.first + self._first["r"]
         again = 0 if session.folding.whole else min(max(int(self._given_out[0]) - first, 0), len(found))
-        return FoldedStates(first + again, {name: values[again:] for name, values in found.fields.items()})
+        stop = len(found) if end is None else max(again, end - first)
+        return FoldedStates(first + again, {name: values[again:stop] for name, values in found.fields.items()})
 
     def rescued(self, limit: tuple[int, int]) -> Items:
         """The items that the device gave before it lost the session, as far as they are settled, of probes with row ids

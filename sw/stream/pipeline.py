@@ -244,10 +244,11 @@ class Pipeline:
 
     def _rescue(self, session: NumberedSession) -> None:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
-        if not self._folds:  # no board does
-            streams = self.windows.streams
-            self._emit(session.rescued((streams["r"].end, streams["s"].end)), session)
-            self._trim(session)
+        ends = self.windows.streams["r"].end, self.windows.streams["s"].end
+        items = session.rescued(ends)
+        self._note_states(session, ends[0])
+        self._put(items if self._kind is None else self._kind.take(items, session.settled))
+        self._trim(session)
 
     @property
     def _interval(self) -> IntervalOperator | None:
@@ -415,10 +416,10 @@ class Pipeline:
         self._note_states(session)
         return self._put(items if self._kind is None else self._kind.take(items, session.settled))
 
-    def _note_states(self, session: NumberedSession) -> None:
-        """Give the operator the states that ``session`` has folded."""
+    def _note_states(self, session: NumberedSession, end: int | None = None) -> None:
+        """Give the operator the states that ``session`` has folded, of base tuples before ``end``."""
         if isinstance(self._kind, StateOperator):
-            self._kind.note(session.states())
+            self._kind.note(session.states(end))
         if isinstance(self._kind, WholeStateOperator):
             session.settled_to(self._kind.settled)
 

@@ -7,7 +7,7 @@ from ..circuit.wire import Configuration
 from .core_kinds import CORE_SPEEDS
 from .workload import Workload
 
-__all__ = ["CONSTANT", "cycles_a_tuple", "input_cycles", "latency_cycles", "root_cycles"]
+__all__ = ["CONSTANT", "cycles_a_tuple", "input_cycles", "items_a_tuple", "latency_cycles", "root_cycles"]
 
 #: Cycles of a probe on an idle circuit beside both trees and the scan or the candidates (`latency_constant_cycles` of
 #: bench/circuits.py), and the stages of the datapath for which they were measured.
@@ -32,8 +32,24 @@ def input_cycles(config: Configuration, load: Workload) -> float:
     result in a cycle, or two with inner stars, and the end of a probe in two.
     """
     expiry = _EXPIRY / (2 * config.cores) if config.time_bits else 0.0
-    region = (load.matches / config.cores * (2 if load.single else 1) + 2) / 2
+    leaving = 0.0 if config.whole_states else load.matches / config.cores
+    region = (leaving * (2 if load.single else 1) + 2) / 2
     return max(CORE_SPEEDS[config.core].input_cycles(expiry), root_cycles(config, load), region)
+
+
+def items_a_tuple(config: Configuration, matches: float, stars: float) -> float:
+    """Items that leave the circuit for a tuple, on average over both streams, which have equally many. ``matches``,
+    ``stars``: results and stars of a probe.
+
+    A circuit that folds gives the state of a tuple of R in `Configuration.beats` items and a star. Where states do not
+    leave whole, S's probes give pairs besides; where only first hits leave, at most one for each tuple of R.
+    """
+    if not config.folds:
+        return matches + stars
+    state = (config.beats + 1) / 2
+    if config.whole_states:
+        return state
+    return state + (min(matches, 1.0) if config.first_hits else matches) / 2 + stars / 2
 
 
 def root_cycles(config: Configuration, load: Workload) -> float:
@@ -42,7 +58,7 @@ def root_cycles(config: Configuration, load: Workload) -> float:
     A record of W items holds those of one probe, as far as each has a star. So ⌈(n + 1) / W⌉ records leave for n
     results, which is (W − 1) / 2W more than (n + 1) / W on average.
     """
-    width, items = config.root_width, load.matches + load.stars
+    width, items = config.root_width, items_a_tuple(config, load.matches, load.stars)
     return items if width == 1 else max(load.stars, items / width + min(load.stars, 1) * (width - 1) / (2 * width))
 
 

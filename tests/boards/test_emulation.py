@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+import splitjoin
 from splitjoin import StreamJoin
 from splitjoin.boards.catalog import find
 from splitjoin.boards.pads import board_top
@@ -13,6 +14,7 @@ from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
 from splitjoin.sim.emulator import Faults
 
+from ..sim.test_folding import tables
 from ..support.conformance import assert_conforms
 from ..support.linked import small_join
 from ..support.sampling import at_length
@@ -98,6 +100,41 @@ def test_a_stream_goes_on_when_the_board_loses_its_state(seed):
             session.push_s(arrivals.s.slice(at, 20))
         expected = session.flush()
     assert pa.Table.from_batches(batches).to_pylist() == expected.to_pylist()
+
+
+FEATURES = {"on": "abs(r.x - s.a) <= 9", "time": "ts", "window": "RANGE 6", "how": "left", "select": ["ts", "x"],
+            "aggregate": {"n": "count(*)", "prices": "sum(s.p)", "low": "min(s.p)"}}
+FOLDING = {"cores": 2, "capacity": 16, "lanes": 2, "probes": 2, "fold": "always"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pack", [False, True])
+def test_a_board_folds_aggregates_behind_a_bad_line(pack):
+    r, s = tables(60, 3)
+    board = device("emulator:ulx3s_85f", pack=pack, drop=0.001, flip=0.001, double=0.001, **FOLDING)
+    found = splitjoin.join(r, s, device=board, **FEATURES)
+    assert found.counters["retransmissions"] > 0
+    assert found.table.equals(splitjoin.join(r, s, device="golden", **FEATURES).table)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stream_of_aggregates_goes_on_when_the_board_loses_its_state(seed):
+    r, s = tables(300, seed)
+    board = device("emulator:ulx3s_85f", reset=8_000, unplug=20_000, fault_seed=seed, **FOLDING)
+    query = splitjoin.query(r.schema, s.schema, **{name: of for name, of in FEATURES.items() if name != "select"})
+    rows = []
+    with splitjoin.open(query, device=board, select=["ts", "x"]) as session:
+        for at in range(0, 300, 20):
+            session.push_r(r.slice(at, 20))
+            session.push_s(s.slice(at, 20))
+            session.heartbeat(min(table["ts"][at + 19].as_py() for table in (r, s)))
+            rows.append(session.poll())
+        rows.append(session.flush())
+        counters = session.counters()
+        assert counters["restarts"] > 0 or counters["device_bytes_received"] > 6_000
+    expected = splitjoin.join(r, s, device="golden", **FEATURES).table
+    assert pa.Table.from_batches(rows).to_pylist() == expected.to_pylist()
 
 
 def test_wrong_targets_and_faults():

@@ -148,7 +148,7 @@ def test_explain_tells_what_leaves() -> None:
         query = splitjoin.query(r.schema, s.schema, on="abs(r.x - s.a) <= 6", window="RANGE 6", time="ts", **kind)
         return explain(query, capacity=64, core="scan")
 
-    assert ("folded      in simulated circuits: of the partners that come before a tuple of R, whether there is one "
+    assert ("folded      in the circuit: of the partners that come before a tuple of R, whether there is one "
             "leaves; of those that come after it, the first one leaves; 1 bit of state, which leaves in 1 "
             "item") in told(how="anti")
     text = told(how="asof")

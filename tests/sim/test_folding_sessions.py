@@ -37,9 +37,12 @@ R, S = tables(24, 5)
 
 @dataclass(frozen=True, kw_only=True)
 class Losing(SimDevice):
-    """Loses its session in the transfers to any session of this device whose numbers, from 0, are in ``losses``."""
+    """Loses its session in the transfers to any session of this device whose numbers, from 0, are in ``losses``; with
+    ``late``, after the transfer, and half of what it gave comes nevertheless.
+    """
 
     losses: frozenset[int] = frozenset()
+    late: bool = False
     transfers: list[int] = field(default_factory=list, compare=False)
 
     def _connect(self, config: Configuration) -> Transport:
@@ -49,6 +52,7 @@ class Losing(SimDevice):
 class _Lossy(Transport):
     def __init__(self, transport: Transport, device: Losing):
         self._transport, self._device = transport, device
+        self._received = super().received()
 
     def read(self, address: int) -> int:
         return self._transport.read(address)
@@ -64,9 +68,15 @@ class _Lossy(Transport):
 
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         self._device.transfers.append(len(records))
-        if len(self._device.transfers) - 1 in self._device.losses:
-            raise DeviceLost("it has lost its session")
-        return self._transport.transfer(records, until_end=until_end)
+        if len(self._device.transfers) - 1 not in self._device.losses:
+            return self._transport.transfer(records, until_end=until_end)
+        if self._device.late:
+            found = self._transport.transfer(records, until_end=until_end)
+            self._received = found[:len(found) // 2]
+        raise DeviceLost("it has lost its session")
+
+    def received(self) -> Words:
+        return self._received
 
 
 def next_time(at: int) -> int:
@@ -113,15 +123,16 @@ def test_a_device_that_loses_its_session(data: st.DataObject) -> None:
     losses = data.draw(st.frozensets(st.integers(0, 40), min_size=1, max_size=3))  # more in a row are a failure
     how = data.draw(feeds(len(R), len(S)))
     how.turns = [(*turn[:2], turn[2].replace("restart", "poll")) for turn in how.turns]  # that tells of a loss
-    device = Losing(losses=losses, seed=3, **SHAPE, **STALLS)
+    device = Losing(losses=losses, late=data.draw(st.booleans()), seed=3, **SHAPE, **STALLS)
     restarts = check(query(R, S, SOME, window=WINDOWS[0]), [device], how)
     assert restarts == 0 or device.losses & set(range(len(device.transfers)))
 
 
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("lost", range(1, 12))
-def test_each_transfer_may_be_the_last_one_of_a_device(lost: int) -> None:
+def test_each_transfer_may_be_the_last_one_of_a_device(lost: int, late: bool) -> None:
     made = query(R, S, SOME, window=WINDOWS[0])
-    device = Losing(losses=frozenset({lost}), seed=3, **SHAPE, **STALLS)
+    device = Losing(losses=frozenset({lost}), late=late, seed=3, **SHAPE, **STALLS)
     rows = []
     with splitjoin.open(made, device=device, select=["ts", "x"]) as session:
         for at in range(0, 24, 6):

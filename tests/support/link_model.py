@@ -6,7 +6,19 @@ import random
 from collections import deque
 
 from splitjoin.circuit.wire import ItemKind, Op
-from splitjoin.link.frames import NUMBERED, RING, SLOTS, About, Decoder, Kind, Reply, ReplyKind, Request, encode
+from splitjoin.link.frames import (
+    NUMBERED,
+    RING,
+    SLOTS,
+    VERSION,
+    About,
+    Decoder,
+    Kind,
+    Reply,
+    ReplyKind,
+    Request,
+    encode,
+)
 from splitjoin.link.transport import ChannelLost
 
 __all__ = ["ITEM_BYTES", "Line", "ModelDevice"]
@@ -22,8 +34,8 @@ class ModelDevice:
     ``executed`` are the records and register writes that it executed, in order.
     """
 
-    def __init__(self, record_bytes: int, abi: int):
-        self._record_bytes, self._abi = record_bytes, abi
+    def __init__(self, record_bytes: int, abi: int, version: int = VERSION):
+        self._record_bytes, self._abi, self._version = record_bytes, abi, version
         self.executed: list[bytes] = []
         self.registers: dict[int, int] = {}
         self.power_up()
@@ -65,7 +77,8 @@ class ModelDevice:
             return b""
         number, kind, payload = self._next, ReplyKind.ACK, b""
         if self._about:
-            kind, payload = ReplyKind.ABOUT, About(self._record_bytes, self._abi, self._session).payload()
+            about = About(self._record_bytes, self._abi, self._session, self._version)
+            kind, payload = ReplyKind.ABOUT, about.payload()
             self._about = False
         elif repeats or sends:
             number = self._base if repeats else self._next
@@ -119,11 +132,15 @@ class ModelDevice:
         else:
             self._taken += len(request.payload)
             n = self._record_bytes
-            for record in (request.payload[at:at + n] for at in range(0, len(request.payload), n)):
-                self.executed.append(record)
-                end = record[0] & 3 == Op.FLUSH
-                kind = ItemKind.END if end else ItemKind.PAIR
-                self._items.append(bytes((kind,)) + record[1:ITEM_BYTES].ljust(ITEM_BYTES - 1, b"\0"))
+            self._records([request.payload[at:at + n] for at in range(0, len(request.payload), n)])
+
+    def _records(self, records: list[bytes]) -> None:
+        """Execute ``records``, and give their items."""
+        for record in records:
+            self.executed.append(record)
+            end = record[0] & 3 == Op.FLUSH
+            kind = ItemKind.END if end else ItemKind.PAIR
+            self._items.append(bytes((kind,)) + record[1:ITEM_BYTES].ljust(ITEM_BYTES - 1, b"\0"))
 
 
 class Line:

@@ -7,12 +7,13 @@ from splitjoin.circuit.wire import ItemKind
 __all__ = ["packed"]
 
 
-def packed(items: list[tuple[int, int, int, int]], row_bits: int, *, whole: bool = False) -> bytes:
+def packed(items: list[tuple[int, int, int, int]], row_bits: int, *, whole: bool = False,
+           last: list[int] | None = None) -> bytes:
     """The bytes of ``items`` (kind, side, r, s) with row ids of ``row_bits``, as `splitjoin.link.items` says.
 
-    ``whole``: both row ids of a STAR are sent.
+    ``whole``: both row ids of a STAR are sent. ``last``: those of the item before, which become those of the last item.
     """
-    last, out = [0, 0], bytearray()
+    last, out = [0, 0] if last is None else last, bytearray()
     full = -(-row_bits // 8)
     for kind, side, *row_ids in items:
         head, tail = kind | side << 2, b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import splitjoin
 from splitjoin.arrival import arrivals
 from splitjoin.device.registry import device
 from splitjoin.errors import DeviceError
@@ -12,6 +13,9 @@ from splitjoin.golden import GoldenDevice
 from splitjoin.link.xdma import CharacterDevices, XdmaDevice
 from splitjoin.sim.device import SimDevice
 
+from ...sim import test_deciding as deciding
+from ...sim.test_folding import AGGREGATES, STALLS, tables
+from ...sim.test_folding_links import SHAPE as FOLDING
 from ...support.conformance import assert_conforms, run
 from ...support.dma import FakeCard
 from ...support.scenarios import SCENARIOS, Scenario
@@ -37,6 +41,20 @@ def test_scenarios_through_character_devices(name: str, order: str, tmp_path: Pa
         for _ in range(2):  # a session resets what the one before left
             assert_conforms(run(board, query, scenario.r, scenario.s, [7, 50, 51]), golden, order)
         assert fake.resets == 2
+
+
+def test_states_through_character_devices(tmp_path: Path) -> None:
+    """A circuit that folds, and one that gives the pairs that decide."""
+    for number, (r, s, how) in enumerate((
+            (*tables(40, 2), {"on": "abs(r.x - s.a) <= 6", "window": "RANGE 6", "aggregate": AGGREGATES}),
+            (*deciding.tables(40, 2), {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "how": "semi"}))):
+        query = splitjoin.Query.make(*map(splitjoin.Schema.from_table, "rs", (r, s)), time="ts", **how)
+        (folder := tmp_path / str(number)).mkdir()
+        with FakeCard(folder, SimDevice(**FOLDING, **STALLS), SimDevice(**FOLDING).configuration(query)) as fake:
+            found = splitjoin.join(r, s, device=device(f"xdma:{fake.name}", **FOLDING), time="ts", **how)
+            with pytest.raises(DeviceError, match=r"built for another configuration: .*; build the circuit for this q"):
+                splitjoin.join(r, s, device=device(f"xdma:{fake.name}", fold="never", **FOLDING), time="ts", **how)
+        assert found.table.equals(splitjoin.join(r, s, device="golden", time="ts", **how).table)
 
 
 def test_counters_come_from_the_mapped_registers(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""Devices whose circuit may have been built before, as a sidecar describes it, and the choice of what it runs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from ..circuit.deciding import needs_few_pairs
+from ..circuit.driver import CircuitDevice, CircuitSession
+from ..circuit.query_circuit import QueryCircuit, folding_circuit, pairs_circuit
+from ..errors import UnsupportedError
+from ..lang.query import Query
+from .sidecar import Sidecar
+
+__all__ = ["DesignedDevice", "designed_circuit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedDevice(CircuitDevice):
+    """A device that may have the sidecar of its circuit, which then tells the parameters, and what the circuit folds.
+
+    Its own parameter ``fold`` counts nevertheless: ``never`` demands a circuit that gives pairs.
+    """
+
+    def start(self, circuit: QueryCircuit) -> CircuitSession:
+        path = self._sidecar
+        return super().start(circuit) if path is None else self._built(Sidecar.read(path)).start(circuit)
+
+    def circuit(self, query: Query) -> QueryCircuit:
+        path = self._sidecar
+        if path is None:
+            return super().circuit(query)
+        design = Sidecar.read(path)
+        return designed_circuit(path, design, query, self._built(design))
+
+    @property
+    @abstractmethod
+    def _sidecar(self) -> str | None:
+        """The path of the sidecar; None without one."""
+
+    @abstractmethod
+    def _built(self, design: Sidecar) -> CircuitDevice:
+        """A device like this with what ``design`` tells, and without the sidecar."""
+
+
+def designed_circuit(path: str, design: Sidecar, query: Query, device: CircuitDevice) -> QueryCircuit:
+    """The circuit of ``design``, read from ``path``, as it runs ``query``; ``device`` has its parameters.
+
+    Aggregates may be any of those for which it was built, in any order. Raises `UnsupportedError` for a query with
+    aggregates, or of kind semi, anti or as-of, if the circuit gives its pairs, and `DeviceError` for all other queries
+    that the circuit was not built for.
+    """
+    if not (query.aggregates or needs_few_pairs(query)):
+        found = device.circuit(query)
+        design.check(path, query, found.config)
+        return found
+    found = folding_circuit(query, device, design.built_aggregates(query))
+    if found.config.abi_hash != design.abi and pairs_circuit(query, device).config.abi_hash == design.abi:
+        raise UnsupportedError(f"the design {path} was built without regard to aggregates and kinds of join")
+    design.check(path, query, found.config)
+    return found

@@ -1,0 +1,91 @@
+"""Circuits that fold behind the link: the golden model's rows, whatever the line and the board do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import splitjoin
+from splitjoin import InputError, execution
+from splitjoin.aggregates import StateOverflow, folds_on
+from splitjoin.link.items import PackedItems
+
+from ..support.linked_circuit import LinkedDevice
+from ..support.sampling import at_length
+from . import test_deciding as deciding
+from .test_folding import AGGREGATES, WINDOWS, Narrow, query, same, tables
+from .test_folding_sessions import SHAPE as SMALL, SOME, R, S, next_time
+
+#: The shape of circuits that other tests build for joins; `SMALL` is that of sessions.
+SHAPE: dict[str, Any] = {"cores": 3, "capacity": 64, "lanes": 2, "probes": 4}
+OF: dict[str, Any] = {"on": "abs(r.x - s.a) <= 6", "time": "ts", "window": "RANGE 6", "how": "left",
+                      "aggregate": AGGREGATES, "select": ["ts", "x"]}
+
+
+@pytest.mark.parametrize(("window", "pack"), [
+    (WINDOWS[0], True), (WINDOWS[1], False), at_length(WINDOWS[0], False), at_length(WINDOWS[1], True),
+    at_length(WINDOWS[2], True)], ids=str)
+def test_states_cross_a_line_with_faults(window: Any, pack: bool) -> None:
+    """Without tuples of S that come later, pairs of the same time leave beside states."""
+    device = LinkedDevice(pack=pack, share=0.01, seed=5, **SHAPE)
+    r, s = tables(60, 3)
+    assert folds_on(device, query(r, s, AGGREGATES, window=window))
+    same(device, r, s, window=window, how="left")
+    (transport,) = device.transports
+    assert transport.retransmissions > 0
+    assert isinstance(transport._items, PackedItems) == pack
+    same(device, r, s.slice(0, 0), window=window, how="left")
+    same(device, r.slice(0, 0), s.slice(0, 0), window=window, how="left")
+
+
+@pytest.mark.parametrize(("kind", "pack"), [(deciding.FEW[0], True), *(
+    at_length(kind, bool(n % 2)) for n, kind in enumerate(deciding.FEW))])
+def test_pairs_that_decide_cross_it(kind: dict[str, Any], pack: bool) -> None:
+    device = LinkedDevice(pack=pack, share=0.01, seed=2, **SHAPE)
+    deciding.same(device, *deciding.tables(60, 1), 3, window="RANGE 40", **kind)
+    assert device.transports[0].retransmissions > 0
+
+
+def test_a_stream_goes_on_when_the_board_loses_its_state() -> None:
+    """In a push, at a barrier, or while states are on their way: those that have come count, and none comes twice.
+
+    The boards of one stream lose their state at the times of ``power``, after each has run that long.
+    """
+    expected = splitjoin.join(R, S, device="golden", **{**OF, "aggregate": SOME}).table.to_pylist()
+    restarts = []
+    for run, power in enumerate([(0.034,), (0.05, 0.036, 0.03), (0.065,), (0.076, 0.06)]):
+        device = LinkedDevice(power=power, share=0.002, seed=run, pack=run % 2 == 1, **SMALL)
+        rows = []
+        with splitjoin.open(query(R, S, SOME), device=device, select=["ts", "x"]) as session:
+            for at in range(0, 24, 4):
+                session.push_r(R.slice(at, 4))
+                session.push_s(S.slice(at, 4))
+                session.heartbeat(next_time(at + 4))
+                rows.append(session.poll())
+            rows.append(session.flush())
+            restarts.append(session.counters()["restarts"])
+        assert pa.Table.from_batches(rows).to_pylist() == expected, power
+    assert sum(restarts) > 2
+
+
+def test_the_cpu_finds_the_pairs_behind_a_state_that_left_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A circuit that was built to fold gives none."""
+    def left(*_: Any) -> None:
+        raise StateOverflow
+
+    monkeypatch.setattr(execution, "folded_rows", left)
+    device = LinkedDevice(**SHAPE)
+    same(device, *tables(60, 3), window="RANGE 6", how="left")
+    assert len(device.transports) == 1
+
+
+@pytest.mark.long
+def test_a_state_that_leaves_its_width_is_the_same_error() -> None:
+    s = S.slice(0, 6).set_column(S.schema.get_field_index("p"), "p", pa.array([2**15 - 1] * 6, pa.int16()))
+    said = []
+    for device in ("golden", LinkedDevice(cores=1, capacity=32, lanes=2, fold="always")):
+        with pytest.raises(InputError, match=r"total of 'Narrow.*' of row .* of r must fit unsigned") as caught:
+            splitjoin.join(R, s, device=device, **{**OF, "on": "TRUE", "aggregate": {"t": Narrow("s.p")}})
+        said.append(str(caught.value))
+    assert said[0] == said[1]
