@@ -18,7 +18,7 @@ TITLES = {"first_hour": "The first hour", "circuits": "The circuit", "stages": "
           "states": "Aggregates folded in circuits", "external": "A scan of a window in external memory (a model)",
           "cpu": "The CPU engine", "oij": "Aggregates over interval joins", "kinds": "Kinds of join",
           "latency": "The CPU engine, from push to result", "soak": "The CPU engine, for an hour",
-          "link_soak": "A board behind a bad line, for an hour",
+          "link_states": "The link, with pairs and with states", "link_soak": "A board behind a bad line, for an hour",
           "link_schedules": "A board behind a bad line, 1,000 times",
           "spark": "Joins in Spark", "spark_skew": "A skewed batch join in Spark",
           "spark_paths": "Ways for rows of a Spark stream through Python"}
