@@ -211,19 +211,9 @@ def find_candidates(levels: Any, p: Any, until: Any, shift: Any, stride: Any, he
             base, left = np.int64(head[c, 0]), np.int64(head[c, 3])
             if head[c, 1] == BLOCK and left > 0:
                 compared += left
-                oldest = np.int64(head[c, 2]) - left
-                bits = _rotated_right(_block_mask(pool, base * 2, first & 255, last - first, other_first & 255,
-                                                  other_last - other_first), oldest & 63)
-                bits &= ~np.uint64(0) >> np.uint64(64 - left)
-                found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
-                probe_of[_I(n)] = p
-                n += bits != 0
-                bits &= bits - np.uint64(1)
-                while bits:
-                    found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
-                    probe_of[_I(n)] = p
-                    n += 1
-                    bits &= bits - np.uint64(1)
+                mask = _block_mask(pool, base * 2, first & 255, last - first, other_first & 255,
+                                   other_last - other_first)
+                n = _append_of_block(mask, base, np.int64(head[c, 2]) - left, left, p, n, found, probe_of)
                 p += 1
                 continue
         for i in range(more + 1):
@@ -243,18 +233,8 @@ def find_candidates(levels: Any, p: Any, until: Any, shift: Any, stride: Any, he
                 if left == 0:
                     continue
                 if capacity == BLOCK:
-                    bits = _rotated_right(_block_mask(pool, base * 2, low, width, other_low, other_width), oldest)
-                    bits &= ~np.uint64(0) >> np.uint64(64 - left)
-                    # Most blocks have one candidate or none, which takes no branch.
-                    found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
-                    probe_of[_I(n)] = p
-                    n += bits != 0
-                    bits &= bits - np.uint64(1)
-                    while bits:
-                        found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
-                        probe_of[_I(n)] = p
-                        n += 1
-                        bits &= bits - np.uint64(1)
+                    mask = _block_mask(pool, base * 2, low, width, other_low, other_width)
+                    n = _append_of_block(mask, base, oldest, left, p, n, found, probe_of)
                     continue
                 while left > 0:
                     skip = oldest & 63
@@ -275,6 +255,27 @@ def find_candidates(levels: Any, p: Any, until: Any, shift: Any, stride: Any, he
             prefetch(rows, np.int64(found[_I(k + _AHEAD)]))
         found[_I(k)] = rows[_I(found[_I(k)])]
     return p, n, compared
+
+
+@compiled
+def _append_of_block(mask: Any, base: Any, oldest: Any, left: Any, p: Any, n: Any, found: Any, probe_of: Any) -> Any:
+    """Append a cell's slots in ``mask`` to the ``n`` candidates, as those of probe ``p``, oldest first.
+
+    The cell is the block at ``base``, with ``left`` tuples (1 or more) from slot ``oldest`` modulo 64 on. Returns the
+    new number of candidates.
+    """
+    bits = _rotated_right(mask, oldest & 63) & (~np.uint64(0) >> np.uint64(64 - left))
+    # Most blocks have one candidate or none, which takes no branch.
+    found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
+    probe_of[_I(n)] = p
+    n += bits != 0
+    bits &= bits - np.uint64(1)
+    while bits:
+        found[_I(n)] = base + ((oldest + lowest_bit(bits)) & 63)
+        probe_of[_I(n)] = p
+        n += 1
+        bits &= bits - np.uint64(1)
+    return n
 
 
 @compiled
