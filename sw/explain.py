@@ -9,7 +9,7 @@ from typing import Any
 
 from .circuit.deciding import check_decides, deciding, needs_few_pairs
 from .circuit.fold_schedule import plan_fold
-from .circuit.geometry import comparisons
+from .circuit.geometry import comparisons, small_datapaths
 from .circuit.lowering import configure, folding_of, phases, plan_for, settings, sized, whole_refused
 from .circuit.parameters import CircuitParameters
 from .circuit.plan import CircuitPlan
@@ -205,17 +205,22 @@ def _time(query: Query) -> str:
 def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
     cores = f"{config.cores} {plural(config.cores, 'core')}"
-    yield (f"circuits    yes: {cores} of {config.capacity} tuples a stream (ROWS up to "
-           f"{config.window_capacity}), fan-out {config.fanout}, fan-in {config.fanin}, "
-           f"{config.time_bits or 'no'} bits of time; up to {comparisons(config)} "
-           f"comparisons a cycle (2 streams × {cores} × lanes {config.lanes} × probes {config.probes})")
+    trees = "" if config.small else f", fan-out {config.fanout}, fan-in {config.fanin}"
+    peak = "a tuple at a time, with a comparison a cycle" if config.small else (
+        f"up to {comparisons(config)} comparisons a cycle (2 streams × {cores} × lanes {config.lanes} × probes "
+        f"{config.probes})")
+    yield (f"circuits    yes: {cores} of {config.capacity} tuples a stream (ROWS up to {config.window_capacity})"
+           f"{trees}, {config.time_bits or 'no'} bits of time; {peak}")
     by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
     yield f"cores       {config.core}{by}; {plan.core.reason}"
     if config.tables:
         looked_up = [f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None]
         yield (f"tables      {', '.join(looked_up)} looked up in LUT RAM, which a batch's probes are written to before "
                f"its pass")
-    sums = f" and {len(config.sums) * config.lanes * config.probes} sums" if config.sums else ""
+    pairs, where = config.lanes * config.probes, "a region"
+    if config.small:
+        pairs, where = len(small_datapaths(config)), "in all"
+    sums = f" and {len(config.sums) * pairs} {plural(len(config.sums) * pairs, 'sum')}" if config.sums else ""
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
-           f"{2 * len(config.tests) * config.lanes * config.probes} comparators{sums} a region; "
+           f"{2 * len(config.tests) * pairs} comparators{sums} {where}; "
            f"ABI {config.abi_hash:016x}")

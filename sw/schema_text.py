@@ -23,6 +23,11 @@ _TYPES: dict[str, pa.DataType] = {
     **{f"uint{bits}": getattr(pa, f"uint{bits}")() for bits in (8, 16, 32, 64)},
     **{f"duration[{unit}]": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
 }
+#: SQL's names, which casts in conditions take, too.
+_SQL_TYPES: dict[str, pa.DataType] = {
+    "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "varchar": pa.string(),
+}
 _KIND = re.compile(r"(.*?)\s*(\??)\s*(?:(?<=[ ?])(-?\d+)\.\.(-?\d+))?")
 #: Names that stand in a text as they are.
 _PLAIN = re.compile(r"[^:,()\[\]]+")
@@ -47,10 +52,11 @@ def parse_schema(text: str) -> pa.Schema:
                               f".arrow file")
         read = _KIND.fullmatch(kind)
         kind, null, low, high = (kind, "", None, None) if read is None else read.groups()
-        type_ = _TYPES.get(kind) or _sized(kind)
+        type_ = _TYPES.get(kind) or _SQL_TYPES.get(kind.lower()) or _sized(kind)
         if type_ is None:
             raise SchemaError(f"column {name!r} has the unknown type {kind!r}{suggest(kind, _TYPES)}; known are "
-                              f"{', '.join(_TYPES)}, decimal(9, 2) and binary[16]")
+                              f"{', '.join(_TYPES)}, decimal(9, 2) and binary[16], and SQL's names "
+                              f"{', '.join(_SQL_TYPES)}")
         made = pa.field(name, type_, bool(null))
         fields.append(made if low is None or high is None else with_range(made, int(low), int(high)))
     return pa.schema(fields)

@@ -170,8 +170,10 @@ def _places(body: Record, *parts: Record) -> Iterator[int]:
 
 
 def comparisons(config: Configuration) -> int:
-    """Peak comparisons per cycle: both regions of every core compare each lane with each probe."""
-    return 2 * config.cores * config.lanes * config.probes
+    """Peak comparisons per cycle: both regions of every core compare each lane with each probe. A small circuit has one
+    comparator for both streams.
+    """
+    return 1 if config.small else 2 * config.cores * config.lanes * config.probes
 
 
 # States that leave whole.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..circuit.geometry import small_datapaths
 from ..circuit.wire import Configuration
 from ..errors import plural
 from .circuit import CircuitCost, circuit_cost
@@ -33,8 +34,10 @@ def cost_lines(config: Configuration, family: str) -> Iterator[str]:
 
 def _lines(circuit: CircuitCost) -> Iterator[tuple[str, str]]:
     lut, config = lut_name(circuit.family), circuit.config
-    for side, datapath in sorted(circuit.datapaths.items()):
-        yield "datapath", f"where {side.upper()} is stored: {_datapath(datapath, lut, config.tables)}"
+    sides = small_datapaths(config) if config.small else ("r", "s")
+    for side in sides:
+        where = f"where {side.upper()} is stored" if len(sides) == 2 else "for both streams"
+        yield "datapath", f"{where}: {_datapath(circuit.datapaths[side], lut, config.tables)}"
     total = circuit.total
     said = resources_text(total, circuit.family)
     yield "cost", f"on {family_name(circuit.family)} {said}; {total.ram_bits:,} bits of memory"

@@ -14,7 +14,7 @@ from ..errors import StatementError
 from ..lang.ir import too_deep
 from ..lang.kind import How
 from ..lang.sql.parser import Sql
-from ..lang.sql.source import unreadable, untokenizable
+from ..lang.sql.source import sql_tokens, unreadable, untokenizable
 from .checks import StatementText, check_clauses, check_join, check_table, grouping, join_how, table_start
 
 __all__ = ["SelectItem", "Statement", "TableName", "parse"]
@@ -68,7 +68,7 @@ def parse(text: str) -> Statement:
     tables, pointing at it.
     """
     try:
-        tokens = Sql().tokenize(text)
+        tokens = sql_tokens(text)
     except TokenError as error:
         raise StatementError(untokenizable(text, error, "statement")) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

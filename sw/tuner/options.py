@@ -71,7 +71,7 @@ def _tuples(text: str | None) -> int | tuple[int, int] | None:
 def _number(name: str, text: str | None, units: dict[str, float], example: str) -> float | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(\D*)", text)
+    found = re.fullmatch(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(\D*)", text)
     if found is None or found[2] not in units:
         raise DeviceError(f"--{name} must be a number with a unit of {', '.join(filter(None, units))} or none, such as "
                           f"{example}, not {text!r}")

@@ -335,7 +335,11 @@ def test_a_small_circuit_is_one_core(capsys: pytest.CaptureFixture[str]) -> None
     query = ["explain", "--schema-r", "x:bool", "--schema-s", "a:bool", "--on", "r.x = s.a", "--small"]
     assert main(query) == DONE
     printed = capsys.readouterr().out
-    assert "yes: 1 core of 1024 tuples a stream (ROWS up to 1024)" in printed
+    assert ("yes: 1 core of 1024 tuples a stream (ROWS up to 1024), no bits of time; a tuple at a time, with a "
+            "comparison a cycle") in printed
+    assert "\ndatapath    for both streams: " in printed and "\ncomparing   a comparison a cycle, " in printed
+    assert main([*query[:-1], "--cores", "1"]) == DONE
+    printed = capsys.readouterr().out
     assert "(2 streams × 1 core × lanes 1 × probes 1)" in printed and "1 bits" not in printed
     assert main([*query, "--cores", "4"]) == FAILURE
     assert "cores of a small circuit must be 1, not 4" in capsys.readouterr().err

@@ -14,6 +14,7 @@ def test_types_null_and_ranges() -> None:
     assert schema.types == [pa.int32(), pa.decimal128(9, 2), pa.binary(4), pa.uint64(), pa.timestamp("us", "UTC"),
                             pa.duration("s")]
     assert [f.nullable for f in schema] == [False, True, False, False, False, True]
+    assert parse_schema("x:int, y:BIGINT?, z:double").types == [pa.int32(), pa.int64(), pa.float64()]
     assert [range_of(f) for f in schema] == [(0, 999), (-5, 100), None, None, (0, 5), None]
 
 

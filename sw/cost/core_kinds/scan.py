@@ -30,6 +30,8 @@ class ScanCost(CoreCost):
         return {"scanner": _scanner(config, family, w), **first, "emitter": emitter(config, family, w)}
 
     def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
+        if config.small:
+            return f"a comparison a cycle, {lut:,} {lut_name}, everything counted"
         each = lut / comparisons(config)
         cores = f"{config.cores} {plural(config.cores, 'core')}"
         return (f"{comparisons(config):,} comparisons a cycle (2 streams × {cores} × lanes {config.lanes} "

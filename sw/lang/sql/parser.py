@@ -19,7 +19,7 @@ from ..ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
 from ..operations import OPERATIONS, functions as integer_functions, operators
 from ..schema import Schema, suggest
 from ..types import UNIT_NS, Date, Timestamp
-from .source import ConditionText, Sql, short, sql_of, unreadable, untokenizable
+from .source import ConditionText, Sql, short, sql_of, sql_tokens, unreadable, untokenizable
 
 __all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql", "parse_tree"]
 
@@ -87,9 +87,8 @@ def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
 
 def parse_tree(text: str) -> exp.Expr:
     """Sqlglot's tree of the text of a condition or a value. Raises `PredicateError` for what cannot be read."""
-    dialect = Sql()
     try:
-        parts = dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text)
+        parts = Sql().parser().parse_into(exp.Condition, sql_tokens(text), text)
     except ParseError as error:
         raise PredicateError(unreadable(text, error)) from None
     except TokenError as error:

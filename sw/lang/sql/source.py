@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ..locations import marked
 from ..operations import OPERATIONS
 
-__all__ = ["ConditionText", "Sql", "short", "sql_of", "unreadable", "untokenizable"]
+__all__ = ["ConditionText", "Sql", "short", "sql_of", "sql_tokens", "unreadable", "untokenizable"]
 
 
 class Sql(Dialect):
@@ -39,6 +39,16 @@ class Sql(Dialect):
             if this.is_string and re.search(r"[^\W\d]", this.name):
                 return self.expression(exp.Interval(this=this))
             return super()._parse_interval_span(this, parse_function_unit)
+
+
+def sql_tokens(text: str) -> list[Token]:
+    """The tokens of ``text``, where a keyword behind a dot is a name, as in DuckDB: ``r.from``. Raises `TokenError`."""
+    found = list(Sql().tokenize(text))
+    for before, token in itertools.pairwise(found):
+        if (before.token_type == TokenType.DOT and token.token_type != TokenType.IDENTIFIER
+                and token.text.isidentifier()):
+            token.token_type = TokenType.VAR
+    return found
 
 
 def sql_of(e: exp.Expr) -> str:
@@ -134,8 +144,7 @@ class ConditionText:
 
 
 def _same(text: str, e: exp.Expr) -> bool:
-    dialect = Sql()
     try:
-        return bool(dialect.parser().parse_into(exp.Condition, dialect.tokenize(text), text) == [e])
+        return bool(Sql().parser().parse_into(exp.Condition, sql_tokens(text), text) == [e])
     except (ParseError, TokenError):
         return False

@@ -170,10 +170,11 @@ def test_windows_and_times_by_the_names_of_the_tables() -> None:
 
 
 def test_quoted_names_and_any_case() -> None:
-    r = R.rename_columns(["ts", "x", "odd name", "name", "select"])
-    found = splitjoin.sql('select T."odd name" as "the id", `a` FROM "my trades" t inner join S on t.X = A - 2',
+    r = R.rename_columns(["ts", "x", "odd name", "from", "select"])
+    found = splitjoin.sql('select T."odd name" as "the id", `a`, t.from FROM "my trades" t inner join S on t.X = A - 2 '
+                          "and t.from is not null",
                           tables={"my trades": r, "S": S}, window="RANGE 4", time="ts").table
-    assert found.to_pylist() == [{"the id": 1, "a": 12}]
+    assert found.to_pylist() == [{"the id": 1, "a": 12, "from": "ann"}]
 
 
 def test_files_and_readers(tmp_path: Path) -> None:

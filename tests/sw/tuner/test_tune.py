@@ -427,7 +427,7 @@ COMMAND = ["tune", "--schema-r", "x:int32", "--schema-s", "a:int32", "--on", BAN
 
 
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*COMMAND, "--board", "ulx3s_25f", "--rate", "100k", "--latency", "0.1ms", "--matches", "0.5"]) == 0
+    assert main([*COMMAND, "--board", "ulx3s_25f", "--rate", "1e5", "--latency", "0.1ms", "--matches", "0.5"]) == 0
     printed = capsys.readouterr().out
     r, s = (Schema.from_arrow(side, pa.schema([pa.field(name, pa.int32(), nullable=False)])) for side, name in
             ("rx", "sa"))
