@@ -128,7 +128,8 @@ class Compilation:
         with making(self._marker.with_suffix(".lock")):
             _write_sample(sample, self._query, self._engine, coming.split(_SAMPLE)[0])
         tell("the first results come without compiled loops; these are compiled meanwhile, once for this machine")
-        code = "import sys; from splitjoin.cpu.device import compile_in_background as run; run(*sys.argv[1:])"
+        code = ("import os, sys; os.nice(10); from splitjoin.cpu.device import compile_in_background as run; "
+                "run(*sys.argv[1:])")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         quiet = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
         # Not subprocess.Popen, which minds that its process outlives it. With a session of its own, Ctrl-C spares it.
@@ -144,7 +145,6 @@ def compile_sample(sample: Path, marker: Path, open_compiled: OpenCompiled) -> i
         query, engine, coming = _read_sample(sample)
     finally:
         sample.unlink(missing_ok=True)
-    os.nice(10)
     slots = [marker.parent / f"compiling-{n}.lock" for n in range(_SLOTS)]
     with try_lock([marker.with_suffix(".compiling.lock")]) as mine, try_lock(slots if mine else []) as free:
         if not free:

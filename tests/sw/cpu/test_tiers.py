@@ -217,7 +217,9 @@ def test_only_some_processes_compile_at_a_time(cold: Path) -> None:
         assert compile_sample(sample, made._marker, session) == 75
     assert (opened, made.is_known, sample.exists()) == ([], False, False)
     compilation._write_sample(sample, query, "auto", arrivals(query, r, s))
+    priority = os.getpriority(os.PRIO_PROCESS, 0)
     assert compile_sample(sample, made._marker, session) == 0
+    assert os.getpriority(os.PRIO_PROCESS, 0) == priority, "only the process that is started for it steps back"
     assert (opened, made.is_known) == (["auto", "index", "nested"], True)
     assert made.is_done(arrivals(query, r, s))
 
