@@ -28,7 +28,7 @@ def test_interval_latency_and_cost_are_told(family: str) -> None:
     assert lines[1] == ("  circuit   a partner every 1 cycle at 100 MHz on ECP5, result 3 cycles after the last; 96 "
                         "bits of state; result on the host: result() has no stated width")
     assert re.fullmatch(r"  cost      on (ECP5|UltraScale\+) \d+ LUT[46], \d+ flip-flops, 0 block RAMs of 18 Kbit, 1 "
-                        r"DSPs for a unit", lines[2])
+                        r"DSP for a unit", lines[2])
     assert lines[4].startswith("  circuit   a partner every 2 cycles at 100 MHz on ECP5, result 7 cycles after the la")
 
 

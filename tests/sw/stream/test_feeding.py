@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_a_full_session_loses_nothing(case: Any, data: st.DataObject) -> None:
                 if "poll first" in str(error):
                     rows.append(session.poll())
                     continue
-                side = str(error).split(" wait for ")[1][0]  # the stream that is behind
+                side = re.split(" waits? for ", str(error))[1][0]  # the stream that is behind
                 if not len(left[side]):
                     (session.close_r if side == "r" else session.close_s)()
                     continue
