@@ -2,7 +2,8 @@
 
 An emulated iCEBreaker, its pads included, runs a small circuit behind a pseudo-terminal. Each schedule draws shares of
 lost, flipped, doubled and delayed bytes, how often the plug is pulled and how often the board loses its state, and
-whether results are packed. The streaming session must give the golden model's rows, in order.
+whether results are packed. The streaming session must give the golden model's rows, in order. A session that gives its
+board up, as that loses its state again and again, is restarted, which must neither lose nor repeat a row.
 ``python -m bench.link_schedules [--schedules N]`` writes bench/results/link_schedules.json; with fewer than 1,000
 schedules the results go to build/bench/. Ends with exit code 1 at the first schedule with a wrong row or an error, and
 names it; ``--first`` begins there.
@@ -24,6 +25,8 @@ from bench.link_soak import CIRCUIT, Checked
 from bench.record import Recorder
 
 SCHEDULES = 1000
+#: Restarts of a session in one schedule, beyond which the schedule has failed.
+RESTARTS = 20
 #: Tuples of each stream in a push, and pushes of a schedule.
 BATCH, PUSHES = 16, 3
 #: What the driver counts: name of the session's counter → name of the figure.
@@ -47,13 +50,13 @@ def schedule(seed: int) -> dict[str, Any]:
 
 def run(seed: int, faults: dict[str, Any]) -> tuple[Counter[str], bool]:
     """The link's counters after a join of the streams of schedule ``seed``, and whether all its rows are right."""
-    checked = Checked(device("emulator:icebreaker", **CIRCUIT, **faults))
+    checked = Checked(device("emulator:icebreaker", **CIRCUIT, **faults), restarts=RESTARTS)
     try:
         agree = all(checked.push(BATCH, PUSHES * seed + n) for n in range(PUSHES)) and checked.end()
         counters = checked.counters()
     finally:
         checked.close()
-    return Counter({"tuples": checked.tuples, "rows": checked.rows,
+    return Counter({"tuples": checked.tuples, "rows": checked.rows, "given_up": checked.given_up,
                     **{name: counters[of] for of, name in COUNTED.items()}}), agree
 
 
@@ -84,6 +87,7 @@ def main() -> int:
     for name, how in (("tuples", "tuples pushed, every row compared"),
                       ("rows", "rows, the golden model's, in its order"),
                       ("plugs_pulled", "schedules at whose end the driver had connected again"),
+                      ("given_up", "times the session gave its board up, was restarted, and went on"),
                       ("states_lost", "schedules in which the board lost its state"),
                       *((name, "counted by the driver, in all; those of the link since a board last lost its state")
                         for name in ("retransmissions", "damaged_replies", "reconnections")),

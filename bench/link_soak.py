@@ -12,12 +12,15 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import splitjoin
 from splitjoin.device.api import Device
 from splitjoin.device.registry import device
+from splitjoin.errors import DeviceLost
+from splitjoin.stream.session import StreamJoin
 
 from bench.band import ON, streams
 from bench.record import Recorder
@@ -32,40 +35,59 @@ FAULTS = {"drop": 0.001, "flip": 0.001, "double": 0.001, "unplug": 200_000, "res
 
 
 class Checked:
-    """The same streams through ``tested`` and through the golden model, whose rows are compared as they come."""
+    """The same streams through ``tested`` and through the golden model, whose rows are compared as they come.
 
-    def __init__(self, tested: Device | str):
+    A session gives up a board that loses its state again and again. It is restarted then, at most ``restarts`` times;
+    ``given_up`` counts them.
+    """
+
+    def __init__(self, tested: Device | str, *, restarts: int = 0):
         r, s = streams(1)
         query = splitjoin.query(r.schema, s.schema, on=ON.replace("10", str(BAND)), window=f"ROWS {WINDOW}")
         self._tested, self._golden = splitjoin.open(query, tested), splitjoin.open(query, "golden")
         self._found: list[pa.RecordBatch] = []
         self._expected: list[pa.RecordBatch] = []
-        self.tuples = self.rows = 0
+        self._restarts = restarts
+        self.tuples = self.rows = self.given_up = 0
 
     def push(self, n: int, seed: int) -> bool:
         """Push ``n`` tuples of each stream. False if a row differs."""
         r, s = streams(n, seed)
-        for session, rows in ((self._golden, self._expected), (self._tested, self._found)):
-            session.push_r(r)
-            session.push_s(s)
-            rows.append(session.poll())
+        for act in (lambda session: session.push_r(r), lambda session: session.push_s(s)):
+            act(self._golden)
+            self._despite_losses(act, repeat=False)  # what was pushed is kept
+        self._expected.append(self._golden.poll())
+        self._found.append(self._despite_losses(lambda session: session.poll()))
         self.tuples += 2 * n
         return self._agree()
 
     def end(self) -> bool:
         """End both streams. False if a row differs, or one has rows that the other lacks."""
-        for session, rows in ((self._golden, self._expected), (self._tested, self._found)):
-            rows.append(session.flush())
+        self._expected.append(self._golden.flush())
+        self._found.append(self._despite_losses(lambda session: session.flush()))
         return self._agree() and not self._found and not self._expected
 
     def counters(self) -> dict[str, int]:
         """The tested session's counters."""
-        return self._tested.counters()
+        return self._despite_losses(lambda session: session.counters())
 
     def close(self) -> None:
         """Close both sessions."""
         self._tested.close()
         self._golden.close()
+
+    def _despite_losses(self, act: Callable[[StreamJoin], Any], *, repeat: bool = True) -> Any:
+        """The answer of ``act`` on the tested session; after restarts only if it is to be repeated, else None."""
+        again = False
+        while True:
+            try:
+                if again:
+                    self._tested.restart()
+                return act(self._tested) if repeat or not again else None
+            except DeviceLost:
+                if self.given_up == self._restarts:
+                    raise
+                self.given_up, again = self.given_up + 1, True
 
     def _agree(self) -> bool:
         """Compare the rows that both have, and drop them."""
