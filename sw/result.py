@@ -23,7 +23,7 @@ __all__ = ["JoinResult", "StoredRows"]
 #: Rows of a batch, unless the caller wants others.
 _BATCH = 1 << 16
 #: Rows and columns that are shown of a result, and characters of a value.
-_SHOWN_ROWS, _SHOWN_COLUMNS, _SHOWN_WIDTH = 5, 8, 24
+_SHOWN_ROWS, _SHOWN_COLUMNS, _SHOWN_WIDTH = 5, 8, 32
 
 
 @dataclass(frozen=True)

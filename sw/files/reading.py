@@ -95,10 +95,10 @@ class TableFiles:
     def find(cls, given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> TableFiles:
         """The file ``given``, the files of a pattern such as ``day-*.parquet`` by name, or of a list as it is.
 
-        Raises `InputError` where there is none.
+        ``~`` is the home folder. Raises `InputError` where there is none.
         """
         if isinstance(given, (str, os.PathLike)):
-            name = os.fspath(given)
+            name = os.path.expanduser(given)
             if glob.has_magic(name) and not is_url(name) and not Path(name).exists():
                 found = tuple(Path(path) for path in sorted(glob.glob(name, recursive=True)))
                 if not found:

@@ -124,12 +124,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
-    """``path``, if a table could be written there. Raises `InputError`, before any work is done."""
+    """``path``, with ``~`` for the home folder, if a table could be written there. Raises `InputError`, before any work
+    is done.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"the output must be the path of a file, such as 'out.parquet', not {path!r}")
     if is_url(path):
         raise InputError(f"the output must be a file of this machine, but {path} is a URL; give a file")
-    path = known(Path(path))
+    path = known(Path(os.path.expanduser(path)))
     try:
         target = _target(path)
         if not target.parent.is_dir():

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ..errors import WindowError
+from ..errors import WindowError, plural
 from .schema import suggest
 from .types import TIME_UNITS, UNIT_NS, Date, Int, TimeUnit, Type
 
@@ -56,8 +56,9 @@ class Window:
                                   f"({time}); give the RANGE as a plain number in the column's own unit")
             return Extent(self.rows, self.length)
         if self.unit is None:
+            unit = plural(self.length, "day" if isinstance(time, Date) else "second").upper()
             raise WindowError(f"the window '{self}' has no unit, but the time column is a {time}; write for example "
-                              f"'RANGE {self.length} SECONDS'")
+                              f"'RANGE {self.length} {unit}'")
         per_tick = _DAY if isinstance(time, Date) else TIME_UNITS[tick or "ns"]
         # Whole ticks suffice: two times a whole number of ticks apart are within l exactly if they are within ⌊l⌋.
         return Extent(self.rows, self.length * UNIT_NS[self.unit] // per_tick)

@@ -79,7 +79,7 @@ def test_what_it_looks_like(result: JoinResult) -> None:
     assert "pairs within the windows" in text[0]
     assert text[1].split() == ["ts_r", "x", "t", "ts_s", "a"]
     assert text[2].split() == ["1", "10", "<a>", "2", "12"]
-    assert "c" * 23 + "…" in text[3]
+    assert "c" * 31 + "…" in text[3]
     html = result._repr_html_()
     assert "<td>&lt;a&gt;</td>" in html
     assert "<a>" not in html

@@ -178,6 +178,13 @@ def test_an_index_with_the_name_of_a_column_is_refused(index: Any) -> None:
         as_table(pd.DataFrame({"x": [1, 2]}, index=index), "r")
 
 
+def test_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(R, str(tmp_path / "r.csv"))
+    found = splitjoin.join("~/r.csv", S, on=ON, **QUERY, to=Path("~/out.parquet"))
+    assert found.path == tmp_path / "out.parquet" and as_table("~/o*.parquet", "out").to_pylist() == WANT
+
+
 def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(S, "s[1].csv")

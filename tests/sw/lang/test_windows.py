@@ -104,7 +104,7 @@ def test_lengths_in_ticks_are_rounded_down(text: str, time: Type | None, tick: T
     ("RANGE 5", None, "the window 'RANGE 5' has a RANGE, which needs a time column; name it with time="),
     ("RANGE 5 MINUTES", Int(64), r"is given in MINUTES, but the time column is an integer \(int64\)"),
     ("RANGE 5", Timestamp("us"), r"has no unit, but the time column is a timestamp\[us\]; write .* 'RANGE 5 SECONDS'"),
-    ("ROWS 1 RANGE 5", DATE, "has no unit, but the time column is a date"),
+    ("ROWS 1 RANGE 1", DATE, "has no unit, but the time column is a date; write for example 'RANGE 1 DAY'"),
 ])
 def test_lengths_that_do_not_fit_the_time_column(text: str, time: Type | None, message: str) -> None:
     assert time != FLOAT64  # a query refuses other types before
