@@ -21,6 +21,7 @@ from splitjoin.hw.network.queue import Queue
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .network import sound_queue
+from .progress import falls
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
@@ -29,6 +30,8 @@ __all__ = ["PROOFS"]
 _PASSES = 2
 #: Probes whose tables are written together, in these proofs.
 _GROUP = 2
+
+_MOVES = "while there is room, each cycle brings a pass nearer to its next read, or to its end"
 
 
 @contextmanager
@@ -173,6 +176,12 @@ def prober(core: str) -> Harness:
     h.prove("ended passes are counted", passes == level - under_way)
     h.prove("ended passes whose batches were not taken fit the queue", ~dut.found_valid | (passes < _PASSES))
 
+    # Progress: a tuple is chosen and read, and its link is read; then the next one is.
+    issue, last, has_next = (h.inner(name) for name in ("issue", "last", "has_next"))
+    waits = reading | (choosing & ~has_next)
+    falls(h, _MOVES, Mux(waits, 1, Mux(choosing, 2, Mux(linked, 3, 4))),
+          dut.scanning & ~h.past(issue | last, "was_read"), always=dut.room | ~waits)
+
     # Each probe becomes a batch.
     def essence(item: Any) -> Value:
         return Cat(item.row, item.flush, item.count)
@@ -226,6 +235,7 @@ _TABLES_FAULTS = (
           "batch_locked.eq(0)"),
 )
 _PROBER_FAULTS = (
+    Fault(_MOVES, Prober, "link_ready.eq(link_wait)]", "link_ready.eq(link_wait & ~self.task.valid)]", "_follow"),
     Fault("offers at batch are stable", Queue, "read.addr.eq(head)", "read.addr.eq(tail)"),
     Fault("pointers, flags and level of its queue agree", Queue, "push & (tail_next == head)", "push & (tail == head)"),
     Fault("an outcome belongs to a read for which there was room", Prober, "choosing & ~has_next & self.room",

@@ -8,15 +8,18 @@ from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from splitjoin.circuit import geometry
 from splitjoin.hw.core.listing import ListEmitter
 from splitjoin.hw.core.sorter import _FROM_LIST, SortingEmitter
+from splitjoin.hw.core.stack import StackEmitter
 
 from .harness import Harness
 from .proofs import Fault
 
-__all__ = ["LIST_FAULTS", "SORTER_FAULTS", "prove_list_progress", "prove_sorter_progress"]
+__all__ = ["LIST_FAULTS", "SORTER_FAULTS", "STACK_FAULTS", "falls", "prove_list_progress", "prove_sorter_progress",
+           "prove_stack_progress"]
 
 _TAKES = "while a batch whose pass has ended is not sorted, each cycle brings it nearer to that"
 _GIVES = "while the queue has room, each cycle brings the end of the probe whose place is read nearer to it"
 _LISTS = "while the queue has room, each cycle brings the last item of a batch whose pass has ended nearer to it"
+_STACKS = "while the queue has room, each cycle brings the end of the probe whose items leave nearer to it"
 #: Bits of a measure.
 _BITS = 8
 
@@ -43,7 +46,7 @@ def prove_sorter_progress(h: Harness, s: SimpleNamespace, *, probes: int, quota:
     gaps = Mux(looked, Mux(left == 1, 0, ~looks), 1 + Mux(looks, 0, 1))
     is_sorted, busy = (flags.bit_select(s.leaving, 1) for flags in (s.is_sorted, s.busy))
     unsorted = ended & ~s.clearing & ~is_sorted
-    _falls(h, _TAKES, Mux(busy, to_places(0), probes * left + gaps + held + 3), unsorted, always=Const(1))
+    falls(h, _TAKES, Mux(busy, to_places(0), probes * left + gaps + held + 3), unsorted, always=Const(1))
 
     # Items leave the places, those of a full one from the list.
     def cost(valid: Value, walk: Value) -> Value:
@@ -62,7 +65,7 @@ def prove_sorter_progress(h: Harness, s: SimpleNamespace, *, probes: int, quota:
     place = Mux(~known, 1 + quota + longest, Mux(
         s.more, (s.in_place - s.row)[:len(s.row)] + Mux(continued, longest, 1), Mux(continued, walk, 1)))
     roomy = h.inner("items.level") <= geometry.EMITTER_ITEMS - _FROM_LIST
-    _falls(h, _GIVES, place, active, always=h.past(active & roomy, "was_giving"))
+    falls(h, _GIVES, place, active, always=h.past(active & roomy, "was_giving"))
 
 
 def prove_list_progress(h: Harness) -> None:
@@ -86,17 +89,24 @@ def prove_list_progress(h: Harness) -> None:
     gaps = Mux(fetched, Mux(left == 1, 0, ~fetching), 1 + Mux(fetching, 0, 1))
     active = picked & due
     roomy = h.inner("items.level") < geometry.EMITTER_ITEMS - 6
-    _falls(h, _LISTS, left + gaps, active, always=h.past(active & roomy, "was_taking"))
+    falls(h, _LISTS, left + gaps, active, always=h.past(active & roomy, "was_taking"))
 
 
-def _falls(h: Harness, name: str, measure: Value, active: Value, *, always: Value) -> None:
+def prove_stack_progress(h: Harness) -> None:
+    """Prove for the harness of the emitter for an index that a probe's items end."""
+    active, done, head, cursor = (h.inner(name) for name in ("active", "done", "head", "cursor"))
+    left = (cursor - head)[:len(head)]
+    falls(h, _STACKS, Mux(done, 1, left + 2), active, always=h.inner("may_advance"))
+
+
+def falls(h: Harness, name: str, measure: Value, active: Value, *, always: Value) -> None:
     """Prove that ``measure`` never rises while ``active``, and that it falls in the cycles of ``always``."""
     short = name.replace(" ", "_")
     now = Signal(_BITS, name=f"{short}_measure")
     h.m.d.comb += now.eq(measure)
-    before, was_active, falls = (h.past(value, f"{short}_{what}") for value, what in (
+    before, was_active, must_fall = (h.past(value, f"{short}_{what}") for value, what in (
         (now, "before"), (active, "active"), (always, "falls")))
-    h.prove(name, ~(active & was_active) | Mux(falls, now < before, now <= before))
+    h.prove(name, ~(active & was_active) | Mux(must_fall, now < before, now <= before))
 
 
 SORTER_FAULTS = (
@@ -112,4 +122,8 @@ LIST_FAULTS = (
           "found_list.r_addr.eq(cursor[:-1] + 1)", "_walk"),
     Fault(_LISTS, ListEmitter, "fetch.eq(may_fetch & (cursor != found.tail))",
           "fetch.eq(may_fetch & (cursor != found.tail) & ~self.found_valid)", "_walk"),
+)
+STACK_FAULTS = (
+    Fault(_STACKS, StackEmitter, "fetch.eq(active & may_advance & ~done)",
+          "fetch.eq(active & may_advance & ~done & ~self.found_valid)", "_walk"),
 )

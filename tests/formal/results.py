@@ -23,7 +23,7 @@ from splitjoin.hw.network.skid_buffer import SkidBuffer
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .network import buffered, sound_queue
-from .progress import LIST_FAULTS, prove_list_progress
+from .progress import LIST_FAULTS, STACK_FAULTS, prove_list_progress, prove_stack_progress
 from .proofs import Fault, Proof
 
 __all__ = ["LATENCY", "PROOFS", "narrow", "outcomes", "sorter_state"]
@@ -248,6 +248,7 @@ def stack() -> Harness:
     h.prove("the queue has room for everything in flight",
             (items + sum(may) <= _ITEMS - 1) & (~may[0] | (items <= _ITEMS - 4))
             & (~h.inner("items.i__valid") | may[-1]))
+    prove_stack_progress(h)
     return h
 
 
@@ -350,6 +351,7 @@ _STACK_FAULTS = (
           "_walk"),
     Fault("the queue has room for everything in flight", StackEmitter, "items.level < geometry.EMITTER_ITEMS - 4", "1",
           "_walk"),
+    *STACK_FAULTS,
 )
 _RESULT_FAULTS = (
     Fault("nothing leaves that did not enter", Listing, "self.hit_probes.eq(Cat(", "self.hit_probes.eq(~Cat(",

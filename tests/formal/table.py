@@ -17,8 +17,10 @@ from . import (
     probe,
     results,
     sorting,
+    states,
     tree,
     ways,
+    whole,
     wide,
 )
 from .proofs import Proof
@@ -27,7 +29,7 @@ __all__ = ["ALL", "table"]
 
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS, *probe.PROOFS,
                           *results.PROOFS, *sorting.PROOFS, *express.PROOFS, *gather.PROOFS, *wide.PROOFS, *ways.PROOFS,
-                          *folds.PROOFS, *gate.PROOFS, *link.PROOFS)
+                          *folds.PROOFS, *states.PROOFS, *whole.PROOFS, *gate.PROOFS, *link.PROOFS)
 
 
 def table() -> str:
