@@ -37,7 +37,8 @@ __all__ = ["FoldChoice", "StoredValue", "check_folds", "fold_choice", "payload_f
 @dataclass(frozen=True)
 class StoredValue:
     """A value that S's tuples are stored with: that of ``expr``, or with 0 bits only whether it is there. ``low``,
-    ``high``: the range of the whole numbers that are stored. Row ids have no ``expr``, and are not stored.
+    ``high``: the range of the whole numbers that are stored. Row ids have no ``expr``, and are not stored; nor have
+    values for aggregates that the query does not ask for, which are stored as 0.
     """
 
     expr: Expr | None
@@ -141,7 +142,11 @@ class _Choice:
                 outputs.append(self._aggregate(aggregate))
             except SplitJoinError as error:
                 raise UnsupportedError(f"{aggregate.text}: {error}") from error
-        return FoldChoice(tuple(self._values.values()), tuple(self._parts.values()), tuple(outputs[len(built):]))
+        parts, asked = tuple(self._parts.values()), tuple(outputs[len(built):])
+        # The columns of a query need not have the values for other aggregates that the circuit was built for.
+        used = {n for output in asked for part in output for n in parts[part].values}
+        values = tuple(v if n in used else replace(v, expr=None) for n, v in enumerate(self._values.values()))
+        return FoldChoice(values, parts, asked)
 
     def _aggregate(self, aggregate: Aggregate) -> tuple[int, ...]:
         for e in aggregate.args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,10 @@ import pytest
 import splitjoin
 from splitjoin import InputError, execution
 from splitjoin.aggregates import StateOverflow, folds_on
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.link.items import PackedItems
+from splitjoin.link.sidecar import Sidecar
 
 from ..support.linked_circuit import LinkedDevice
 from ..support.sampling import at_length
@@ -37,6 +41,24 @@ def test_states_cross_a_line_with_faults(window: Any, pack: bool) -> None:
     assert isinstance(transport._items, PackedItems) == pack
     same(device, r, s.slice(0, 0), window=window, how="left")
     same(device, r.slice(0, 0), s.slice(0, 0), window=window, how="left")
+
+
+@pytest.mark.parametrize(("asked", "how"), [({"count": "count(*)"}, "inner"),
+                                            ({"low": "min(s.p)", "n": "count(*)"}, "left")])
+def test_a_built_circuit_answers_with_some_of_its_states(asked: dict[str, str], how: str, tmp_path: Path) -> None:
+    """In other places than those of the query, which may not have the columns of the others."""
+    whole, parameters = query(R, S, SOME), CircuitParameters(**SMALL)
+    Sidecar.of(parameters, chosen_circuit(whole, parameters).config, board="none", clock_hz=1, baud=1,
+               aggregates=whole.aggregates).write(tmp_path / "design.json")
+    board, rows = LinkedDevice(design=str(tmp_path / "design.json"), fold="always"), []
+    with splitjoin.open(query(R, S, asked, how=how), device=board, select=["ts"]) as session:
+        for at in range(0, 24, 6):
+            session.push_r(R.slice(at, 6))
+            session.push_s(S.slice(at, 6))
+            rows += session.poll().to_pylist()
+        rows += session.flush().to_pylist()
+    of = {**OF, "aggregate": asked, "how": how, "select": ["ts"]}
+    assert rows == splitjoin.join(R, S, device="golden", **of).to_pylist()
 
 
 @pytest.mark.parametrize(("kind", "pack"), [(deciding.FEW[0], True), *(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import ClassVar
 
@@ -11,7 +11,9 @@ import numpy as np
 from splitjoin.circuit.driver import CircuitDevice, Transport
 from splitjoin.circuit.encode import unpack
 from splitjoin.circuit.wire import Configuration, Op
+from splitjoin.link.designed import DesignedDevice
 from splitjoin.link.frames import PACKED_VERSION, VERSION, Kind, Request
+from splitjoin.link.sidecar import Sidecar
 from splitjoin.link.transport import LinkTransport
 from splitjoin.sim.device import SimDevice
 
@@ -71,19 +73,28 @@ class LinkedCircuit(ModelDevice):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkedDevice(CircuitDevice):
-    """Boards' driver on a `LinkedCircuit`. ``share``: of bytes that are damaged, in both directions; ``power``: seconds
-    of simulated time after which each board loses its state once. ``transports``: of all sessions.
+class LinkedDevice(DesignedDevice):
+    """Boards' driver on a `LinkedCircuit`, which may be that of the sidecar ``design``. ``share``: of bytes that are
+    damaged, in both directions; ``power``: seconds of simulated time after which each board loses its state once.
+    ``transports``: of all sessions.
     """
 
     name: ClassVar[str] = "linked"
 
+    design: str | None = None
     seed: int = 0
     pack: bool = False
     share: float = 0.0
     power: tuple[float, ...] = ()
     transports: list[LinkTransport] = field(default_factory=list, compare=False)
     _opened: Iterator[int] = field(default_factory=count, init=False, repr=False, compare=False)
+
+    @property
+    def _sidecar(self) -> str | None:
+        return self.design
+
+    def _built(self, design: Sidecar) -> CircuitDevice:
+        return replace(self, design=None, **{**design.parameters, "fold": self.fold})
 
     def _connect(self, config: Configuration) -> Transport:
         number = next(self._opened)
