@@ -23,8 +23,9 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / f"numba-{os.enviro
 # Tests compile what they need before the first result; those of tiers say otherwise.
 os.environ.setdefault("SPLITJOIN_COMPILE", "first")
 
-# Compilers and Hypothesis allocate many objects that live on: collecting ten times as seldom saves a tenth of the time.
-gc.set_threshold(10_000, 20, 20)
+# Compilers and Hypothesis allocate many objects that live on: collecting a hundred times as seldom saves a tenth of
+# the time.
+gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_collection_finish() -> None:

@@ -1,15 +1,19 @@
-"""The mapped netlist of a whole circuit, carry chains and block RAM included, has the golden model's results."""
+"""The mapped netlist of a whole circuit, carry chains and block RAM included, has the golden model's results. Mappings
+of single parts are tested in `tests/hw/tech`, netlists of whole boards in `tests/boards`.
+"""
 
 import json
 import random
 import re
 
 import pyarrow as pa
-from splitjoin.boards.flow.design import bare_design
+import pytest
+from splitjoin.boards.flow.design import bare_design, part_design
 from splitjoin.boards.flow.ecp5 import mapped_verilog, netlist, utilization
 from splitjoin.circuit.driver import Transport
 from splitjoin.circuit.wire import Configuration
 from splitjoin.golden import GoldenDevice
+from splitjoin.hw.gather.merger import Merger
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.sim.build import library_of
@@ -32,6 +36,7 @@ def stream(seed: int, name: str, n: int) -> pa.Table:
                      name: pa.array([random_.randint(-128, 127) for _ in range(n)], pa.int8())})
 
 
+@pytest.mark.long
 def test_a_netlist_has_the_results_of_the_golden_model():
     r, s = stream(1, "x", 150), stream(2, "a", 170)
     for order in ("total", "outer(2)", "inner(3)"):  # one circuit: a netlist takes long to compile
@@ -41,10 +46,14 @@ def test_a_netlist_has_the_results_of_the_golden_model():
         wanted = run(GoldenDevice(cores=2), query, r, s)
         assert len(wanted) > 300
         assert_conforms(run(device, query, r, s), wanted, order)
-    design = bare_design(device.configuration(query), "ecp5")
-    assert utilization(design)["splitjoin_core"].block_ram > 0
-    gates = gates_behind_comparisons(json.loads(netlist(design).read_text())["modules"][design.top]["cells"])
-    assert len(gates) == 2 * 4, "two mergers of two inputs, with two registers of two bits for the outcomes"
+    assert utilization(bare_design(device.configuration(query), "ecp5"))["splitjoin_core"].block_ram > 0
+
+
+def test_a_comparison_leads_to_each_outcome_of_a_merger():
+    design = part_design(Merger(2, 12), "ecp5")
+    modules = json.loads(netlist(design, wide=False).read_text())["modules"]
+    gates = gates_behind_comparisons(modules[design.top]["cells"])
+    assert len(gates) == 4, "two inputs, with registers of two bits for the outcome"
     assert min(gates) >= 1, "a comparison's carry chain leads to every register"
     assert max(gates) <= 2
 
@@ -66,4 +75,4 @@ def gates_behind_comparisons(cells):
         return max(behind(b, passed + 1) for port in "ABCD" for b in cell["connections"][port])
 
     return [behind(cell["connections"]["DI"][0], 0) for name, cell in cells.items()
-            if re.search(r"\.precedes\d+_\d+_TRELLIS_FF", name)]
+            if cell["type"] == "TRELLIS_FF" and re.search(r"\.precedes\d+_\d+_TRELLIS_FF", name)]
