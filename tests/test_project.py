@@ -72,12 +72,18 @@ def test_a_wheel_has_every_tracked_file_of_the_packages() -> None:
     assert left_out == []
 
 
+def test_an_sdist_has_the_backend_that_builds_it() -> None:
+    """A source distribution leaves out a backend of the project's own; without it none can be installed."""
+    backend = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["build-backend"]
+    assert f"include {backend}.py" in (ROOT / "MANIFEST.in").read_text().splitlines()
+
+
 def test_top_level_is_what_the_architecture_names() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     top = {Path(path).parts[0] for path in tracked}
     assert top <= {"hw", "sw", "sim", "boards", "tests", "docs", "bench", "examples", "pyproject.toml", "Makefile",
-                   "mkdocs.yml", "build_backend.py", "README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", ".ci",
-                   ".gitignore"}
+                   "mkdocs.yml", "build_backend.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "SECURITY.md",
+                   "LICENSE", ".ci", ".gitignore"}
 
 
 def test_host_software_needs_no_hdl_tool() -> None:
