@@ -43,8 +43,8 @@ class EmulatorDevice(DesignedDevice):
     Parameters as of `CircuitDevice`, and:
 
     Attributes:
-        target: The name of a board, or the sidecar ``design.json`` of a built circuit, whose parameters replace those
-            of the device. Each session has a board of its own.
+        target: The name of a board, or the sidecar ``design.json`` of a built circuit, whose parameters (except
+            ``fold``) replace those of the device. Each session has a board of its own.
         pack: Items are packed on the link.
         timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine.
         drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`. The board of each session has faults of

@@ -39,9 +39,10 @@ class StoredRows:
 class JoinResult:
     """The rows of a join, and what its device counted.
 
-    It is a table for whatever takes Arrow (``pa.table(result)``, ``polars.DataFrame(result)``, DuckDB): it offers
-    ``__arrow_c_stream__``. `to_pandas` makes a DataFrame of pandas. Iteration gives record batches. If the join wrote
-    its rows to a file (``to=``), they are read from there, and `batches` never holds more than a batch in memory.
+    It offers ``__arrow_c_stream__``, so libraries that take Arrow read it as a table (``pa.table(result)``,
+    ``polars.DataFrame(result)``, DuckDB). `to_pandas` makes a DataFrame of pandas. Iteration gives record batches. If
+    the join wrote its rows to a file (``to=``), they are read from there, and `batches` never holds more than a batch
+    in memory.
 
     Attributes:
         counters: Named counters of the device, for example ``comparisons`` and ``matches``.

@@ -87,14 +87,14 @@ class CircuitDevice(CircuitParameters, Device):
     def open(self, query: Query) -> Session:
         """Build or find the circuit for ``query`` and start it.
 
-        A query with aggregates gets a circuit that folds them (`CircuitSession.states`), one of kind semi, anti or
-        as-of a circuit that gives the pairs that decide its rows (`circuit`). Where states leave whole, a session has
-        no items, and a state comes when its base tuple expires.
+        A query with aggregates gets a circuit that folds them (`CircuitSession.states`). A semi, anti or as-of join
+        gets a circuit that gives the pairs that decide its rows (`circuit`). Where states leave whole, a session has no
+        items, and a state comes when its base tuple expires.
         """
         return self.start(self.circuit(query))
 
     def start(self, circuit: QueryCircuit) -> CircuitSession:
-        """Start ``circuit``, one of this device."""
+        """Start ``circuit``, which `circuit` gave for a query."""
         words = circuit.settings
         transport = self._connect(circuit.config)
         try:
@@ -116,8 +116,8 @@ class CircuitDevice(CircuitParameters, Device):
         return pairs_circuit(query, self)
 
     def folding(self, query: Query) -> FoldChoice:
-        """The choice of what the device's circuits fold of ``query``: where that can be, also the partners that come
-        after their base tuples. Raises `UnsupportedError`, with the reason, if pairs must leave.
+        """The values and parts of states that the device's circuit folds for ``query``; where possible, it also folds
+        the partners that come after their base tuples. Raises `UnsupportedError`, with the reason, if pairs must leave.
         """
         found = self.circuit(query).folding
         assert found is not None
@@ -148,7 +148,7 @@ class CircuitDevice(CircuitParameters, Device):
 
 
 def built_anew(config: Configuration) -> str:
-    """The remedy, in words, where a device does not hold the circuit of ``config``."""
+    """The remedy, in words, if a device has another circuit than that of ``config``."""
     if not config.folds:
         return "build the circuit for this query, or name its design"
     return ("build the circuit for this query with its aggregates or its kind of join, name its design, or give "

@@ -37,8 +37,8 @@ __all__ = ["FoldChoice", "StoredValue", "check_folds", "fold_choice", "payload_f
 @dataclass(frozen=True)
 class StoredValue:
     """A value that S's tuples are stored with: that of ``expr``, or with 0 bits only whether it is there. ``low``,
-    ``high``: the range of the whole numbers that are stored. Row ids have no ``expr``, and are not stored; nor have
-    values for aggregates that the query does not ask for, which are stored as 0.
+    ``high``: the range of the whole numbers that are stored. ``expr`` is None for row ids, which are not stored, and
+    for values of aggregates that the query does not ask for, which are stored as 0.
     """
 
     expr: Expr | None
@@ -63,9 +63,9 @@ def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, 
                 built: Sequence[Aggregate] = (), *, whole: bool = False) -> FoldChoice:
     """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
 
-    ``stored``: the most tuples of S that it holds. ``built``: aggregates for which the circuit has states beside those
-    of ``query``, before them. ``whole``: states are to leave whole. Raises `UnsupportedError`, with the reason, if
-    pairs must leave.
+    ``stored``: the most tuples of S that it holds. ``built``: the aggregates that an existing circuit was built for;
+    their parts of a state come first, and those of ``query`` are looked up among them. ``whole``: states are to leave
+    whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
     """
     check_folds(plan, parameters)
     found = _Choice(_most_partners(query, stored) if whole else stored, parameters.clock).of(query, built)

@@ -263,9 +263,10 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
 
 def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters, built: Sequence[Aggregate] = (), *,
                whole: bool = False) -> FoldChoice:
-    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``, with states for the
-    aggregates ``built`` too. ``whole``: states are to leave whole. Raises `UnsupportedError`, with the reason, if pairs
-    must leave.
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
+
+    ``built``: the aggregates that an existing circuit was built for, as of `fold_choice`. ``whole``: states are to
+    leave whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
     """
     chosen = sized(query, parameters)
     assert chosen.capacity is not None

@@ -83,7 +83,7 @@ class BuildParameters:
     """The parameters that a circuit is built for without further choice. The constructor checks each of them.
 
     Attributes:
-        cores: Join cores, 1 to 1024; by default 4, or 1 of a small circuit.
+        cores: Join cores, 1 to 1024; by default 4, or 1 for a small circuit.
         capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536, and at least twice the
             lanes; None for what the ROWS windows need, and 1024 for RANGE windows alone.
         fanout: Children of a distribution-tree node (b), 2 to 16.
@@ -183,8 +183,9 @@ class CircuitParameters(BuildParameters):
 
     Attributes:
         clock: MHz on ECP5 for which the datapaths get pipeline registers; None for the fewest registers.
-        fold: Whether regions fold aggregates, and what decides semi, anti and as-of joins, in place of giving all pairs
-            to the host: ``auto`` where they can; ``always`` refuses such a query for which they cannot; ``never``.
+        fold: Whether circuits fold aggregates, and give only the deciding pairs of semi, anti and as-of joins, instead
+            of giving all pairs to the host: ``auto``, where they can; ``always``, where a query for which they cannot
+            is refused; ``never``.
     """
 
     clock: float | None = _parameter(

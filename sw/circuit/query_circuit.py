@@ -1,5 +1,5 @@
-"""The circuit of a query: what it computes, and the configuration that it is built from. Builds make it, and devices
-start it.
+"""The circuit of a query: the join that it computes, and the configuration that it is built from. Builds, Verilog,
+emulators and devices all choose it here.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class QueryCircuit:
     """The circuit of a query.
 
     Attributes:
-        query: The inner join that it computes; where it gives the pairs that decide, with windows and a condition that
-            are narrowed to these.
+        query: The inner join that it computes; for a semi, anti or as-of join, its windows and condition are narrowed
+            to the pairs that decide.
         plan: The tests of its condition.
         config: Its configuration.
         folding: The values and parts of states that it folds; None if pairs leave.
-        decides: The way in which it gives the pairs that decide; None for aggregates, and where all pairs leave.
-        refused: The reason why pairs leave, although few of them, or none, would do; empty otherwise.
+        decides: How it gives the pairs that decide; None for aggregates, and where all pairs leave.
+        refused: The reason why all pairs leave, although states or few pairs would suffice; empty otherwise.
     """
 
     query: Query
@@ -54,11 +54,12 @@ def pairs_circuit(query: Query, parameters: CircuitParameters) -> QueryCircuit:
 
 
 def folding_circuit(query: Query, parameters: CircuitParameters, built: Sequence[Aggregate] = ()) -> QueryCircuit:
-    """The circuit with ``parameters`` that folds the aggregates of ``query``, where that can be also the partners that
-    come after their base tuples; or, for one of kind semi, anti or as-of, the one that gives the pairs that decide.
+    """The circuit with ``parameters`` that folds the aggregates of ``query``; or, for a semi, anti or as-of join, the
+    one that gives the pairs that decide.
 
-    ``built``: the aggregates for which the circuit was made; it has states for these, and `FoldChoice.outputs` says
-    where those of ``query`` are among them. Raises `UnsupportedError`, with the reason, if all pairs must leave.
+    Where possible, it also folds the partners that come after their base tuples. ``built``: the aggregates that an
+    existing circuit was built for; its states have parts for these, and `FoldChoice.outputs` says which of them those
+    of ``query`` use. Raises `UnsupportedError`, with the reason, if all pairs must leave.
     """
     if not query.aggregates:
         found = deciding(query)
@@ -74,8 +75,8 @@ def folding_circuit(query: Query, parameters: CircuitParameters, built: Sequence
 
 
 def chosen_circuit(query: Query, parameters: CircuitParameters) -> QueryCircuit:
-    """The circuit that the parameter ``fold`` chooses for ``query``, of whatever kind. Raises `UnsupportedError` if it
-    demands a circuit that folds, and there is none.
+    """The circuit that the parameter ``fold`` chooses for ``query``, of any kind. Raises `UnsupportedError` if ``fold``
+    is ``always`` and no circuit can fold the query.
     """
     if parameters.fold == "never" or not (query.aggregates or needs_few_pairs(query)):
         return pairs_circuit(query, parameters)

@@ -39,7 +39,7 @@ def propose_circuit(args: argparse.Namespace) -> None:
 
 
 def tell_refused(circuit: QueryCircuit) -> None:
-    """Print to standard error why pairs leave ``circuit``, if fewer, or none, would do."""
+    """Print to standard error why ``circuit`` gives all pairs, if states or few pairs would suffice."""
     if circuit.refused:
         print(f"splitjoin: the circuit gives all pairs, which the host folds or decides by: {circuit.refused}",
               file=sys.stderr, flush=True)

@@ -92,9 +92,7 @@ class Kind:
 
 
 def _hint(how: str) -> str:
-    """What to write instead of ``how``, to complete a message: the kind that other libraries call so, if there is one,
-    or one that is spelled alike.
-    """
+    """The end of a message that refuses ``how``: the kind that other libraries call so, or one spelled alike."""
     plain = how.lower().replace("_", "").replace(" ", "")
     if plain == "cross":
         return "; for all pairs write how='inner' with on='TRUE'"

@@ -1,4 +1,4 @@
-"""Devices whose circuit may have been built before, as a sidecar describes it, and the choice of what it runs."""
+"""Devices that may have the sidecar of a built circuit, and the choice of how that circuit runs a query."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ __all__ = ["DesignedDevice", "designed_circuit"]
 
 @dataclass(frozen=True, kw_only=True)
 class DesignedDevice(CircuitDevice):
-    """A device that may have the sidecar of its circuit, which then tells the parameters, and what the circuit folds.
+    """A device that may be given the sidecar of its circuit.
 
-    Its own parameter ``fold`` counts nevertheless: ``never`` demands a circuit that gives pairs.
+    The sidecar then determines the parameters, except ``fold``, and lists the aggregates that the circuit folds. With
+    ``fold`` ``never``, the device demands a circuit that gives pairs.
     """
 
     def start(self, circuit: QueryCircuit) -> CircuitSession:
@@ -40,15 +41,15 @@ class DesignedDevice(CircuitDevice):
 
     @abstractmethod
     def _built(self, design: Sidecar) -> CircuitDevice:
-        """A device like this with what ``design`` tells, and without the sidecar."""
+        """A device like this one, with the parameters of ``design`` and without the sidecar."""
 
 
 def designed_circuit(path: str, design: Sidecar, query: Query, device: CircuitDevice) -> QueryCircuit:
-    """The circuit of ``design``, read from ``path``, as it runs ``query``; ``device`` has its parameters.
+    """The circuit of ``design``, read from ``path``, as it runs ``query``; ``device`` has the design's parameters.
 
-    Aggregates may be any of those for which it was built, in any order. Raises `UnsupportedError` for a query with
-    aggregates, or of kind semi, anti or as-of, if the circuit gives its pairs, and `DeviceError` for all other queries
-    that the circuit was not built for.
+    The aggregates of ``query`` may be any of those that the circuit was built for, in any order. Raises
+    `UnsupportedError` if the circuit gives all pairs of a query with aggregates, or of kind semi, anti or as-of. Raises
+    `DeviceError` if the circuit was not built for the query at all.
     """
     if not (query.aggregates or needs_few_pairs(query)):
         found = device.circuit(query)

@@ -40,8 +40,8 @@ def link_cost(config: Configuration, items: float, *, pack: bool = False) -> Lin
     """The bytes of a tuple of ``config`` that has ``items`` results and stars, on average.
 
     Frames are as full as they may be, and bytes are taken as evenly distributed; where most are small numbers, fewer
-    need stuffing. ``pack``: items are packed, so their bytes depend on the data; `PACKED_ITEM` is assumed, and of
-    states that every byte differs from the one before.
+    need stuffing. ``pack``: items are packed, so their bytes depend on the data: `PACKED_ITEM` is assumed for
+    pairs, and the most bytes of an item for states.
     """
     record, item = (-(-of.width // 8) for of in (config.input_record, config.item_record))
     frame = DATA_BYTES // record

@@ -53,8 +53,8 @@ class Sidecar:
     def of(cls, parameters: CircuitParameters, config: Configuration, *, board: str, clock_hz: int,
            baud: int, pack: bool = False, aggregates: Sequence[Aggregate] = (), query: dict[str, str] | None = None,
            pins: dict[str, str] | None = None) -> Sidecar:
-        """The sidecar of the circuit of ``config`` that ``parameters`` gave. ``aggregates``: those of the query that it
-        was built for, which it folds if ``config`` does.
+        """The sidecar of the circuit with ``config``, made from ``parameters``. ``aggregates``: those of the query that
+        the circuit is built for; the sidecar lists them if the circuit folds.
         """
         named = {name: getattr(parameters, name) for name in _NAMES}
         return cls(parameters=named, abi=config.abi_hash, board=board, clock_hz=clock_hz, baud=baud,
@@ -75,8 +75,10 @@ class Sidecar:
                               f"query")
 
     def built_aggregates(self, query: Query) -> tuple[Aggregate, ...]:
-        """The aggregates that the circuit folds, over the columns of ``query``; none if these cannot tell, as of
-        classes, whose definition no sidecar has. A query must then have the same ones, in the same order.
+        """The aggregates that the circuit folds, parsed over the columns of ``query``.
+
+        Empty if they cannot be parsed, as for classes, whose definition no sidecar has; a query must then have the same
+        aggregates in the same order.
         """
         if not (self.aggregates and query.aggregates):
             return ()

@@ -64,9 +64,10 @@ class UartDevice(DesignedDevice):
     Attributes:
         target: The serial port, such as ``/dev/ttyUSB0``.
         baud: Its rate in Hz; ignored by pseudo-terminals.
-        design: The sidecar of the built circuit, or None. Its parameters and baud rate replace those of the device, and
-            it tells what the circuit folds. Without it, a query with aggregates, or of kind semi, anti or as-of, needs
-            the circuit that `splitjoin build` makes for it, unless ``fold`` is ``never``.
+        design: The sidecar of the built circuit, or None. Its parameters (except ``fold``) and baud rate replace those
+            of the device, and it lists the aggregates that the circuit folds. Without it, a query with aggregates, or
+            of kind semi, anti or as-of, needs the circuit that `splitjoin build` makes for it, unless ``fold`` is
+            ``never``.
         timeout: Seconds within which the board must give a valid reply.
         reconnect: Seconds within which an unplugged board must be plugged in again for its session to go on.
     """

@@ -104,8 +104,8 @@ class NumberedSession:
 
     def states(self, end: int | None = None) -> FoldedStates:
         """The states since the last call, with row ids of the stream: of settled tuples of R, without those that an
-        earlier session delivered; or, where states leave whole, of all expired ones. With ``end``, those of tuples from
-        this row id on are dropped.
+        earlier session delivered; or, where states leave whole, of all expired ones. ``end``: the first row id whose
+        state is dropped, as are all after it.
         """
         session = self._session
         assert isinstance(session, CircuitSession) and session.folding is not None

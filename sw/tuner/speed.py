@@ -42,7 +42,7 @@ def items_a_tuple(config: Configuration, matches: float, stars: float) -> float:
     ``stars``: results and stars of a probe.
 
     A circuit that folds gives the state of a tuple of R in `Configuration.beats` items and a star. Where states do not
-    leave whole, S's probes give pairs besides; where only first hits leave, at most one for each tuple of R.
+    leave whole, S's probes also give pairs; of these, at most one for each tuple of R if only first hits leave.
     """
     if not config.folds:
         return matches + stars
