@@ -220,10 +220,11 @@ def sweeps(quick: bool) -> list[tuple[str, Workload]]:
             ("hot keys", replace(DEFAULT, hot=0.5, window=10_000))]
 
 
-def engine_figures(out: Recorder, workloads: Sequence[Workload], arrivals: int, limit: float, quick: bool) -> None:
-    """All engines on each of ``workloads``."""
+def engine_figures(out: Recorder, workloads: Sequence[Workload], arrivals: int, limit: float, quick: bool,
+                   engines: Sequence[str] = ENGINES) -> None:
+    """The ``engines`` on each of ``workloads``."""
     for w in workloads:
-        rates = [figures(out, w, engine, arrivals, limit, "engines") for engine in ENGINES]
+        rates = [figures(out, w, engine, arrivals, limit, "engines") for engine in engines]
         ratio(out, w, rates)
         duckdb_rate(out, w, 1e6 if quick else 2e7)
 
@@ -274,7 +275,10 @@ def _pairs(r: pa.Table, s: pa.Table, window: int) -> int:
 
 def ratio(out: Recorder, w: Workload, rates: Sequence[float]) -> None:
     """Scale-OIJ beside Key-OIJ, and ours beside both."""
-    for name, value in (("Scale-OIJ to Key-OIJ", rates[1] / rates[2]), ("ours to Scale-OIJ", rates[0] / rates[1])):
+    found = {"ours to Scale-OIJ": rates[0] / rates[1]}
+    if len(rates) > 2:
+        found["Scale-OIJ to Key-OIJ"] = rates[1] / rates[2]
+    for name, value in found.items():
         out.add("oij_ratio", value, "times", {"of": name} | w.config | {"hot": w.hot}, "of the rates above")
 
 
@@ -297,7 +301,8 @@ def main() -> None:
         elif part == "pathway":
             pathway_figures(out)
         else:
-            engine_figures(out, PAPER[-1:], arrivals, limit, options.quick)
+            # Key-OIJ would visit 135,000 partners of each of a million base tuples before the first one is measured.
+            engine_figures(out, PAPER[-1:], arrivals, limit, options.quick, ENGINES[:2])
         print(out.write())
 
 
