@@ -47,7 +47,7 @@ than it saves. A micro-batch is delivered before its base tuples are decided, so
     if "ours" in table.get("B", {}):
         yield (f"The aim was 2 million tuples a second on the synthetic workload and on B. B has "
                f"{table['B']['ours']:.3g}; the likely reason is its window of 15 million tuples, which fits no "
-               f"cache. Key-OIJ would take hours for B, as it visits 135,000 partners of each base tuple.\n")
+               f"cache. Key-OIJ was ended on B after 13 minutes: it visits 135,000 partners of each base tuple.\n")
 
 
 def folded(files: Files) -> Iterator[str]:
