@@ -5,7 +5,6 @@ compilers, whose output here runs for moments.
 import gc
 import os
 
-import pytest
 from hypothesis import HealthCheck, settings
 from splitjoin.cache import cache_folder
 
@@ -23,25 +22,14 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / f"numba-{os.enviro
 # Tests compile what they need before the first result; those of tiers say otherwise.
 os.environ.setdefault("SPLITJOIN_COMPILE", "first")
 
-# Compilers and Hypothesis allocate many objects that live on: collecting a hundred times as seldom saves a tenth of
-# the time.
-gc.set_threshold(100_000, 20, 20)
+# Compilers and Hypothesis allocate many objects that live on: collecting ten times as seldom saves a tenth of the time.
+gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_collection_finish() -> None:
     """The tests themselves live to the end: the collector need not look at them again."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """What a file of tests leaves behind (models, plans, modules) lives to the end too: looking at all of it again in
-    each full collection took a sixteenth of the tests' time.
-    """
-    if nextitem is None or nextitem.path != item.path:
-        gc.collect()
-        gc.freeze()
 
 
 def pytest_unconfigure() -> None:
