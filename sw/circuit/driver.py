@@ -28,7 +28,7 @@ from .row_ids import RowIds
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
 
-__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "built_anew"]
+__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "other_circuit_remedy"]
 
 
 class DeviceStalled(DeviceError):
@@ -147,8 +147,8 @@ class CircuitDevice(CircuitParameters, Device):
         """A transport to a freshly reset circuit of ``config``."""
 
 
-def built_anew(config: Configuration) -> str:
-    """The remedy, in words, if a device has another circuit than that of ``config``."""
+def other_circuit_remedy(config: Configuration) -> str:
+    """The end of an error: what to do if a device has another circuit than that of ``config``."""
     if not config.folds:
         return "build the circuit for this query, or name its design"
     return ("build the circuit for this query with its aggregates or its kind of join, name its design, or give "
@@ -326,7 +326,8 @@ class CircuitSession(Session):
                               f"splitjoin circuit?")
         if abi != self._config.abi_hash:
             raise DeviceError(f"the device was built for another configuration: the driver needs ABI "
-                              f"{self._config.abi_hash:016x}, the device has {abi:016x}; {built_anew(self._config)}")
+                              f"{self._config.abi_hash:016x}, the device has {abi:016x}; "
+                              f"{other_circuit_remedy(self._config)}")
 
     def _read(self, name: str) -> int:
         reg = register(name)

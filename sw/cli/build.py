@@ -17,7 +17,7 @@ from ..link.sidecar import Sidecar
 from ..tuner import BOARDS, tune
 from ..tuner.speed import items_a_tuple
 from ..tuner.workload import Workload
-from .circuits import circuit_query, tell_refused
+from .circuits import circuit_query, warn_that_pairs_leave
 from .design import described_query
 from .options import hertz
 
@@ -56,7 +56,7 @@ def build_bitstream(args: argparse.Namespace) -> None:
     parameters = CircuitParameters(**options)
     circuit = chosen_circuit(query, parameters)
     config, found = circuit.config, circuit.settings  # raises for queries that circuits cannot run
-    tell_refused(circuit)
+    warn_that_pairs_leave(circuit)
     flow = _flow()
     board, folder = flow.find(args.board), Path(args.output)
     if args.pll is not None:

@@ -17,7 +17,7 @@ from ..tuner.options import tune_arguments
 from .design import check_design_file, take_design, write_design
 from .options import aggregate_argument, circuit_arguments, kind_arguments, pair, window_argument, window_or_default
 
-__all__ = ["circuit_query", "explain_circuit", "propose_circuit", "tell_refused"]
+__all__ = ["circuit_query", "explain_circuit", "propose_circuit", "warn_that_pairs_leave"]
 
 
 def explain_circuit(args: argparse.Namespace) -> None:
@@ -38,7 +38,7 @@ def propose_circuit(args: argparse.Namespace) -> None:
         write_design(args.output, args, proposal)
 
 
-def tell_refused(circuit: QueryCircuit) -> None:
+def warn_that_pairs_leave(circuit: QueryCircuit) -> None:
     """Print to standard error why ``circuit`` gives all pairs, if states or few pairs would suffice."""
     if circuit.refused:
         print(f"splitjoin: the circuit gives all pairs, which the host folds or decides by: {circuit.refused}",

@@ -9,7 +9,7 @@ from typing import Any
 from ..circuit.parameters import CircuitParameters
 from ..circuit.query_circuit import chosen_circuit
 from ..errors import DeviceError, ToolError
-from .circuits import circuit_query, tell_refused
+from .circuits import circuit_query, warn_that_pairs_leave
 from .options import hertz
 
 __all__ = ["emulate_options", "run_emulator"]
@@ -46,7 +46,7 @@ def run_emulator(args: argparse.Namespace) -> None:
                         f"'splitjoin[sim]'") from error
     parameters = CircuitParameters(**options)
     made = chosen_circuit(query, parameters)
-    tell_refused(made)
+    warn_that_pairs_leave(made)
     circuit: Any = made.config
     if args.board is not None:
         try:

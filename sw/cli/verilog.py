@@ -17,7 +17,7 @@ from ..export.testbench import testbench_files
 from ..export.vectors import random_arrivals, vectors
 from ..export.wire import wire_helpers
 from ..files import replacing
-from .circuits import circuit_query, tell_refused
+from .circuits import circuit_query, warn_that_pairs_leave
 from .options import aggregate_argument
 
 __all__ = ["verilog_options", "write_circuit"]
@@ -60,7 +60,7 @@ def write_circuit(args: argparse.Namespace) -> None:
     parameters = CircuitParameters(**options)
     circuit = chosen_circuit(query, parameters)
     plan, config, words = circuit.plan, circuit.config, circuit.settings  # raises for queries that circuits cannot run
-    tell_refused(circuit)
+    warn_that_pairs_leave(circuit)
     given = None  # the testbench's vectors, before the circuit, which takes longer
     if args.testbench is not None:
         given = vectors(circuit.query, plan, config, random_arrivals(query, args.testbench_tuples, _SEED))
@@ -94,7 +94,7 @@ def write_circuit(args: argparse.Namespace) -> None:
 
 
 def _folded(args: argparse.Namespace) -> str:
-    """What the circuit folds, in words."""
+    """The text of the aggregates that the circuit folds, or of the kind of join whose deciding pairs it gives."""
     aggregates = aggregate_argument(args)
     if aggregates is None:
         return f"what decides a join of kind {args.how}"

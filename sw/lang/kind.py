@@ -14,7 +14,7 @@ __all__ = ["INNER", "Direction", "How", "Kind"]
 How = Literal["inner", "left", "right", "full", "semi", "anti", "asof", "asof_left"]
 Direction = Literal["backward", "forward", "nearest"]
 #: Names of kinds in pandas, Polars and Spark, without spaces and underscores, and ours.
-_ELSEWHERE = {"outer": "full", "fullouter": "full", "leftouter": "left", "rightouter": "right", "leftsemi": "semi",
+_OTHER_NAMES = {"outer": "full", "fullouter": "full", "leftouter": "left", "rightouter": "right", "leftsemi": "semi",
               "leftanti": "anti"}
 
 
@@ -99,7 +99,7 @@ def _hint(how: str) -> str:
     direction = plain.removeprefix("asof")
     if direction in get_args(Direction):
         return f"; write how='asof', direction={direction!r}"
-    known = _ELSEWHERE | {kind.replace("_", ""): kind for kind in get_args(How)}
+    known = _OTHER_NAMES | {kind.replace("_", ""): kind for kind in get_args(How)}
     return f"; write {known[plain]!r}" if plain in known else suggest(how, get_args(How))
 
 

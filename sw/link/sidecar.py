@@ -19,8 +19,8 @@ __all__ = ["FORMAT", "Sidecar"]
 
 #: The value of the field ``format``.
 FORMAT = "splitjoin design 1"
-#: Kinds of join of which a circuit gives few pairs.
-_FEW = ("semi", "anti", "asof", "asof_left")
+#: Kinds of join of which a circuit may give only the pairs that decide.
+_DECIDED_KINDS = ("semi", "anti", "asof", "asof_left")
 _NAMES = tuple(f.name for f in fields(CircuitParameters))
 
 
@@ -99,10 +99,12 @@ class Sidecar:
         return found
 
     def _other_folds(self, query: Query) -> str:
-        """What the circuit was built to fold, if that is not what ``query`` asks for, in words, and what to do."""
+        """The end of the refusal of ``query``: the aggregates or the kind of join that the circuit was built for, if
+        the query asks for others, and what to ask for. Only a semicolon if these do not differ.
+        """
         how = self.query.get("how", "inner")
         if not self.aggregates:
-            few = how if how in _FEW else ""
+            few = how if how in _DECIDED_KINDS else ""
             return f"; it gives the pairs that decide a join of kind {few!r}: ask for this kind, or" if few else ";"
         built = " and ".join(f"{name} = {text}" for name, text in self.aggregates.items())
         if not query.aggregates:

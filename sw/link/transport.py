@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..circuit.driver import DeviceStalled, Transport, built_anew
+from ..circuit.driver import DeviceStalled, Transport, other_circuit_remedy
 from ..circuit.encode import Words
 from ..circuit.wire import Configuration
 from ..errors import DeviceError, DeviceLost, plural
@@ -85,7 +85,7 @@ class LinkTransport(Transport):
                 raise DeviceError(
                     f"the device holds another circuit: the query needs ABI {config.abi_hash:016x} and records of "
                     f"{self._record_bytes} bytes, the device has ABI {about.abi:016x} and {about.record_bytes} bytes; "
-                    f"{built_anew(config)}")
+                    f"{other_circuit_remedy(config)}")
             self._items: ItemReader = (PackedItems if about.version == PACKED_VERSION else PlainItems)(config)
         except BaseException:
             self.close()

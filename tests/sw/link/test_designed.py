@@ -40,7 +40,7 @@ def built(path: Path, asked: Query, **options: Any) -> str:
     return str(path)
 
 
-def board(design: str, **options: Any) -> CircuitDevice:
+def board(design: str | None, **options: Any) -> CircuitDevice:
     made = device("uart:none", design=design, **options)
     assert isinstance(made, CircuitDevice)
     return made
@@ -53,7 +53,7 @@ def board(design: str, **options: Any) -> CircuitDevice:
 def test_a_query_may_ask_for_some_of_the_aggregates_in_any_order(asked: dict[str, str], parts: list[list[int]],
                                                                  tmp_path: Path) -> None:
     found = board(built(tmp_path / "design.json", query(BUILT))).circuit(query(asked))
-    assert found.config == CircuitDevice.circuit(device("uart:none", **CIRCUIT), query(BUILT)).config  # type: ignore[arg-type]
+    assert found.config == board(None, **CIRCUIT).circuit(query(BUILT)).config
     assert found.folding is not None
     assert [list(one) for one in found.folding.outputs] == parts
 
@@ -134,7 +134,7 @@ def test_a_build_with_aggregates_makes_the_circuit_that_folds(tmp_path: Path, mo
     assert main([*given, *folds, "--core", "scan"]) == 0
     design = Sidecar.read(tmp_path / "design.json")
     assert design.aggregates == BUILT
-    assert design.abi == CircuitDevice.circuit(device("uart:none", **CIRCUIT), query(BUILT)).config.abi_hash  # type: ignore[arg-type]
+    assert design.abi == board(None, **CIRCUIT).circuit(query(BUILT)).config.abi_hash
     assert folds_on(board(str(tmp_path / "design.json")), query(BUILT))
     capsys.readouterr()
     monkeypatch.setattr("splitjoin.boards.join.build_join", lambda *_, **__: [])  # the rest is as without aggregates
