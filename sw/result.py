@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .device.api import Items
-from .errors import InputError, ToolError, plural
+from .errors import InputError, SchemaError, ToolError, plural
 from .files import read_batches, read_table
+from .lang.schema import suggest
 from .memory import check_memory
 
 __all__ = ["JoinResult", "StoredRows"]
@@ -136,9 +137,23 @@ class JoinResult:
         found: dict[str, list[Any]] = self.to_arrow().to_pydict()
         return found
 
+    def head(self, rows: int = _SHOWN_ROWS) -> pa.Table:
+        """The first ``rows`` (from 1) as an Arrow table, or all if there are fewer. Of a file, no more are read."""
+        first = next(self.batches(rows), None)
+        return self.schema.empty_table() if first is None else pa.Table.from_batches([first])
+
     def column(self, name: str | int) -> pa.ChunkedArray:
-        """The column ``name``, or the one at this place."""
+        """The column ``name``, or the one at this place. Raises `SchemaError` if there is none."""
+        names = self.column_names
+        if (isinstance(name, str) and name not in names) or (isinstance(name, int) and not -len(names) <= name
+                                                             < len(names)):
+            raise SchemaError(f"the result has no column {name!r}{suggest(str(name), names)}; its columns are "
+                              f"{', '.join(names)}")
         return self.to_arrow().column(name)
+
+    def __getitem__(self, name: str | int) -> pa.ChunkedArray:
+        """`column`, as of an Arrow table."""
+        return self.column(name)
 
     def select(self, columns: Sequence[str]) -> pa.Table:
         """The rows with only these columns."""

@@ -193,4 +193,5 @@ class CircuitParameters(BuildParameters):
         help="clock that comparing gets registers for, on ECP5", default="as few registers as there can be")
     fold: str = _parameter("auto", holds=lambda value: value in FOLD, must=f"one of {', '.join(FOLD)}",
                            metavar="WHEN", choices=FOLD, parse=str, default="auto: where they can",
-                           help="whether cores fold aggregates themselves, and what decides semi, anti and as-of joins")
+                           help="whether cores fold aggregates themselves, and give only those pairs that decide "
+                                "semi, anti and as-of joins")

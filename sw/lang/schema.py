@@ -106,6 +106,13 @@ class Schema:
 
 
 def suggest(word: str, words: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` when one of ``words`` is close to ``word``, else the empty string."""
-    close = difflib.get_close_matches(word, list(words), n=1)
+    """`` (did you mean 'x'?)`` when one of ``words`` is close to ``word``, else the empty string. If the only word is a
+    row of names that something else than a comma separates, with ``word`` among them, the text says so instead.
+    """
+    words = list(words)
+    if len(words) == 1:
+        for separator in ";\t|":
+            if word in (name.strip() for name in words[0].split(separator)) and separator in words[0]:
+                return f" (the values of a CSV file must be separated by commas, not by {separator!r})"
+    close = difflib.get_close_matches(word, words, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

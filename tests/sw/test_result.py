@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 import splitjoin
 from hypothesis import given, settings, strategies as st
-from splitjoin import CapacityError, InputError, JoinResult, ToolError, execution, expected_size, join
+from splitjoin import CapacityError, InputError, JoinResult, SchemaError, ToolError, execution, expected_size, join
 from splitjoin.arrival import arrivals
 from splitjoin.expected_size import compared_pairs
 from splitjoin.files import writing
@@ -49,7 +49,11 @@ def test_a_result_is_a_table_for_every_library(result: JoinResult) -> None:
     assert result.column_names == WANT.column_names
     assert result.schema == WANT.schema
     assert (result.to_pylist(), result.to_pydict()) == (WANT.to_pylist(), WANT.to_pydict())
-    assert result.column("a") == WANT.column("a")
+    assert result.column("a") == result["a"] == result[-1] == WANT.column("a")
+    assert (result.head(), result.head(1)) == (WANT, WANT.slice(0, 1))
+    for missing in ("aa", 5, -6):
+        with pytest.raises(SchemaError, match=rf"the result has no column '?{missing}'?.*; its columns are ts_r, x"):
+            _ = result[missing]
     assert result.select(["a", "x"]) == WANT.select(["a", "x"])
     assert result == WANT == result
     assert result != WANT.slice(1)
@@ -92,6 +96,9 @@ def test_large_and_empty_results_are_shown_in_short() -> None:
     empty = join(R, S, **HOW | {"on": "r.x > 100"})
     assert repr(empty).splitlines()[1:] == ["ts_r  x  t  ts_s  a"]
     assert "0 rows" in empty._repr_html_()
+    assert empty.head() == empty.to_arrow()
+    with pytest.raises(InputError, match="a batch must have at least 1 row, not 0"):
+        empty.head(0)
 
 
 def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

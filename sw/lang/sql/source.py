@@ -78,6 +78,8 @@ def unreadable(text: str, error: ParseError, kind: str = "condition") -> str:
     else:
         what = re.sub(r"<Token .*?text: (.*?), line: .*?comments: \[.*?\]>", r"\1", what.split("\n")[0])
         problem = re.sub(r"\x1b\[\d*m|<class '[\w.]*?(\w+)'>", r"\1", what.split("\n")[0])
+    if before.endswith("**"):
+        problem = "SQL has no operator **; multiply, as in r.x * r.x"
     # sqlglot counts to the end of the token.
     column = max(1, int(found["col"] or 1) - max(0, len(token) - 1))
     place = f"line {found['line']}, column {column}" + (f", after {before[-40:]!r}" if before else "")

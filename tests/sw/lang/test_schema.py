@@ -98,3 +98,6 @@ def test_an_empty_schema_says_so() -> None:
 def test_suggestions() -> None:
     assert suggest("colum", ["column", "row"]) == " (did you mean 'column'?)"
     assert suggest("zzz", ["column"]) == ""
+    assert suggest("a", ["ts; a"]) == " (the values of a CSV file must be separated by commas, not by ';')"
+    assert suggest("a", ["ts\ta"]) == " (the values of a CSV file must be separated by commas, not by '\\t')"
+    assert suggest("b", ["ts;a"]) == ""

@@ -175,6 +175,7 @@ def test_unsupported_parts_are_quoted(sql: str, part: str, what: str) -> None:
     ("-- nothing", "the condition is empty"),
     ("x = a; d = b", "one condition is needed, not the 2 in 'x = a; d = b'; combine them with AND or OR"),
     ("r.x <", "the condition 'r.x <' cannot be read at line 1, column 5, after 'r.x': something must follow '<'"),
+    ("r.x ** 2 > 9", r"at line 1, column 8, after 'r.x \*\*': SQL has no operator \*\*; multiply, as in r.x \* r.x"),
     ("r.x = 5L", "at line 1, column 8, after 'r.x = 5': 'L' is not expected here"),
     ("r.x =\n 1 AND AND r.x", "at line 2, column 8, after ' 1 AND': something must follow 'AND'"),
     ("(r.x = 1", r"at line 1, column 8, after '\(r.x =': '\)' is expected after '1'"),
