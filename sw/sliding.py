@@ -33,9 +33,12 @@ class SlidingArray:
         n = len(values)
         if self._end + n > len(self._array):
             used = len(self)
-            grown = np.empty(max(2 * (used + n), _MIN_CAPACITY), self._array.dtype)
-            grown[:used] = self.values
-            self._array, self._start, self._end = grown, 0, used
+            kept = self.values
+            if 2 * (used + n) > len(self._array):
+                self._array = np.empty(max(2 * (used + n), _MIN_CAPACITY), self._array.dtype)
+            # Else half is free: a window of steady length stays in the same memory, as fresh memory is slow to touch.
+            self._array[:used] = kept
+            self._start, self._end = 0, used
         self._array[self._end:self._end + n] = values
         self._end += n
 
