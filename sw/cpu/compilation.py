@@ -96,6 +96,11 @@ class Compilation:
             return True
         return False
 
+    @property
+    def is_loaded(self) -> bool:
+        """True if this process has loaded numba, which takes longer than many a short join."""
+        return "numba" in sys.modules
+
     def is_done(self, coming: Arrivals) -> bool:
         """True once a session of the query finds its loops compiled, or has to compile them itself.
 

@@ -78,7 +78,7 @@ class CpuDevice(Device):
         # The stars of order inner(n) lie within the results of a probe, which only compiled loops place.
         if when == "background" and query.order.kind != "inner" and sys.executable and hasattr(os, "posix_spawn"):
             compilation = Compilation(query, self.engine)
-            if not compilation.is_known:
+            if not (compilation.is_known and compilation.is_loaded):
                 return TieredSession(query, lambda: self.open_compiled(query), compilation)
         return self.open_compiled(query)
 

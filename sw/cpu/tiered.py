@@ -22,10 +22,14 @@ __all__ = ["TieredSession"]
 #: possible.
 _FIRST, _MOST = 4096, 1 << 16
 _SECONDS = 0.2
+#: Seconds that a process takes to load numba and a query's compiled loops.
+_LOADING = 0.5
 
 
 class TieredSession(Session):
     """A query by NumPy until ``compilation`` has its loops compiled; from then on in the session of ``compiled``.
+
+    A process that has not loaded compiled loops yet does so when NumPy would take longer than loading.
 
     The new session first joins all arrivals again that later tuples may see, and drops their results. So it need not
     know how the other one stores tuples, and row ids are counted on.
@@ -40,12 +44,13 @@ class TieredSession(Session):
         self._before = dict.fromkeys(SIDES, 0)  # the tuples before `_kept`
         self._replayed: dict[str, int] = {}  # counters of the second session that the first one has counted, too
         self._size = _FIRST
+        self._joined, self._spent = 0, 0.0  # arrivals joined by NumPy, and the seconds that it took
 
     def push(self, arrivals: Arrivals) -> None:
         """Take the next arrivals, in order. Raises as `BatchSession.push`."""
         rest: Arrivals | None = arrivals
         while rest is not None:
-            if self._second is None and self._compilation.is_done(rest):
+            if self._second is None and self._compilation.is_done(rest) and self._pays(len(rest)):
                 self._move()
             if self._second is not None:
                 self._second.push(rest)
@@ -54,6 +59,7 @@ class TieredSession(Session):
             began = time.monotonic()
             self._first.push(part)
             took = time.monotonic() - began
+            self._joined, self._spent = self._joined + len(part), self._spent + took
             self._size = min(2 * self._size, _MOST) if 2 * took < _SECONDS else max(1, int(
                 self._size * min(1.0, _SECONDS / took)))
             self._keep(part)
@@ -85,6 +91,8 @@ class TieredSession(Session):
         """The engine that runs at present, in words."""
         if self._second is not None:
             return self._second.plan()
+        if self._compilation.is_known:
+            return f"{self._first.plan()}, as that is done before compiled loops are loaded"
         return f"{self._first.plan()}, until the loops of the query are compiled"
 
     def close(self) -> None:
@@ -104,6 +112,14 @@ class TieredSession(Session):
                 return
             self._before = ends
             self._kept.popleft()
+
+    def _pays(self, coming: int) -> bool:
+        """True if compiled loops are loaded, or NumPy takes longer than loading, as far as that is known before the
+        next ``coming`` arrivals.
+        """
+        if self._compilation.is_loaded:
+            return True
+        return bool(self._joined) and self._spent * (1 + coming / self._joined) > _LOADING
 
     def _move(self) -> None:
         """Go on in a compiled session."""

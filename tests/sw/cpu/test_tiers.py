@@ -40,6 +40,8 @@ PARTS = 6
 class After:
     """A compilation that is done after so many batches."""
 
+    is_known, is_loaded = False, True
+
     def __init__(self, batches: int):
         self.left = batches
 
@@ -279,6 +281,24 @@ def test_a_cache_that_cannot_be_written_to(cold: Path, monkeypatch: pytest.Monke
     assert [made.is_done(arrivals(query, r, s)) for _ in range(2)] == [True, True]
 
 
+def test_compiled_loops_are_loaded_when_numpy_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for a short join; for a long one before its second batch, and for many short batches in the end."""
+    r, s = tables(4_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 500")
+    whole = arrivals(query, r, s)
+    expected = run(GoldenDevice(), query, r, s)
+    for first, loading, parts, plan in ((700, 1e9, [whole], "as that is done before"), (700, 1e-9, [whole], "an index"),
+                                        (9_000, 1e-9, [whole], "as that is done before"),
+                                        (9_000, 1e-9, slices(whole, [5, 9]), "an index")):
+        monkeypatch.setattr(tiered, "_FIRST", first)
+        monkeypatch.setattr(tiered, "_LOADING", loading)
+        session = tiers(query, 0)
+        monkeypatch.setattr(session._compilation, "is_known", True, raising=False)
+        monkeypatch.setattr(session._compilation, "is_loaded", False, raising=False)
+        assert_conforms(answer(session, parts), expected, query.order)
+        assert plan in session.plan()
+
+
 def test_wrong_times_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match="compiling must be 'background' or 'first', not 'never'"):
         CpuDevice(compiling="never")  # type: ignore[arg-type]
@@ -293,5 +313,9 @@ def test_nothing_is_imported_before_it_is_needed(cold: Path) -> None:
             "before = [name for name in names if name in sys.modules]; "
             "splitjoin.join({'x': [1]}, {'a': [1]}, on='r.x = s.a'); "
             "print(json.dumps([before, 'numba' in sys.modules]))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [[], False]
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == [[], False]
+        deadline = time.monotonic() + 300  # the second time with compiled loops in the cache
+        while not list((cold / "cache" / "kernels").glob("*.compiled")) and time.monotonic() < deadline:
+            time.sleep(0.2)
