@@ -6,6 +6,8 @@
 The API is what `dir(splitjoin)` lists, and `splitjoin.spark`. All other modules may change with any release.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .interrupts import quiet_interrupts as _quiet_interrupts
 from .version import __version__ as __version__
 
@@ -38,6 +40,8 @@ with _quiet_interrupts():
     from .result import JoinResult
     from .statement import Select, sql
     from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, open_unsorted, query  # noqa: A004  # called as splitjoin.open
+
+if TYPE_CHECKING:
     from .tuner import Proposal, tune
 
 # `open` is public too, but not here: a star import must not hide Python's own.
@@ -52,6 +56,15 @@ __all__ = [
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
 _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")
+
+
+def __getattr__(name: str) -> Any:
+    """`tune` and `Proposal`, imported when they are asked for: only they need circuits and their cost."""
+    if name not in ("Proposal", "tune"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import tuner
+
+    return globals().setdefault(name, getattr(tuner, name))
 
 
 def __dir__() -> list[str]:

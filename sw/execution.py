@@ -23,7 +23,6 @@ from .aggregates import (
     reference_aggregates,
 )
 from .arrival import Arrivals, arrivals
-from .circuit.driver import CircuitDevice, CircuitSession
 from .cpu import CpuDevice
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, joined_items, pairs
 from .expected_size import ExpectedSize
@@ -38,6 +37,7 @@ from .progress import progress_bar
 from .result import JoinResult, StoredRows
 
 if TYPE_CHECKING:
+    from .circuit.driver import CircuitDevice, CircuitSession
     from .oij.choice import IntervalChoice
 
 __all__ = ["Output", "run"]
@@ -75,7 +75,7 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
             return _run_folding(query, incoming, output, device, to)
         except StateOverflow:
             # The pairs tell, and a circuit that was built to fold gives none. (The CPU has no cores to mask.)
-            device = device if cast(CircuitDevice, device).masked else CpuDevice()
+            device = device if cast("CircuitDevice", device).masked else CpuDevice()
     if to is not None:
         return _stored(query, incoming, output, device, to)
     with device.open_deciding(query) as session:
@@ -100,9 +100,9 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
 def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Device,
                  to: str | Path | None) -> JoinResult:
     """As `run`, on a circuit that folds aggregates itself."""
-    with cast(CircuitDevice, device).open(query) as session:
+    with cast("CircuitDevice", device).open(query) as session:
         items = _items(query, incoming, output, device, session)
-        items, folded = folded_rows(query, incoming, items, cast(CircuitSession, session), _gather(incoming))
+        items, folded = folded_rows(query, incoming, items, cast("CircuitSession", session), _gather(incoming))
         told = _told(session)
     table = output.finish(_gathered(query, incoming, output, items, folded))
     if to is None:

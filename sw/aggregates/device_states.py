@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrival import Arrivals
-from ..circuit.driver import CircuitDevice, CircuitSession
-from ..circuit.folding import FoldChoice
-from ..circuit.query_circuit import folding_demanded
+from ..circuit.is_circuit import is_circuit
 from ..device.api import PAIR, Device, Items, stars
 from ..errors import UnsupportedError
 from ..lang.aggregate import Aggregate
@@ -25,6 +23,10 @@ from ..result_values import to_arrow
 from .fold import Gather, aggregate_types, exact_sums, finished_sums
 from .operator import Decided, decide_bases
 from .user_fold import fold_user
+
+if TYPE_CHECKING:  # most processes have no circuit, and the driver takes a fifth of a second to import
+    from ..circuit.driver import CircuitSession
+    from ..circuit.folding import FoldChoice
 
 __all__ = ["StateOverflow", "folded_rows", "folds_on", "state_values"]
 
@@ -40,12 +42,14 @@ def folds_on(device: Device, query: Query) -> bool:
 
     Raises `UnsupportedError` if its parameter ``fold`` demands that, and it cannot.
     """
-    if not query.aggregates or not isinstance(device, CircuitDevice) or device.fold == "never":
+    if not query.aggregates or not is_circuit(device) or device.fold == "never":
         return False
     try:
         device.folding(query)
     except UnsupportedError as error:
         if device.fold == "always":
+            from ..circuit.query_circuit import folding_demanded
+
             raise folding_demanded(query, error) from error
         return False
     return True

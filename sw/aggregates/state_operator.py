@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrival import Arrivals
-from ..circuit.driver import CircuitDevice
-from ..circuit.folded_states import FoldedStates
 from ..cpu import CpuDevice
 from ..device.api import PAIR, Items
 from ..lang.kind import Kind
@@ -22,6 +20,10 @@ from ..lang.query import Query
 from .device_states import state_values
 from .fold import Gather
 from .operator import AggregateOperator, Decided
+
+if TYPE_CHECKING:
+    from ..circuit.driver import CircuitDevice
+    from ..circuit.folded_states import FoldedStates
 
 __all__ = ["FoldedBases", "StateOperator", "WholeStateOperator", "state_operator"]
 
@@ -136,7 +138,7 @@ class StateOperator:
         self._bases.forget_pairs()
         first = self.needed[0]
         gone = min(max(first - states.first, 0), len(states))
-        self.note(FoldedStates(states.first + gone, {name: values[gone:] for name, values in states.fields.items()}))
+        self.note(_without(states, gone))
         self._bases.add_pairs(items[(items["kind"] == PAIR) & (items["side"] == 1) & (items["r"] >= first)])
 
     def _initial(self, name: str) -> Any:
@@ -205,7 +207,7 @@ class WholeStateOperator(StateOperator):
     def note(self, states: FoldedStates) -> None:
         """Note ``states``; those that were noted before, of another session, are passed over."""
         again = min(max(self._end - states.first, 0), len(states))
-        new = FoldedStates(states.first + again, {name: values[again:] for name, values in states.fields.items()})
+        new = _without(states, again)
         if len(new):
             assert new.first == self._end, "states come in the order of their base tuples"
             self._end += len(new)
@@ -252,3 +254,8 @@ def state_operator(query: Query, device: CircuitDevice, retained: Retained, gath
     """The operator for the states that circuits of ``device`` fold. Raises `UnsupportedError` if they fold none."""
     kind = WholeStateOperator if device.folding(query).whole else StateOperator
     return kind(query, device, retained, gather)
+
+
+def _without(states: FoldedStates, n: int) -> FoldedStates:
+    """``states`` without the first ``n``."""
+    return replace(states, first=states.first + n, fields={name: values[n:] for name, values in states.fields.items()})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Union
 
 from ..aggregates import AggregateOperator, Gather, folds_on
 from ..aggregates.state_operator import Retained, StateOperator, state_operator
-from ..circuit.driver import CircuitDevice
+from ..circuit.is_circuit import is_circuit
 from ..device.api import Device
 from ..lang.query import Query
 
@@ -23,7 +23,7 @@ def states_leave(query: Query, device: Device) -> bool:
     """True if circuits of ``device`` fold the aggregates of ``query``. Raises `UnsupportedError` if they must and
     cannot.
     """
-    return isinstance(device, CircuitDevice) and folds_on(device, query) and not device.masked
+    return is_circuit(device) and folds_on(device, query) and not device.masked
 
 
 def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
@@ -42,7 +42,7 @@ def aggregate_operator(query: Query, device: Device, retained: Retained, gather:
     without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them.
     """
     if states_leave(query, device):
-        assert isinstance(device, CircuitDevice)
+        assert is_circuit(device)
         return state_operator(query, device, retained, gather)
     if (choice := interval_engine(query, device)) is not None:
         from .session import IntervalOperator

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import SchemaError, WindowError, plural
-from ..explain import explain
 from ..lang.aggregate import named_folds
 from ..lang.ir import columns, text
 from ..lang.order import Order
@@ -84,6 +83,8 @@ class Select:
         """Explain, as text, the stages before, in and after the join. ``options`` are those of circuits, such as
         ``cores=8``.
         """
+        from ..explain import explain  # here, as it imports circuits and their cost
+
         lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
         return "\n".join([*lines, explain(self.query, **options)])
 

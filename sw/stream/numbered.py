@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ..arrival import Arrivals
-from ..circuit.driver import CircuitSession
-from ..circuit.folded_states import FoldedStates
 from ..device.api import ITEM, STAR, Device, Items
 from ..errors import WindowOverflow
 from ..lang.order import Order
 from ..lang.query import Query
 from ..lang.schema import SIDES
+
+if TYPE_CHECKING:
+    from ..circuit.driver import CircuitSession
+    from ..circuit.folded_states import FoldedStates
 
 __all__ = ["NumberedSession"]
 
@@ -82,8 +85,7 @@ class NumberedSession:
 
     def advance(self, now: int) -> None:
         """Tell a device whose states leave whole that no tuple below event time ``now`` will be pushed."""
-        assert isinstance(self._session, CircuitSession)
-        self._session.advance(now)
+        cast("CircuitSession", self._session).advance(now)
 
     def settled_to(self, rows: tuple[int, int]) -> None:
         """Note that all tuples before row ids ``rows`` are settled, as the states tell where they leave whole."""
@@ -107,13 +109,14 @@ class NumberedSession:
         earlier session delivered; or, where states leave whole, of all expired ones. ``end``: the first row id whose
         state is dropped, as are all after it.
         """
-        session = self._session
-        assert isinstance(session, CircuitSession) and session.folding is not None
+        session = cast("CircuitSession", self._session)
+        assert session.folding is not None
         found = session.states()
         first = found.first + self._first["r"]
         again = 0 if session.folding.whole else min(max(int(self._given_out[0]) - first, 0), len(found))
         stop = len(found) if end is None else max(again, end - first)
-        return FoldedStates(first + again, {name: values[again:stop] for name, values in found.fields.items()})
+        return replace(found, first=first + again,
+                       fields={name: values[again:stop] for name, values in found.fields.items()})
 
     def rescued(self, limit: tuple[int, int]) -> Items:
         """The items that the device gave before it lost the session, as far as they are settled, of probes with row ids
