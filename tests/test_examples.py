@@ -59,16 +59,17 @@ def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "splitjoin.v" in (tmp_path / "Makefile").read_text(encoding="utf-8")
 
 
-def test_a_notebook_s_cells_run_one_after_the_other() -> None:
-    """That for analysts; a kernel of Jupyter's runs all of them in the long tests."""
+@pytest.mark.parametrize(("name", "found", "least"), [("analyst", "pairs", 100), ("features", "served", 4000)])
+def test_a_notebook_s_cells_run_one_after_the_other(name: str, found: str, least: int) -> None:
+    """Those on the CPU; a kernel of Jupyter's runs all of them in the long tests."""
     names: dict[str, Any] = {}
-    for code in cells("analyst"):
-        exec(compile(code, "analyst.ipynb", "exec"), names)
-    assert len(names["pairs"]) > 100
+    for code in cells(name):
+        exec(compile(code, f"{name}.ipynb", "exec"), names)
+    assert len(names[found]) >= least
 
 
 def test_notebooks_are_committed_without_output() -> None:
-    assert NOTEBOOKS == ["analyst", "circuit", "spark"]
+    assert NOTEBOOKS == ["analyst", "circuit", "features", "spark"]
     for name in NOTEBOOKS:
         for cell in json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]:
             assert cell.get("outputs", []) == []

@@ -15,6 +15,7 @@ from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import Schema, Side
 from ..lang.windows import WindowSpec
 from ..statement import Select
+from ..tables import as_table
 from .aio import AsyncStreamJoin
 from .pipeline import Limit
 from .session import StreamJoin
@@ -31,9 +32,9 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
           aggregate: Mapping[str, Any] | None = None) -> Query:
     """Make a checked query over two streams of these Arrow schemas.
 
-    ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, or anything with ``__arrow_c_schema__``; a field that is
-    not nullable must never hold NULL, and circuits may be smaller for it. The other arguments are those of
-    `splitjoin.join`.
+    ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, anything with ``__arrow_c_schema__``, or a DataFrame
+    or table, whose rows do not matter. A field that is not nullable must never hold NULL, and circuits may be smaller
+    for it. The other arguments are those of `splitjoin.join`.
 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
@@ -76,8 +77,11 @@ def open_unsorted(query: Query, *, lateness: int | str, engine: Literal["key-oij
 
 def _schema(side: Side, given: Any) -> Schema:
     if not isinstance(given, pa.Schema):
-        if not hasattr(given, "__arrow_c_schema__"):
-            raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or offer __arrow_c_schema__, not "
-                              f"{type(given).__name__}")
-        given = pa.schema(given)
+        if hasattr(given, "__arrow_c_schema__"):
+            given = pa.schema(given)
+        elif hasattr(given, "__arrow_c_stream__"):
+            given = as_table(given, side).schema
+        else:
+            raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or a table of Arrow, pandas or "
+                              f"Polars, not {type(given).__name__}")
     return Schema.from_arrow(side, given)

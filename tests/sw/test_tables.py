@@ -200,3 +200,14 @@ def test_the_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             exec(compile(code, "tables.md", "exec"), names)
         else:
             assert capsys.readouterr().out == code
+
+
+@pytest.mark.parametrize("made", [lambda table: table, lambda table: table.schema, pa.Table.to_pandas, pl.from_arrow,
+                                  pa.Table.to_reader])
+def test_a_query_takes_the_schema_of_whatever_is_a_table(made: Any) -> None:
+    r, s = pa.table({"x": [1, 2], "name": ["a", "b"]}), pa.table({"a": pa.array([1], pa.int16())})
+    query = splitjoin.query(made(r), made(s), on="r.x = s.a AND r.name LIKE 'a%'", window="ROWS 5")
+    with splitjoin.open(query, "golden") as session:
+        for push, rows in ((session.push_r, r), (session.push_s, s)):
+            push(rows if isinstance(made(rows), pa.Schema) else made(rows))
+        assert session.flush().num_rows == 1
