@@ -22,15 +22,15 @@ def interval_joins(files: Files) -> Iterator[str]:
     yield "## Aggregates over an interval join\n\n![Tuples a second against partners](pictures/interval-joins.svg)\n"
     yield ("Each base tuple gets the count and the sum of the tuples with its key in the time before it; tuples come "
            "out of order. A to D are the workloads of Scale-OIJ's paper ([engines](aggregates.md#engines)). DuckDB and "
-           "Pathway join a table of base tuples with their windows in one batch. Million tuples of both streams a CPU "
-           "second:\n")
+           "Pathway join a table of base tuples with their windows in one batch. The table gives million tuples of "
+           "both streams a CPU second (– without a figure):\n")
     table: dict[str, dict[str, float]] = {}
     for engine, config, value in _rates(files, "engines"):
         table.setdefault(str(config["workload"]), {})[engine] = value
     engines = [engine for engine in _NAMES if any(engine in found for found in table.values())]
     yield "| workload | " + " | ".join(_NAMES[e] for e in engines) + " |\n|---" + "|---" * len(engines) + "|"
     for workload, found in sorted(table.items()):
-        yield f"| {workload} | " + " | ".join(f"{found[e]:.3g}" if e in found else "" for e in engines) + " |"
+        yield f"| {workload} | " + " | ".join(f"{found[e]:.3g}" if e in found else "–" for e in engines) + " |"
     flat = {row["config"]["over"]: row["value"] for row in pick(files, "oij", "oij_flatness")}
     ratios = {str(row["config"]): (row["config"], row["value"]) for row in
               pick(files, "oij", "oij_ratio", of="Scale-OIJ to Key-OIJ")}
@@ -40,14 +40,14 @@ def interval_joins(files: Files) -> Iterator[str]:
 **Conclusion.** Take the default: its rate does not depend on how many partners there are. From the shortest to the
 longest lateness it changes by a factor of {flat['lateness']:.2f}, and from the shortest to the longest window by
 {flat['window']:.2f}. splitjoin runs as a session here, which also sorts the tuples and can be restored; Key-OIJ and
-Scale-OIJ take them unsorted. Scale-OIJ is {best[1]:.0f} times as fast as Key-OIJ with {where[0]}, where each scan is
+Scale-OIJ take tuples unsorted. Scale-OIJ is {best[1]:.0f} times as fast as Key-OIJ with {where[0]}, where each scan is
 long. With {where[1]} it is {worst[1]:.2f} times as fast: there is next to nothing to scan, and its index costs more
-than it saves. A micro-batch is delivered before its base tuples are decided, so Key-OIJ also visits later tuples.
+than it saves. Key-OIJ gets whole micro-batches, so its scans also visit tuples that are later than the base tuple.
 """
     if "ours" in table.get("B", {}):
-        yield (f"The aim was 2 million tuples a second on the synthetic workload and on B. B has "
-               f"{table['B']['ours']:.3g}; the likely reason is its window of 15 million tuples, which fits no "
-               f"cache. Key-OIJ was ended on B after 13 minutes: it visits 135,000 partners of each base tuple.\n")
+        yield (f"The aim was 2 million tuples a second on the synthetic workload and on B. On B it is "
+               f"{table['B']['ours']:.3g} million, probably because a window of 15 million tuples fits no cache. "
+               f"Key-OIJ was stopped on B after 13 minutes: it visits 135,000 partners of each base tuple.\n")
 
 
 def folded(files: Files) -> Iterator[str]:
@@ -57,9 +57,9 @@ def folded(files: Files) -> Iterator[str]:
             for metric in ("scan_cycles", "fold_cycles", "fold_bytes") for r in pick(files, "states", metric, **where)}
     shares = sorted({share for _, share, _ in rows if share is not None})
     window = pick(files, "states", "scan_cycles", **where)[0]["config"]["window"]
-    yield (f"## Aggregates folded in the circuit\n\nTuples of r probe {window:,} tuples of s on 4 cores, 8 lanes × 16 "
-           f"probes each; count, sum and maximum. Cycles a probe and bytes that leave for it, by the share of pairs "
-           f"that match:\n")
+    yield (f"## Aggregates folded in the circuit\n\nTuples of r probe {window:,} tuples of s for count, sum and "
+           f"maximum, on 4 cores of 8 lanes × 16 probes. The table gives the cycles and the bytes at the output for a "
+           f"probe, by the share of pairs that match:\n")
     yield "| pairs that match | folded | | pairs leave | |\n|---|---|---|---|---|"
     for share in shares:
         cells = [f"{rows[metric, share, leaves]:,.{digits}f} {unit}" for leaves in ("states", "pairs")
@@ -68,12 +68,12 @@ def folded(files: Files) -> Iterator[str]:
     most = max(abs(row["value"] - 1) for row in pick(files, "states", "fold_against_scan"))
     clocks = [row["value"] for row in pick(files, "states", "states_mhz")]
     turns = [abs(row["value"] - 1) for row in pick(files, "states", "alternating_against_scan")]
-    in_turn = f" Where r and s arrive in turn, they differ by at most {max(turns):.1%}." if turns else ""
+    in_turn = f" If r and s arrive alternately, cycles a tuple differ by at most {max(turns):.1%}." if turns else ""
     yield f"""
 **Conclusion.** A circuit that folds runs at the speed of its scan, whatever matches: over all shapes and shares, cycles
-a probe differ from those of a scan that finds nothing by at most {most:.1%}. As soon as a probe finds more than a few
-partners, folding is faster, and the link may be thin. The part that folds, placed and routed alone on ECP5, has
-{min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](figures.md#aggregates-folded-in-circuits)).{in_turn}
+a probe differ from those of a scan that finds nothing by at most {most:.1%}.{in_turn} As soon as a probe finds more
+than a few partners, folding is faster, and a slow link suffices. The part that folds, placed and routed alone on ECP5,
+reaches {min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](figures.md#aggregates-folded-in-circuits)).
 """
 
 
@@ -83,8 +83,9 @@ def kinds(files: Files) -> Iterator[str]:
     rows = pick(files, "kinds", "kind_cpu_seconds")
     memory = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in pick(files, "kinds", "kind_memory")}
     seconds = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in rows}
-    yield (f"Equal keys within an interval, {rows[0]['config']['rows']:,} rows a side, ten rows a key, one thread, "
-           f"Arrow tables to Arrow tables. CPU seconds, and MiB at the peak:\n")
+    yield (f"The joins are by equal keys within an interval, of {rows[0]['config']['rows']:,} rows a side with ten "
+           f"rows a key, on one thread, from Arrow tables to Arrow tables. The table gives CPU seconds, and the MiB "
+           f"that the join took at its peak:\n")
     yield "| kind | rows found | splitjoin | DuckDB | Polars |\n|---|---|---|---|---|"
     for kind in dict.fromkeys(r["config"]["kind"] for r in rows):
         found = next(r["config"]["result"] for r in rows if r["config"]["kind"] == kind)
@@ -95,6 +96,6 @@ def kinds(files: Files) -> Iterator[str]:
               for (kind, engine), value in seconds.items() if engine == "splitjoin"]
     yield f"""
 **Conclusion.** For joins of whole tables by equal keys, take DuckDB or Polars: splitjoin takes {min(slower):.1f} to
-{max(slower):.1f} times as long as the faster of them, as it finds the pairs in arrival order and decides every row
-behind them. Take splitjoin for streams, for conditions without equality, and where the order of rows matters.
+{max(slower):.1f} times as long as the faster of them, as it finds the pairs in arrival order and then decides every
+row. Take splitjoin for streams, for conditions without equality, and where the order of rows matters.
 """
