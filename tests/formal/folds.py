@@ -24,7 +24,7 @@ from splitjoin.hw.core.folder import FoldingEmitter
 from splitjoin.hw.gather.state_tree import StateMerger, StateTree
 
 from .harness import Harness
-from .monitors import assume_stable_offers, prove_stable_offers
+from .monitors import Event, assume_stable_offers, prove_stable_offers
 from .proofs import Fault, Proof
 
 __all__ = ["PROOFS"]
@@ -236,20 +236,13 @@ def first_hits(lanes: int) -> Harness:
     h.prove("outcomes follow a cycle later, with the end of their pass", (dut.o.found_valid == h.past(
         dut.i.found_valid, "valid")) & (dut.o.found.last == h.past(dut.i.found.last, "last")))
     # `alive` looks for an item that leaves.
-    h.output = _Outcome(dut.o.found_valid & dut.o.found.hits.any())
+    h.output = Event(dut.o.found_valid & dut.o.found.hits.any())
     return h
 
 
 def _hits(found: Any, lanes: int, lane: Any) -> list[Value]:
     """The hits in ``lane``, probe by probe."""
     return [found.hits[p * lanes:(p + 1) * lanes].bit_select(lane if lanes > 1 else 0, 1) for p in range(_PROBES)]
-
-
-class _Outcome:
-    """Outcomes as a stream that is always ready."""
-
-    def __init__(self, valid: Value):
-        self.valid, self.ready = valid, Const(1)
 
 
 _STATE = "a state leaves for each probe of each batch, behind its pass, and an END for a flush"

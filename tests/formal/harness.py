@@ -26,21 +26,22 @@ class Harness:
     """A component ``dut`` inside a module ``m`` that states properties about it.
 
     The component's inner signals can be looked up by name, for the invariants about its state that induction needs. The
-    clock domain has no reset: proofs begin in the power-up state.
+    clock domain has no reset: proofs begin in the power-up state. The component is elaborated for ``platform``.
     """
 
-    def __init__(self, dut: Any):
+    def __init__(self, dut: Any, platform: Any = None):
         self.m = Module()
         self._domain = ClockDomain("sync", reset_less=True)
         self.m.domains += self._domain
         self.dut = dut
         #: The stream at which items must be able to leave, if it is no port of the component.
         self.output: Any = None
-        self._fragment = Fragment.get(dut, None)
+        self._fragment = Fragment.get(dut, platform)
         self.m.submodules.dut = _Elaborated(self._fragment)
         self._asserts: dict[str, Value] = {}
         self._assumes: dict[str, Value] = {}
         self._inputs: list[Value] = []
+        self._found: dict[str, tuple[dict[int, str], dict[str, dict[int, Signal]]]] = {}
 
     @property
     def properties(self) -> list[str]:
@@ -94,14 +95,7 @@ class Harness:
         If several signals have that name: the one of ``bits`` bits, or driven in ``domain``, or that is not a port.
         """
         *folders, name = path.split(".")
-        fragment = self._folder(folders)
-        found: dict[str, dict[int, Signal]] = {}
-        driven = {id(signal): of for of, statements in fragment.statements.items() for statement in statements
-                  for signal in statement._lhs_signals()}
-        for statements in fragment.statements.values():
-            for statement in statements:
-                for signal in (*statement._lhs_signals(), *statement._rhs_signals()):
-                    found.setdefault(signal.name, {})[id(signal)] = signal
+        driven, found = self._signals(folders)
         if name not in found:
             raise LookupError(f"{'.'.join(folders) or 'the component'} has no signal {name!r}, but "
                               f"{', '.join(sorted(found))}")
@@ -123,6 +117,20 @@ class Harness:
         data = Signal(Value.cast(fragment._data[0]).shape(), name=f"look_{len(fragment._read_ports)}")
         fragment.read_port(domain="comb", addr=address, data=data, en=Const(1), transparent_for=())
         return data
+
+    def _signals(self, folders: list[str]) -> tuple[dict[int, str], dict[str, dict[int, Signal]]]:
+        """The domain that drives each signal of a submodule, by its identity; and all signals by name and identity."""
+        if (path := ".".join(folders)) not in self._found:
+            fragment = self._folder(folders)
+            found: dict[str, dict[int, Signal]] = {}
+            driven = {id(signal): of for of, statements in fragment.statements.items() for statement in statements
+                      for signal in statement._lhs_signals()}
+            for statements in fragment.statements.values():
+                for statement in statements:
+                    for signal in (*statement._lhs_signals(), *statement._rhs_signals()):
+                        found.setdefault(signal.name, {})[id(signal)] = signal
+            self._found[path] = driven, found
+        return self._found[path]
 
     def _folder(self, folders: list[str]) -> Fragment:
         fragment = self._fragment

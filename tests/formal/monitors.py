@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Signal, Value
+from amaranth.hdl import Cat, Const, Signal, Value
 
 from .harness import Harness
 
-__all__ = ["Follower", "assume_stable_offers", "follow", "past_offer", "prove_stable_offers"]
+__all__ = ["Event", "Follower", "assume_stable_offers", "follow", "past_offer", "prove_stable_offers"]
 
 
 def past_offer(h: Harness, name: str, port: Any) -> tuple[Signal, Signal]:
@@ -35,6 +35,13 @@ def prove_stable_offers(h: Harness, name: str, *ports: Any) -> None:
 def assume_stable_offers(h: Harness, name: str, *ports: Any) -> None:
     """Assume the stream contract at inputs."""
     h.assume(f"offers at {name} are stable", _all_stable(h, name, ports))
+
+
+class Event:
+    """A signal as a stream whose offers are taken at once, for the output of a `Harness`."""
+
+    def __init__(self, valid: Value):
+        self.valid, self.ready = valid, Const(1)
 
 
 class Follower:

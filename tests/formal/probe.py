@@ -19,6 +19,7 @@ from splitjoin.hw.core.scanner import Scanner
 from splitjoin.hw.network.queue import Queue
 
 from .harness import Harness
+from .lookup import TableOrder
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .network import sound_queue
 from .progress import falls
@@ -113,21 +114,10 @@ def _written(h: Harness, probes: int) -> None:
     """Prove that the matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` requires."""
     fill, swap, load = (h.inner(name) for name in ("fill", "swap", "load"))
     loaded = Cat(load[first:first + _GROUP].any() for first in range(0, probes, _GROUP))
-    # Since the last swap, of which groups tables were written; and bounds loaded that are not.
-    filled, pending = Signal.like(fill, name="filled"), Signal.like(fill, name="pending")
-    age = Signal(range(WRITING + 1), name="age", init=WRITING)  # cycles since any were
-    h.m.d.sync += [
-        filled.eq(Mux(swap, 0, filled | fill)), pending.eq((pending | loaded) & ~fill),
-        age.eq(Mux(fill.any(), 1, Mux(age < WRITING, age + 1, WRITING))),
-    ]
-    h.prove("each group's tables are written once for a batch, one group at a time",
-            ((fill & filled) == 0) & ((fill & (fill - 1)[:len(fill)]) == 0))
-    h.prove("a group's tables are written only after those of the previous group", ~fill.any() | (age == WRITING))
-    h.prove("a batch is looked up only after its tables are written",
-            ~swap | ((age == WRITING) & filled.any() & ~(pending | loaded | fill).any()))
-    h.prove("no bounds are loaded while tables are written", ~load.any() | (age == WRITING))
-    h.prove("bounds are loaded for one group at a time, and before its tables are written",
-            ((loaded & filled) == 0) & (~loaded.any() | ((pending & ~loaded) == 0)))
+    order = TableOrder(h, fill=fill, swap=swap, load=load, group=_GROUP)
+    filled, pending, age = order.filled, order.pending, order.age
+    for name, holds in order.rules.items():
+        h.prove(name, holds)
     # The steps of it, from a batch's first probe to its pass.
     some, whole, which, shut, done, number, most, closed, taken, turns = (h.inner(name) for name in (
         "unwritten", "group_complete", "group_select", "batch_locked", "written", "batch_size",
@@ -146,7 +136,7 @@ def _written(h: Harness, probes: int) -> None:
         ~whole | load.any(), whole == (some & (number % _GROUP == 0)),
         Mux(taken | swap, filled.any(), filled == Mux(some, begun & ~which, begun)), age != 0,
         *(step == (age == n + 1) for n, step in enumerate(steps)),
-        shut == (closed | (waiting & (whole | (age <= WRITING - 2)))), ~some | (age == WRITING),
+        shut == (closed | (waiting & (whole | (age <= WRITING - 2)))), ~some | (age >= WRITING),
         ~waiting | some | closed | (number % _GROUP == 0),
         ~done | (age > 4), ~turns | (age > 5), waiting | (age > 6), ~swap | (age > 7)).all())
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from .harness import Harness
 from .solve import Verdict, bounded, induction, to_smt
@@ -18,10 +19,13 @@ __all__ = ["Fault", "Proof", "alive", "check", "find", "planted"]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that breaks the property ``breaks`` of a proof: ``part.method`` has ``new`` instead of ``old``."""
+    """A fault that breaks the property ``breaks`` of a proof: ``part.method`` has ``new`` instead of ``old``.
+
+    ``part``: a class, or the module of a function.
+    """
 
     breaks: str
-    part: type
+    part: type | ModuleType
     old: str
     new: str
     method: str = "elaborate"
@@ -99,7 +103,7 @@ def planted(fault: Fault) -> Iterator[None]:
     assert source.count(fault.old) == 1, f"{part.__name__}.{name} has {source.count(fault.old)} times: {fault.old}"
     names: dict[str, object] = {}
     exec(compile(source.replace(fault.old, fault.new), f"<{part.__name__} with a fault>", "exec"),
-         vars(sys.modules[part.__module__]), names)
+         vars(part if isinstance(part, ModuleType) else sys.modules[part.__module__]), names)
     setattr(part, name, names[name])
     try:
         yield

