@@ -23,7 +23,7 @@ _DEPTH, _OFFERED = 4, 4
 def _prove_memory(h: Harness) -> tuple[Value, Value, Any]:
     """Prove that pointers and level agree. Returns head, level, and the contents some rows from the head on."""
     head, tail, level, room = (h.inner(name) for name in ("head", "tail", "level", "room"))
-    h.prove("head and tail are a level apart, and there is room for an item that may come",
+    h.prove("tail minus head is the level, and there is room for an item on its way",
             (level == (tail - head)[:len(head)]) & (level <= _DEPTH) & (~room | (level < _DEPTH)))
     return head, level, lambda steps: h.look("rows.rows", (head + steps)[:len(head) - 1])
 
@@ -81,7 +81,7 @@ def full_rate() -> Harness:
 
 _ROOM = "level < self._depth - 1"
 _SHARED_FAULTS = (
-    Fault("head and tail are a level apart, and there is room for an item that may come", _Fifo, _ROOM,
+    Fault("tail minus head is the level, and there is room for an item on its way", _Fifo, _ROOM,
           "level < self._depth", "_room"),
 )
 _HALF_FAULTS = (

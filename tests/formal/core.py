@@ -29,7 +29,7 @@ __all__ = ["PROOFS"]
 #: Tuples that may be stored ahead of unread ones in these proofs: fewer than in the circuits, so that faults show soon.
 STORES = 2
 
-_PROGRESS = "an operation, and an expiry before it, waits a few cycles at most, but for a slot or the processing side"
+_PROGRESS = "only for a slot or the processing side does an operation or an expiry wait more than a few cycles"
 
 
 class ScannedRing(wiring.Component):
@@ -374,8 +374,8 @@ PROOFS = (
     Proof("storage of the only core", lambda: storage(1, 0), 2, faults=_ONLY_FAULTS, search=18, quick=False),
     Proof("storage of a core of 2", lambda: storage(2, 0), 2, faults=_STORAGE_FAULTS, search=12, quick=False),
     Proof("storage with event times", lambda: storage(1, 4), 2, faults=_TIME_FAULTS, search=12, quick=False),
-    Proof("ring of 2, 1 lane, 1 probe", lambda: ring(1, 1, 2), 2, faults=_RING_FAULTS, search=22,
+    Proof("ring of 2, lanes 1, probes 1", lambda: ring(1, 1, 2), 2, faults=_RING_FAULTS, search=22,
           quick=False),
-    *(Proof(f"ring of {capacity}, {lanes} lanes, {probes} probes", lambda a=(lanes, probes, capacity): ring(*a), 2,
+    *(Proof(f"ring of {capacity}, lanes {lanes}, probes {probes}", lambda a=(lanes, probes, capacity): ring(*a), 2,
             quick=lanes == 2) for lanes, probes, capacity in ((1, 2, 4), (2, 2, 4), (4, 1, 8))),
 )

@@ -184,10 +184,10 @@ def express(cores: int) -> Harness:
         m.d.sync += since.eq(Mux(step.flush | (stars & (since == window.precision)), 1, since + 1))
     with m.Elif(h.inner("inner_star") & ~h.inner("slice_")):
         m.d.sync += since.eq(1)
-    h.prove("a star leaves with every so many probes",
+    h.prove("a star leaves after as many probes as the precision says",
             ~ends_now | (out_valid == (stars & (since == window.precision))))
 
-    h.prove("before an END leaves a star, if there were probes since the last one",
+    h.prove("a star leaves before an END if there were probes since the last star",
             ~(own_item & step.end & step.flush) | ~stars | (since == 1))
     h.prove("pointers, flags and levels of its queue and its buffer agree",
             sound_queue(h, "items", _ITEMS) & buffer_sound)
@@ -243,7 +243,7 @@ def express(cores: int) -> Harness:
     moves = leave | check | load | start | (refill & loaded & (level != 0)) | h.inner("inner_star")
     waited = Signal(2, name="waited")
     m.d.sync += waited.eq(Mux(~inside_now | moves | ~dut.o.ready, 0, waited + 1))
-    h.prove("while its output is taken, it moves every second cycle", (waited == 0) | (
+    h.prove("while its output is taken, it makes progress at least every second cycle", (waited == 0) | (
         (waited == 1) & (~inside_now | ((ready | ~(own_item | checked)) & ~h.inner("border_pending")))))
     return h
 
@@ -270,9 +270,9 @@ _FAULTS = (
     Fault("the items inside are counted", Emitter, "load & current.lone", "load", "_express"),
     Fault("the picked item is in its place", Emitter, "probe.eq(probe + 1)", "probe.eq(probe - 1)", "_express"),
     Fault("the end of a probe is behind its results", Emitter, "m.If(load & begins & ", "m.If(load & ", "_express"),
-    Fault("a star leaves with every so many probes", Emitter, "window.precision == 1", "window.precision == 2",
-          "_express"),
-    Fault("before an END leaves a star, if there were probes since the last one", Emitter,
+    Fault("a star leaves after as many probes as the precision says", Emitter, "window.precision == 1",
+          "window.precision == 2", "_express"),
+    Fault("a star leaves before an END if there were probes since the last star", Emitter,
           "~slice_next & ~(last & star_next)", "~slice_next", "_express"),
     Fault("pointers, flags and levels of its queue and its buffer agree",
           Queue, "push & (tail_next == head)", "push & (tail == head)"),
@@ -280,8 +280,8 @@ _FAULTS = (
     Fault("probes are numbered", Emitter, "probe.eq(probe + 1)", "probe.eq(probe - 1)", "_express"),
     Fault("the state of the item that leaves is consistent", Emitter, "current.lone.eq(at_most_one(rest))",
           "current.lone.eq(0)", "_express"),
-    Fault("while its output is taken, it moves every second cycle", Emitter, "load | inner_star)", "load | stars)",
-          "_express"),
+    Fault("while its output is taken, it makes progress at least every second cycle", Emitter, "load | inner_star)",
+          "load | stars)", "_express"),
     Fault("probes since the last star are counted", Emitter, "Mux(star | step.flush, 2, nth_next + 1)",
           "Mux(star, 2, nth_next + 1)", "_express"),
 )

@@ -84,7 +84,7 @@ class _Passes:
         with m.If(dut.o.valid & dut.o.ready):
             m.d.sync += [self.probe.eq(Mux(self.last, 0, self.probe + 1)), self.leaves.eq(self.leaves + self.last)]
         prove_stable_offers(h, "o", dut.o)
-        h.prove("a state leaves for each probe of each batch, behind its pass, and an END for a flush",
+        h.prove("a state leaves for each probe of each batch, after its pass, and an END for a FLUSH",
                 ~dut.o.valid | ((self.leaves < self.ended) & (self.leaves < self.accepted)
                                 & (dut.o.payload.end == (self.last & self.flush))))
 
@@ -231,7 +231,7 @@ def first_hits(lanes: int) -> Harness:
         m.d.sync += had.eq(had | Cat(given).any())
     wanted = Cat(hit & ~had & ~Cat(given[:p]).any() for p, hit in enumerate(given))
     shown = h.past(Cat(is_read & fetched, lane, wanted), "shown")
-    h.prove("of the hits of a stored tuple the first one passes, and no other",
+    h.prove("of a stored tuple's hits only the first one passes",
             ~shown[0] | (Cat(_hits(dut.o.found, lanes, shown[1])) == shown[2:]))
     h.prove("outcomes follow a cycle later, with the end of their pass", (dut.o.found_valid == h.past(
         dut.i.found_valid, "valid")) & (dut.o.found.last == h.past(dut.i.found.last, "last")))
@@ -245,14 +245,14 @@ def _hits(found: Any, lanes: int, lane: Any) -> list[Value]:
     return [found.hits[p * lanes:(p + 1) * lanes].bit_select(lane if lanes > 1 else 0, 1) for p in range(_PROBES)]
 
 
-_STATE = "a state leaves for each probe of each batch, behind its pass, and an END for a flush"
+_STATE = "a state leaves for each probe of each batch, after its pass, and an END for a FLUSH"
 _SHARED = (
     Fault("offers at o are stable", FoldingEmitter, "take.eq(busy & ~self.o.valid)", "take.eq(busy)"),
     Fault(_STATE, FoldingEmitter, "busy.eq(left != 0)", "busy.eq(1)"),
 )
 
 _FIRST = (
-    Fault("of the hits of a stored tuple the first one passes, and no other", FirstHits,
+    Fault("of a stored tuple's hits only the first one passes", FirstHits,
           "same & was_valid[n]", "Const(0)"),
     Fault("outcomes follow a cycle later, with the end of their pass", FirstHits, "found_valid.eq(valid)",
           "found_valid.eq(1)"),

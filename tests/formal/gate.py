@@ -199,7 +199,7 @@ def _prove_contents(h: Harness, sources: list[tuple[Signal, Signal, Signal]], in
     h.prove("the last record that the node passed on precedes whatever can still reach it", ~known | Cat(
         Mux(of != 0, follows(n, at(contents, 0)[0]), shut | (any_ & follows(n, least)))
         for n, ((any_, least, shut), (of, contents, _)) in enumerate(zip(sources, waiting, strict=True))).all())
-    h.prove("what left precedes what the node passed on last", ~some | Mux(
+    h.prove("the last record that left precedes those that the node still holds", ~some | Mux(
         level != 0, last <= at(holds, 0)[0], Mux(known, last == passed, empty & all_shut)))
     h.prove("the node is open while it holds a record, or remembers one", is_open | ((level == 0) & ~known))
     h.prove("while a FLUSH is offered, the gate is empty", ~h.inner("flush_offer") | (empty & all_shut & ~is_open))
@@ -254,7 +254,8 @@ _WHOLE_FAULTS = (
           "Mux(grant[0], keys[0], keys[1])", "Mux(grant[1], keys[0], keys[1])"),
     Fault("the last record that the node passed on precedes whatever can still reach it", ReadyMerger,
           "exhausted[n].eq(~i.valid & ~self.i_open[n])", "exhausted[n].eq(~i.valid)"),
-    Fault("what left precedes what the node passed on last", ReadyMerger, "self.i_open.any() | ", ""),
+    Fault("the last record that left precedes those that the node still holds", ReadyMerger, "self.i_open.any() | ",
+          ""),
     Fault("the node is open while it holds a record, or remembers one", ReadyMerger, " | buffer.o.valid", ""),
     Fault("while a FLUSH is offered, the gate is empty", ScaleGate, "flushed & drained", "flushed"),
     Fault("offers at o are stable", SkidBuffer, "full | (not_empty & (heads[0] == n))", "full"),

@@ -123,7 +123,7 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
              ~(Cat(q.some & (q.kind == kinds[0]) for q in queues).any()
                & Cat(q.some & (q.kind == kinds[1]) for q in queues).any()))
     first = queues[0].first
-    h.prove("a barrier is offered only when all inputs have one, and it pops all of them or only those between slices",
+    h.prove("a barrier is offered only when all inputs have one, and pops all of them, or only the slice marks",
             ~out.valid | (out.payload.kind == ItemKind.PAIR) | (
                 Cat(q.some & ~q.pair for q in queues).all() & (out.payload.probe == first.probe)
                 & (out.payload.stored == first.stored) & Mux(
@@ -147,7 +147,7 @@ def _queues(h: Harness, inputs: int) -> list[_Queue]:
         known.append(Mux(total, (~before | (both & ~younger)) & (~behind | (both & younger)),
                          ~h.started() | ((before == turn) & (behind == ~turn))))
     h.prove("the registered comparisons of two inputs are right", Cat(known).all())
-    h.prove("the turns of all inputs are a total order", Cat(
+    h.prove("the inputs' turns form a total order", Cat(
         Mux(turns[i, j] == turns[j, k], turns[i, k] == turns[i, j], 1)
         for i, j, k in combinations(range(inputs), 3)).all() if inputs > 2 else Const(1))
     return queues
@@ -272,7 +272,7 @@ def tree() -> Harness:
 
     # The invariants: what each FIFO holds follows from what came and what left.
     first, root = (node(h, name, f"{name}_total.o") for name in ("node_0", "node"))
-    h.prove("the order reaches the nodes before the first result", Cat(
+    h.prove("the setting of the order reaches the nodes before the first result", Cat(
         since[1] | ~since[2], since[0] | ~since[1], ~since[0] | (root.total == total),
         ~since[1] | ((first.total == total) & (root.was_total == total)), ~since[2] | (first.was_total == total),
         *(~q.some | since[2] for q in (*first.queues, *root.queues))).all())
@@ -284,7 +284,7 @@ def tree() -> Harness:
     root_starts = [(tails[n] - c.barriers)[:bits] for n, c in enumerate(of_root)]
     h.prove("all inputs of a node are in the same group",
             (starts[0] == starts[1]) & Cat(start == group for start in root_starts).all())
-    h.prove("what waits is of the group that the barriers before it say",
+    h.prove("the barriers before a waiting item tell its group",
             Cat(c.fits(start) for c, start in zip(contents, (*starts, *root_starts), strict=True)).all())
     h.prove("the pairs inside are counted", (came - left)[:5] == sum(c.count(one) for c in contents))
     inside = sum(c.marked for c in contents)
@@ -424,7 +424,7 @@ _MERGER_FAULTS = (
     Fault("queues pop when the output is taken, and only if they have an item", Merger, "barrier_offer | grant.any()",
           "grant.any()"),
     Fault("a pair leaves alone and unchanged", Merger, "~(pair[k] & precedes[k, j])", "~(pair[k] & precedes[j, k])"),
-    Fault("a barrier is offered only when all inputs have one, and it pops all of them or only those between slices",
+    Fault("a barrier is offered only when all inputs have one, and pops all of them, or only the slice marks",
           Merger, "slices[j] | ~slices.any()", "1"),
     Fault("o_offer is the kind of the offered result", Merger, "offer.slice.eq(barrier_offer & slices.any())",
           "offer.slice.eq(slices.all())"),
@@ -432,7 +432,7 @@ _MERGER_FAULTS = (
           "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
     Fault("the registered comparisons of two inputs are right", Merger, "queues[k].row_ids[b] - queues[j].row_ids[a]",
           "queues[k].row_ids[b] - queues[j].row_ids[0]"),
-    Fault("the turns of all inputs are a total order", Merger, "grant[j], ~self.o.ready",
+    Fault("the inputs' turns form a total order", Merger, "grant[j], ~self.o.ready",
           "grant[j], ~self.o.ready & (k > 1)"),
     Fault("without total, pairs do not wait for other inputs", Merger,
           "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(1)"),
@@ -463,12 +463,13 @@ _TREE_FAULTS = (
           "(self.slice, kind == ItemKind.SLICE, offer.slice)", "(self.slice, kind == ItemKind.SLICE, offer.star)"),
     Fault("all inputs of a node are in the same group", Merger, "barrier_offer.eq(barrier.all())",
           "barrier_offer.eq(barrier.any() & ~pair.any())"),
-    Fault("what waits is of the group that the barriers before it say", LookaheadFifo, "write.addr.eq(tail)",
+    Fault("the barriers before a waiting item tell its group", LookaheadFifo, "write.addr.eq(tail)",
           "write.addr.eq(second)"),
     Fault("the pairs inside are counted", LookaheadFifo, "self.pop ^ push", "self.pop"),
     Fault("the marked pair is inside from when it came until it leaves", Merger, "~(pair[k] & precedes[k, j])",
           "~(pair[k] & precedes[j, k])"),
-    Fault("the order reaches the nodes before the first result", GatherTree, "None, here, first", "None, ~here, first"),
+    Fault("the setting of the order reaches the nodes before the first result", GatherTree, "None, here, first",
+          "None, ~here, first"),
 )
 
 _COMBINER_FAULTS = (

@@ -72,7 +72,7 @@ def sequencer(slots: int) -> Harness:
     h.prove("a request is taken once and in its turn", ~dut.accept | (n == taken))
     h.prove("a request whose turn has come is taken", ~(numbered & (n == taken) & ~dut.busy) | dut.accept)
     h.prove("requests are executed in a session only", ~dut.accept | numbered)
-    h.prove("a session begins only by a number that is not its own", dut.fresh == begins)
+    h.prove("only another number than the session's begins a session", dut.fresh == begins)
     h.prove("the acknowledgement counts the requests taken", (dut.expected == taken[:8])
             & _between(before, known, taken) & (_minus(taken, before) <= _WINDOW))
 
@@ -115,7 +115,7 @@ def sequencer(slots: int) -> Harness:
     h.prove("a reply that is sent is filled and not acknowledged", ~sends | (
         (dut.number - acked[:8])[:8] < _minus(filled, acked)))
     h.prove("no slot is filled while its reply may be asked for", ~dut.filled | (_minus(filled, acked) < slots))
-    h.prove("the numbers of replies are those that the host means",
+    h.prove("the device's reply numbers are the true ones, modulo 256",
             (base == acked[:8]) & (next_ == sent[:8]) & (dut.top == filled[:8])
             & (_minus(filled, acked) <= slots) & _between(acked, sent, filled) & (has_before == acked)
             & _between(acked, has, sent) & _between(has, highest, sent) & _between(acked_before, acked, sent)
@@ -215,7 +215,7 @@ _SEQUENCER_FAULTS = (
           "(self.seq == self.expected) & ~self.busy & ~again"),
     Fault("requests are executed in a session only", Sequencer, "self.good & opened & numbered",
           "self.good & numbered"),
-    Fault("a session begins only by a number that is not its own", Sequencer,
+    Fault("only another number than the session's begins a session", Sequencer,
           "self.good & opens & (self.session != self.current)", "self.good & opens"),
     Fault("the acknowledgement counts the requests taken", Sequencer, "with m.If(self.accept):",
           "with m.If(self.accept & ~self.taken):"),
@@ -224,7 +224,7 @@ _SEQUENCER_FAULTS = (
           "next_.eq(next_ + 2)"),
     Fault("a reply that is sent is filled and not acknowledged", Sequencer, "(next_ != self.top) &", ""),
     Fault("no slot is filled while its reply may be asked for", Sequencer, "!= self._slots", "!= self._slots + 1"),
-    Fault("the numbers of replies are those that the host means", Sequencer, "base.eq(self.ack)",
+    Fault("the device's reply numbers are the true ones, modulo 256", Sequencer, "base.eq(self.ack)",
           "base.eq(self.ack + 1)"),
     Fault("the reply that the host asks for is sent next", Sequencer, "repeats.eq(again & (base != next_))",
           "repeats.eq(again & (base + 1 != next_))"),

@@ -69,7 +69,7 @@ def queue(depth: int) -> Harness:
     h.prove("the level counts the items inside, and valid and ready follow from it",
             (dut.level == f.inside) & (f.inside <= depth) & (dut.o.valid == (f.inside != 0))
             & (dut.i.ready == (f.inside != depth)))
-    h.prove("head and tail are a level apart", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
+    h.prove("tail minus head is the level", (head < depth) & (tail < depth) & (tail == after(head, dut.level)))
     h.prove("the successors of head and tail are right",
             (h.inner("head_next") == after(head, 1)) & (h.inner("tail_next") == after(tail, 1)))
     h.prove("the picked item is in its place", ~f.picked | (h.look("rows", after(head, f.ahead)) == f.token))
@@ -117,7 +117,7 @@ _QUEUE_FAULTS = (
     Fault("the picked item is inside", Queue, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
     Fault("the level counts the items inside, and valid and ready follow from it",
           Queue, "push & (tail_next == head)", "push"),
-    Fault("head and tail are a level apart", Queue, "Mux(next_ == depth - 1, 0, next_ + 1)", "next_ + 1"),
+    Fault("tail minus head is the level", Queue, "Mux(next_ == depth - 1, 0, next_ + 1)", "next_ + 1"),
     Fault("the successors of head and tail are right", Queue, "init=1", "init=0"),
     Fault("the picked item is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )

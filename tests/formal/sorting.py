@@ -89,7 +89,7 @@ def sorted_items() -> Harness:
     some = Cat(hits[n * _LANES:(n + 1) * _LANES].any() for n in range(_PROBES))
     was_found, was_last, was_number = (h.past(value, name) for value, name in (
         (dut.found_valid, "was_found"), (dut.found.last, "was_last"), (number, "was_number")))
-    h.prove("an entry is an outcome that has hits or ends its pass, with its number", (tail == s.top)
+    h.prove("an entry is an outcome with hits, or the last of its pass, and has the outcome's number", (tail == s.top)
             & (valid == was_found) & (written == (valid & (last | some.any())))
             & (number == Mux(was_found, Mux(was_last, 0, (was_number + 1)[:3]), was_number))
             & (group == Mux(valid, was_number, number)) & (~valid | (
@@ -256,7 +256,7 @@ def sorted_items() -> Harness:
     walked_on.append(inner.valid & inner.walk & inner.probes.bit_select(which, 1) & (inner.at == pointer))
     on_the_way = Cat(fetching[0] & ~fetching[2] & (probes[0] == which) & (row_fetching.at == pointer),
                      fetched[0] & ~fetched[2] & (probes[1] == which) & (row_fetched.at == pointer), is_picked).any()
-    h.prove("a hit whose read was taken is on its way to its place, or in it, or behind it",
+    h.prove("a hit whose read was taken is on its way to its place or in it, or its place is full",
             ~(consumes & has & ~passed) | waiting | Cat(in_row).any() | behind)
     known, row, continued, walking = (h.inner(name) for name in ("known", "row", "continued", "walking"))
     fetched_rows = Mux(known, row, 0)
@@ -321,7 +321,7 @@ def sorted_items() -> Harness:
         ~(known & continued) | (h.inner("in_place") == _QUOTA), ~known | (h.inner("wanted") == (1 << probe)[:4]),
         ~known | is_sorted.bit_select(leaving, 1)).all())
 
-    h.prove("behind a full place there is a walk", ~(known & continued & ~h.inner("more")) | Cat(
+    h.prove("a full place is followed by a walk", ~(known & continued & ~h.inner("more")) | Cat(
         fetching[2], fetched[2], walking, walk_ends).any())
 
     # A batch in the list ends with the only entry that is the last of its pass.
@@ -379,8 +379,8 @@ _NO_ITEMS = SortingEmitter, "more.eq(count != at)", "more.eq(0)", "_walk"
 _GROUP = SortingEmitter, "put.group.eq(reads.r_data.group)", "put.group.eq(reads.r_data.group + 1)", "_take_reads"
 _BATCH_END = SortingEmitter, "end.eq(looked.next)", "end.eq(looked.next + 1)", "_take_reads"
 _FAULTS = (
-    Fault("an entry is an outcome that has hits or ends its pass, with its number", Listing, "(self.group + 1)",
-          "(self.group + 0)", "__init__"),
+    Fault("an entry is an outcome with hits, or the last of its pass, and has the outcome's number", Listing,
+          "(self.group + 1)", "(self.group + 0)", "__init__"),
     Fault("items leave probe by probe, and each probe ends", SortingEmitter, "last.eq(probe == taken.probes)",
           "last.eq(probe == 0)", "_walk"),
     Fault("items are of a batch that was taken, and its last item comes after its end", SortingEmitter,
@@ -396,7 +396,7 @@ _FAULTS = (
     Fault("places hold the entries of their batch, in order", Places, "rows.w_addr.eq(Cat(count[:-1]",
           "rows.w_addr.eq(Cat(~count[:-1]"),
     Fault("the last read of a batch is the one before its end", *_BATCH_END),
-    Fault("a hit whose read was taken is on its way to its place, or in it, or behind it", Places,
+    Fault("a hit whose read was taken is on its way to its place or in it, or its place is full", Places,
           "self.put & (self.put_batch == n)", "self.put & self.put_batch"),
     Fault("the picked item is inside", *_NO_ITEMS),
     Fault("items under way are in order", SortingEmitter, "at.eq(at + 1)", "at.eq(at)", "_walk"),
@@ -405,7 +405,7 @@ _FAULTS = (
           "known.eq(1)", "_walk"),
     Fault("a walk reads for the probe whose place is full", SortingEmitter, "count.eq(places.count)",
           "count.eq(places.count + 1)", "_walk"),
-    Fault("behind a full place there is a walk", SortingEmitter, "walk.eq(fetched[2])",
+    Fault("a full place is followed by a walk", SortingEmitter, "walk.eq(fetched[2])",
           "walk.eq(fetched[2] & ~self.found_valid)", "_walk"),
     Fault("a batch ends with the last read of its pass", *_BATCH_END),
     Fault("reads show what the list holds", SortingEmitter, "entries.r_addr.eq(place[:-1])",

@@ -87,10 +87,10 @@ def stored(lanes: int, probes: int) -> Harness:
     with m.If(dut.o.valid & dut.o.ready & ~item.end):
         m.d.sync += left.eq(left + 1)
     prove_stable_offers(h, "o", dut.o)
-    h.prove("a state leaves when its tuple has expired or all are drained, and an END behind them all",
+    h.prove("a state leaves after its tuple has expired or a FLUSH has come, and an END after all states",
             ~dut.o.valid | Mux(item.end, drained & (left == count), (left < count) & (
                 drained | ((count - left)[:_ROW] > window.rows))))
-    h.prove("a tuple's state has each probe once that met it, and no other",
+    h.prove("a tuple's state counts each probe that met it once, and no other",
             ~(dut.o.valid & ~item.end & picked & (left == number))
             | ((item.state.slot0_0 == got) & (item.state.any == some)))
     return h
@@ -116,38 +116,38 @@ def turns(first: int, second: int) -> Harness:
         m.d.sync += [holds.eq(1), last.eq(Mux(states[1], dut.i[1].payload, dut.i[0].payload))]
     with m.Elif(dut.o.ready):
         m.d.sync += holds.eq(0)
-    h.prove("what was taken last leaves unchanged, and nothing else",
+    h.prove("only what was taken last leaves, unchanged",
             (dut.o.valid == holds) & (~holds | ((dut.o.payload.end == last.end) & (
                 last.end | (Value.cast(dut.o.payload) == Value.cast(last))))))
-    h.prove("an input is asked only when what it gave has left", ~(takes[0] | takes[1]) | ~holds)
+    h.prove("nothing is taken before what was taken last has left", ~(takes[0] | takes[1]) | ~holds)
     h.prove("states are taken in turn", (~states[0] | (turn < first)) & (~states[1] | (turn >= first)))
-    h.prove("one END is taken of both inputs", ends[0] == ends[1])
+    h.prove("both inputs' ENDs are taken together", ends[0] == ends[1])
     h.prove("states that were taken are counted", h.inner("turn") == turn)
     due = Array(port.valid & ~port.payload.end for port in dut.i)[turn >= first]
     both = dut.i[0].valid & dut.i[0].payload.end & dut.i[1].valid & dut.i[1].payload.end
-    h.prove("a state whose turn it is does not wait, nor an END that both inputs show",
+    h.prove("a state does not wait in its turn, and neither does an END that both inputs show",
             ~(due | both) | holds | some | ends[0])
     return h
 
 
 _STORED_FAULTS = (
     Fault("offers at o are stable", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & self.i.valid)"),
-    Fault("a state leaves when its tuple has expired or all are drained, and an END behind them all", StoredStates,
+    Fault("a state leaves after its tuple has expired or a FLUSH has come, and an END after all states", StoredStates,
           "limit: Value = Mux(drained, self.written, self.head)", "limit: Value = self.written", "_leave"),
-    Fault("a tuple's state has each probe once that met it, and no other", StoredStates,
+    Fault("a tuple's state counts each probe that met it once, and no other", StoredStates,
           "same & was_valid[n]", "same & 0"),
 )
 _TURN_FAULTS = (
     Fault("offers at o are stable", TurnMerger, "b.valid & ~b.payload.end & ~self.o.valid", "b.valid & ~b.payload.end"),
-    Fault("what was taken last leaves unchanged, and nothing else", TurnMerger, "chosen.eq(a.payload)",
+    Fault("only what was taken last leaves, unchanged", TurnMerger, "chosen.eq(a.payload)",
           "chosen.eq(b.payload)"),
-    Fault("an input is asked only when what it gave has left", TurnMerger, "a.payload.end & ~self.o.valid)]",
+    Fault("nothing is taken before what was taken last has left", TurnMerger, "a.payload.end & ~self.o.valid)]",
           "a.payload.end)]"),
     Fault("states are taken in turn", TurnMerger, "second.eq(turn >= self._first)", "second.eq(turn > self._first)"),
-    Fault("one END is taken of both inputs", TurnMerger, "a.ready.eq(end | (take & ~second))",
+    Fault("both inputs' ENDs are taken together", TurnMerger, "a.ready.eq(end | (take & ~second))",
           "a.ready.eq(a.valid & a.payload.end | (take & ~second))"),
     Fault("states that were taken are counted", TurnMerger, "turn == cores - 1", "turn == cores"),
-    Fault("a state whose turn it is does not wait, nor an END that both inputs show", TurnMerger,
+    Fault("a state does not wait in its turn, and neither does an END that both inputs show", TurnMerger,
           "take.eq(a.valid & ", "take.eq(a.valid & b.valid & "),
 )
 

@@ -102,7 +102,7 @@ def way_tree(spread: bool) -> Harness:
 
     # The invariants: what each FIFO holds follows from what came and what left.
     mergers = [node(h, f"way{way}", "total_here.o") for way in range(2)]
-    h.prove("the order reaches the mergers before the first result", Cat(
+    h.prove("the setting of the order reaches the mergers before the first result", Cat(
         since[0] | ~since[1], ~since[0] | (mergers[0].total == total), ~since[1] | (mergers[0].was_total == total),
         *(~q.some | since[1] for merger in mergers for q in merger.queues)).all())
     h.prove("pointers, flags and registered comparisons of the mergers are right", mergers[0].sound & mergers[1].sound)
@@ -127,7 +127,7 @@ def way_tree(spread: bool) -> Harness:
         aligned += [turn == group[0] for turn, group in zip(turns, groups, strict=True)]
     h.prove("all inputs of a way are in the same group, and the splitters' turns say which way it is",
             Cat(aligned).all())
-    h.prove("what waits is of the group that the stars before it say", Cat(fits).all())
+    h.prove("the stars before a waiting item tell its group", Cat(fits).all())
     h.prove("the pairs inside are counted", Cat(inside_ways).all())
     h.prove("the marked pair is inside from when it came until it leaves", (marked | ~gone) & Cat(found).all())
     h.output = dut.o[0]
@@ -144,15 +144,15 @@ _FAULTS = (
           "barrier_offer.eq(barrier.any() & ~pair.any())"),
     Fault("a way's pairs of a group have left when its star leaves", LookaheadFifo, "self.pop ^ push", "self.pop"),
     Fault("a pair leaves once, and only if it entered", LookaheadFifo, "head + self.pop", "head"),
-    Fault("the order reaches the mergers before the first result", PipelineRegister, "register.eq(self.i)",
-          "register.eq(~self.i)"),
+    Fault("the setting of the order reaches the mergers before the first result", PipelineRegister,
+          "register.eq(self.i)", "register.eq(~self.i)"),
     Fault("pointers, flags and registered comparisons of the mergers are right", LookaheadFifo,
           "(self.slice, kind == ItemKind.SLICE, offer.slice)", "(self.slice, kind == ItemKind.SLICE, offer.star)"),
     Fault("pointers, flags and levels of the splitters' queues agree", Queue, "push & (tail_next == head)",
           "push & (tail == head)"),
     Fault("all inputs of a way are in the same group, and the splitters' turns say which way it is", WaySplitter,
           "way.eq(~way)", "way.eq(way)"),
-    Fault("what waits is of the group that the stars before it say", WaySplitter, "~both & (self.spread |",
+    Fault("the stars before a waiting item tell its group", WaySplitter, "~both & (self.spread |",
           "~both & (1 |"),
     Fault("the pairs inside are counted", LookaheadFifo, "self.pop ^ push", "self.pop"),
     Fault("the marked pair is inside from when it came until it leaves", WaySplitter,

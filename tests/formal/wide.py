@@ -218,7 +218,7 @@ def row_combiner(width: int, ways: int) -> Harness:
                                  item.s.eq(result.probe if side else result.stored)]
     kinds = [item.kind for item in dut.o.payload]
     sends_end = kinds[0] == ItemKind.END
-    h.prove("a row becomes the next record, but for a star that another way still owes",
+    h.prove("a row becomes the next record, without its star if the other way has not shown it yet",
             ~wanted | (dut.o.valid & (Value.cast(dut.o.payload) == Value.cast(expected))))
     moved = h.past(Cat(moves).any(), "moved")
     new = dut.o.valid & ~h.past(dut.o.valid & ~dut.o.ready, "kept")
@@ -235,10 +235,11 @@ def row_combiner(width: int, ways: int) -> Harness:
         m.d.sync += [end.eq(0) for end in ended]
     h.prove("one END leaves when all ways have come to theirs", ~h.past(all_ended & loads, "all_ended") | (
         dut.o.valid & sends_end & Cat(kind == NO_ITEM for kind in kinds[1:]).all()))
-    h.prove("no END leaves before", ~(new & sends_end & ~moved) | h.past(all_ended, "had_ended"))
+    h.prove("no END leaves before all ways have come to theirs",
+            ~(new & sends_end & ~moved) | h.past(all_ended, "had_ended"))
     h.prove("a way whose END has come waits until those of the others have", ~Cat(
         pop & end for pop, end in zip(pops, ended, strict=True)).any())
-    h.prove("the ways that have ended are known", h.inner("at_end") == Cat(ended))
+    h.prove("registers tell which ways have come to their END", h.inner("at_end") == Cat(ended))
 
     # Turns of the ways of a side, and of the sides.
     in_turn = []
@@ -314,14 +315,15 @@ _COMBINER_FAULTS = (
     Fault("offers at o are stable", RowCombiner, "load.eq(~self.o.valid | self.o.ready)", "load.eq(1)"),
     Fault("at most one row leaves in a cycle", RowCombiner, "able[STREAM_R] & ~(able[STREAM_S] & turn)",
           "able[STREAM_R]"),
-    Fault("a row becomes the next record, but for a star that another way still owes", RowCombiner,
+    Fault("a row becomes the next record, without its star if the other way has not shown it yet", RowCombiner,
           "item.s.eq(Mux(side, result.probe", "item.s.eq(Mux(side, result.stored"),
     Fault("nothing leaves that did not enter", RowCombiner, "self.o.valid.eq(send_end | (", "self.o.valid.eq(1 | ("),
     Fault("one END leaves when all ways have come to theirs", RowCombiner, "at_end.all())", "0)"),
-    Fault("no END leaves before", RowCombiner, "at_end.all())", "at_end.any())"),
+    Fault("no END leaves before all ways have come to theirs", RowCombiner, "at_end.all())", "at_end.any())"),
     Fault("a way whose END has come waits until those of the others have", RowCombiner,
           "port.payload.lone) for port in mine) & ~ended", "port.payload.lone) for port in mine)"),
-    Fault("the ways that have ended are known", RowCombiner, "pop & port.payload.end", "pop & port.payload.lone"),
+    Fault("registers tell which ways have come to their END", RowCombiner, "pop & port.payload.end",
+          "pop & port.payload.lone"),
     Fault("in total order rows are of the side whose turn it is", RowCombiner, "allowed[side] & offers.any()",
           "offers.any()"),
     Fault("a turn ends with its star, and only then", RowCombiner, "load & grant.any() & row.star",
