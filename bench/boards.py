@@ -81,7 +81,8 @@ def design(board: Board, luts: int, quick: bool) -> tuple[Query, dict[str, Any],
     """The query, the circuit's parameters, and how they were chosen."""
     if board.family in _SMALL or quick:
         rows = 64 if quick else window_that_fits(board)
-        return query(rows), {"small": True, "cores": 1, "capacity": rows, "row_bits": _ROW_BITS}, "as long as fits"
+        small = {"small": True, "cores": 1, "capacity": rows, "row_bits": _ROW_BITS}
+        return query(rows), small, "windows as long as fit"
     of = query(1024)
     proposed = tune(of, board=board.name).options
     chosen, cores = proposed, proposed["cores"]
@@ -93,7 +94,7 @@ def design(board: Board, luts: int, quick: bool) -> tuple[Query, dict[str, Any],
         probes //= 2
         chosen = tune(of, board=board.name, cores=cores, probes=probes).options
     how = "by the tuner" if chosen == proposed else (
-        f"of {_shape(proposed)}, which the tuner proposes, what {luts:,} LUT4 hold")
+        f"the part of the tuner's {_shape(proposed)} that {luts:,} LUT4 hold")
     return of, {**chosen, "row_bits": _ROW_BITS}, how
 
 

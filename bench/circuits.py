@@ -43,7 +43,7 @@ PATTERNS: dict[str, Callable[[int], int]] = {
 }
 
 
-CPU = "{}, one run: CPU seconds, as other work on the machine does not count then; on one core no less than wall clock"
+CPU = "{}, one run: CPU seconds, which do not count other work on the machine; on one idle core about the wall clock"
 
 
 def _cpu_seconds() -> float:

@@ -19,8 +19,10 @@ from bench.record import Recorder, arguments
 CORES = ((1, 4), (1, 8), (4, 4), (4, 8))
 #: (core, tests of its index, capacity) of the cores with an index.
 INDEXED = (("hash", 1, 512), ("hash", 2, 512), ("bucket", 1, 512), ("bucket", 2, 512), ("bucket", 2, 2048))
-HOW = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4"
-XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too"
+ECP5 = "Yosys, synth_lattice -family ecp5: "
+LUT4, FF, BLOCK_RAM = ECP5 + "LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4", ECP5 + "TRELLIS_FF", ECP5 + "DP16KD"
+XCUP = "Yosys, synth_xilinx -family xcup: "
+XCUP_LUT, XCUP_FF = XCUP + "LUT sites, those of LUT RAM and inverters too", XCUP + "flip-flops"
 
 
 def bands(*, capacity: int = 512, **options: Any) -> Configuration:
@@ -36,12 +38,13 @@ def of_core(out: Recorder, config: Configuration) -> None:
         what = {"part": "core", "core": config.core, "tests of the index": len(config.index),
                 "capacity": config.capacity}
     cells, predicted = ecp5.utilization(core_design(config, "ecp5"))["part"], core_cost(config, "ecp5")
-    out.add("lut4", cells.lut4, "LUT4", {**what, "family": "ecp5", "predicted": predicted.lut}, HOW)
-    out.add("ff", cells.ff, "FF", {**what, "family": "ecp5", "predicted": predicted.ff}, HOW)
-    out.add("block_ram", cells.block_ram, "blocks", {**what, "family": "ecp5", "predicted": predicted.block_ram}, HOW)
+    out.add("lut4", cells.lut4, "LUT4", {**what, "family": "ecp5", "predicted": predicted.lut}, LUT4)
+    out.add("ff", cells.ff, "FF", {**what, "family": "ecp5", "predicted": predicted.ff}, FF)
+    out.add("block_ram", cells.block_ram, "blocks", {**what, "family": "ecp5", "predicted": predicted.block_ram},
+            BLOCK_RAM)
     mapped, predicted = ultrascale.utilization(core_design(config, "ultrascale")), core_cost(config, "ultrascale")
-    out.add("lut", mapped.lut, "LUT", {**what, "family": "ultrascale", "predicted": predicted.lut}, XCUP)
-    out.add("ff", mapped.ff, "FF", {**what, "family": "ultrascale", "predicted": predicted.ff}, XCUP)
+    out.add("lut", mapped.lut, "LUT", {**what, "family": "ultrascale", "predicted": predicted.lut}, XCUP_LUT)
+    out.add("ff", mapped.ff, "FF", {**what, "family": "ultrascale", "predicted": predicted.ff}, XCUP_FF)
 
 
 def of_circuit(out: Recorder, cores: int, fanin: int) -> None:
@@ -50,9 +53,9 @@ def of_circuit(out: Recorder, cores: int, fanin: int) -> None:
     what = {"part": "whole circuit", "cores": cores, "lanes": 1, "probes": 1, "fanout": fanin, "fanin": fanin,
             "family": "ecp5"}
     cells, predicted = ecp5.utilization(whole_design(config, "ecp5"))["part"], circuit_cost(config).total
-    out.add("lut4", cells.lut4, "LUT4", {**what, "predicted": predicted.lut}, HOW)
-    out.add("ff", cells.ff, "FF", {**what, "predicted": predicted.ff}, HOW)
-    out.add("block_ram", cells.block_ram, "blocks", {**what, "predicted": predicted.block_ram}, HOW)
+    out.add("lut4", cells.lut4, "LUT4", {**what, "predicted": predicted.lut}, LUT4)
+    out.add("ff", cells.ff, "FF", {**what, "predicted": predicted.ff}, FF)
+    out.add("block_ram", cells.block_ram, "blocks", {**what, "predicted": predicted.block_ram}, BLOCK_RAM)
 
 
 def main() -> None:

@@ -43,16 +43,16 @@ through, which the host then verifies; otherwise the tests decide.
 
 Circuits decide *sums* of squares, absolute values and differing bits as well as interval tests; the CPU engine verifies
 sums. *LUT4* is the number of LUT4 to which Yosys maps the datapaths of a core for ECP5 (two regions of one lane and
-four probes: eight comparisons a cycle), codes of keys and bounds included, the core around them not. *Predicted* is
-the number that the [cost model](cost.md) gives. *DSP* counts multipliers. *Stages* are the cycles from a stored key to
-its outcome.
+four probes: eight comparisons a cycle). It includes the logic that codes keys and bounds, but not the rest of the
+core. *Predicted* is the number that the [cost model](cost.md) gives. *DSP* counts multipliers. *Stages* are the cycles
+from a stored key to its outcome.
 
 | condition | agree | pairs | candidates | LUT4 | predicted | DSP | stages | plan |
 |---|---|---|---|---|---|---|---|---|
 """
 BANDS = """
-Two 32-bit bands, on ECP5: {alone:.0f} LUT4 a comparison for its comparators and the Boolean tree. The codes of keys are
-made once a lane, those of bounds once a region; with codes included the numbers are
+On ECP5, a comparison of two 32-bit bands takes {alone:.0f} LUT4 for its comparators and Boolean tree. Keys are
+coded once for each lane, and bounds once for each region. With the logic for codes the numbers are
 
 | lanes | probes | LUT4 | predicted | LUT4 a comparison |
 |---|---|---|---|---|

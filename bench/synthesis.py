@@ -60,14 +60,14 @@ WHOLE = (Whole(8, 1, 4, "heap", wide=False, anneal_mhz=ANNEAL_MHZ, preroute_mhz=
 WIDTHS = (20, 20)
 #: (cores, lanes, probes) of the circuits that are mapped with roots of each width.
 ROOTS = ((2, 2, 4),)
-BY_YOSYS = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, over comparisons a cycle"
-BY_CORE = ("Yosys, synth_lattice -family ecp5, of a core: half of LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, of TRELLIS_FF, "
-           "of DP16KD")
+LUT4 = "LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4"
+BY_YOSYS = "Yosys, synth_lattice -family ecp5: {}, over comparisons a cycle"
+BY_CORE = "Yosys, synth_lattice -family ecp5, of a core: half of {}"
 #: Seeds of placement for a single core: the clock is that of the best.
 SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 BY_PLACER = {"heap": "nextpnr-ecp5, timing weight 25, router1, LFE5U-85F speed grade 6",
              "static": "nextpnr-ecp5, placer static, router1, LFE5U-85F speed grade 6"}
-XCUP = "Yosys, synth_xilinx -family xcup: LUT sites, those of LUT RAM and inverters too, over comparisons a cycle"
+XCUP = "Yosys, synth_xilinx -family xcup: {}, over comparisons a cycle"
 
 
 def band(*, lanes: int, probes: int, cores: int = 16) -> Configuration:
@@ -80,8 +80,8 @@ def matcher(out: Recorder, lanes: int, probes: int) -> None:
     """The comparators of one region, and the bounds that they hold."""
     what = {"part": "matcher", "lanes": lanes, "probes": probes}
     cells = ecp5.utilization(part_design(Matcher(band(lanes=lanes, probes=probes), "s"), "ecp5"))["part"]
-    out.add("ecp5_lut4_per_comparison", cells.lut4 / (lanes * probes), "LUT4", what, BY_YOSYS)
-    out.add("ecp5_ff_per_comparison", cells.ff / (lanes * probes), "FF", what, BY_YOSYS)
+    out.add("ecp5_lut4_per_comparison", cells.lut4 / (lanes * probes), "LUT4", what, BY_YOSYS.format(LUT4))
+    out.add("ecp5_ff_per_comparison", cells.ff / (lanes * probes), "FF", what, BY_YOSYS.format("TRELLIS_FF"))
 
 
 def core(out: Recorder, lanes: int, probes: int, *, looked_up: bool = False) -> None:
@@ -93,12 +93,13 @@ def core(out: Recorder, lanes: int, probes: int, *, looked_up: bool = False) -> 
     comparisons = 2 * lanes * probes
     design = core_design(config, "ecp5")
     cells = ecp5.utilization(design)["part"]
-    out.add("ecp5_lut4_per_comparison", cells.lut4 / comparisons, "LUT4", what, BY_YOSYS)
-    out.add("ecp5_ff_per_comparison", cells.ff / comparisons, "FF", what, BY_YOSYS)
+    out.add("ecp5_lut4_per_comparison", cells.lut4 / comparisons, "LUT4", what, BY_YOSYS.format(LUT4))
+    out.add("ecp5_ff_per_comparison", cells.ff / comparisons, "FF", what, BY_YOSYS.format("TRELLIS_FF"))
     out.add("ecp5_block_ram", cells.block_ram, "of 208", what, "Yosys, synth_lattice -family ecp5: DP16KD")
     xcup = ultrascale.utilization(core_design(config, "ultrascale"))
-    out.add("xcup_lut_per_comparison", xcup.lut / comparisons, "LUT", what, XCUP)
-    out.add("xcup_ff_per_comparison", xcup.ff / comparisons, "FF", what, XCUP)
+    out.add("xcup_lut_per_comparison", xcup.lut / comparisons, "LUT", what,
+            XCUP.format("LUT sites, those of LUT RAM and inverters too"))
+    out.add("xcup_ff_per_comparison", xcup.ff / comparisons, "FF", what, XCUP.format("flip-flops"))
 
 
 def routed_core(out: Recorder, lanes: int, probes: int) -> None:
@@ -128,9 +129,9 @@ def indexed_core(out: Recorder, kind: str) -> None:
     """Cells of one region of a core with an index: half of a core."""
     config, what = indexed(kind)
     cells = ecp5.utilization(core_design(config, "ecp5"))["part"]
-    out.add("ecp5_index_lut4_per_region", cells.lut4 / 2, "LUT4", what, BY_CORE)
-    out.add("ecp5_index_ff_per_region", cells.ff / 2, "FF", what, BY_CORE)
-    out.add("ecp5_index_block_ram_per_region", cells.block_ram / 2, "of 208", what, BY_CORE)
+    out.add("ecp5_index_lut4_per_region", cells.lut4 / 2, "LUT4", what, BY_CORE.format(LUT4))
+    out.add("ecp5_index_ff_per_region", cells.ff / 2, "FF", what, BY_CORE.format("TRELLIS_FF"))
+    out.add("ecp5_index_block_ram_per_region", cells.block_ram / 2, "of 208", what, BY_CORE.format("DP16KD"))
 
 
 def routed_indexed_core(out: Recorder, kind: str) -> None:
@@ -186,7 +187,7 @@ def root(out: Recorder, cores: int, lanes: int, probes: int, root_width: int) ->
     what = {"part": "mapped circuit", "cores": cores, "lanes": lanes, "probes": probes, "bands": "of constant width",
             "root_width": root_width}
     how = f"{ecp5.versions().split(';')[0]}, synth_lattice -family ecp5, with harness, not placed"
-    out.add("ecp5_mapped_lut4", cells.lut4, "LUT4", what, f"{how}: LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4")
+    out.add("ecp5_mapped_lut4", cells.lut4, "LUT4", what, f"{how}: {LUT4}")
     out.add("ecp5_mapped_ff", cells.ff, "FF", what, f"{how}: TRELLIS_FF")
     out.add("ecp5_mapped_block_ram", cells.block_ram, "of 208", what, f"{how}: DP16KD")
 

@@ -54,10 +54,11 @@ def metric_table(metric: str, rows: list[dict[str, Any]]) -> list[str]:
     keys = list(dict.fromkeys(key for row in rows for key in row["config"]))
     common = [key for key in keys if len({repr(row["config"].get(key)) for row in rows}) == 1] if len(rows) > 1 else []
     columns = [key for key in keys if key not in common]
-    lines = [f"### {metric.replace('_', ' ')}, {rows[0]['unit']}\n"]
+    unit = rows[0]["unit"]
+    lines = [f"### {metric.replace('_', ' ')}{unit and ', '}{unit}\n"]
     if common:
         lines.append("All with " + ", ".join(f"{key} {value(rows[0]['config'][key])}" for key in common) + ".\n")
-    lines += ["| " + " | ".join([*columns, rows[0]["unit"]]) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines += ["| " + " | ".join([*columns, unit or "number"]) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += ["| " + " | ".join([*(value(row["config"].get(key, "")) for key in columns), f"{row['value']:,.4g}"])
               + " |" for row in rows]
     how = list(dict.fromkeys(row["how"] for row in rows))
