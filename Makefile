@@ -89,7 +89,7 @@ synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an 
 	nice -n 15 $(BIN)/python -m bench.costs
 	$(BIN)/python -m bench.tables
 
-synth-full: $(STAMP) ## Place and route whole circuits on an ECP5-85F (two hours).
+synth-full: $(STAMP) ## Place and route whole circuits on an ECP5-85F (three hours).
 	nice -n 19 $(BIN)/python -m bench.synthesis --full
 	$(BIN)/python -m bench.tables
 

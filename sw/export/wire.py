@@ -84,7 +84,7 @@ def wire_page() -> str:
         "# The wire format", "",
         _text("""A circuit takes input records and gives result items; settings and counters are registers.
             `python -m splitjoin.export.wire` writes this page from the definitions that circuits and drivers use, and a
-            test holds it to them. A record's fields are packed from bit 0 on without gaps. On AXI and on the
+            test compares them. A record's fields are packed from bit 0 on without gaps. On AXI and on the
             [link](link.md), byte 0 holds bits 7 to 0. Which fields a record has follows from the query: the JSON file
             beside the Verilog lists them, and with `--testbench` a Python module beside it packs and
             unpacks them."""), "",
@@ -102,8 +102,8 @@ def wire_page() -> str:
             brings an interval whose low end is above its high end. Where all intervals of a test are equally wide, as
             in the band of this query, the circuit knows the width, and a record has the low end alone, modulo twice the
             key's range."""), "",
-        _text("""R's tuple (ts 1000, x −5, p −0.25) and S's tuple (ts 1001, a −3, q 1.5), low byte first, without the
-            zeros behind; event times count from the first tuple:"""),
+        _text("""R's tuple (ts 1000, x −5, p −0.25) and S's tuple (ts 1001, a −3, q 1.5), low byte first, without
+            trailing zeros; event times count from the first tuple:"""),
         "", "| record | bytes | fields |", "|---|---|---|", *worked, "",
         "Before them the driver writes the settings:", "", "| register | word address | value |", "|---|---|---|",
         *settings, "",
@@ -117,7 +117,7 @@ def wire_page() -> str:
         "| item | bytes | fields |", "|---|---|---|", *items, "",
         "## Registers", "",
         _text("""Registers are words of 32 bits, at word addresses on the register bus and the link, and at byte
-            addresses on AXI4-Lite. A register of 64 bits has its low word first; reading that latches the high
+            addresses on AXI4-Lite. A register of 64 bits has its low word first; reading it latches the high
             word."""), "",
         "| word | byte | register | bits | access | unit | |", "|---|---|---|---|---|---|---|", *registers,
         f"| {CONTROL_WORD} | 0x{4 * CONTROL_WORD:02X} | `control` | 32 | w | | AXI only: writing 1 to bit 0 resets the "
