@@ -73,16 +73,17 @@ def decided(config: Configuration, probe: str, probes: dict[str, Any], stored: d
 
 #: Conditions, the constant widths of their interval tests, and the number of sum tests. A NULL has a key outside all
 #: intervals, which a band of constant width cannot leave out; beside sums, a test of its own tells that there is none.
+#: Some sums are equal to their limits.
 CONDITIONS = [
     ("abs(r.x - s.a) <= 10", False, (20,), 0), ("r.x < s.a OR r.x = s.a + 9", True, (None, 0), 0),
-    ("(r.x - s.a) * (r.x - s.a) + abs(r.x - s.a) > 300", False, (), 2),
+    ("(r.x - s.a - 3) * (r.x - s.a - 3) + abs(r.x - s.a) > 309", False, (), 2),
 ]
 FURTHER = [
     ("abs(r.x - s.a) <= 10", True, (None,), 0), ("r.x = s.a", False, (0,), 0), ("r.x <= s.a - 200", False, (None,), 0),
     ("r.x BETWEEN s.a - 3 AND s.a + 100", False, (103,), 0), ("2 * r.x <= s.a + 7", True, (None,), 0),
     ("r.x BETWEEN s.a - 250 AND s.a - 240", False, (None,), 0), ("r.x * s.a <= 100", True, (None,), 0),
     ("bit_count(r.x ^ s.a) <= 2", True, (None,), 1),
-    ("(r.x - s.a) * (r.x - s.a) + (r.x + s.a) * (r.x + s.a) <= 4 * r.x + 900", True, (None,), 1),
+    ("(r.x - s.a + 1) * (r.x - s.a + 1) + (r.x + s.a) * (r.x + s.a) <= 4 * r.x + 841", True, (None,), 1),
 ]
 
 
