@@ -72,9 +72,9 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
             the rows of a DataFrame have no order of their own.
         ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
-            matters only with ROWS windows, order ``"total"``, as-of joins, or aggregates that choose a partner. There,
-            rows that are equal in these columns too are ordered by all other columns, so that the result depends on
-            nothing but the rows.
+            matters only with ROWS windows, order ``"total"``, as-of joins, aggregates that choose a partner, or classes
+            of your own. There, rows that are equal in these columns too are ordered by all other columns, so that the
+            result depends on nothing but the rows.
         order: ``"none"``, or ``"total"``: ``collect()``, ``toArrow()``, ``show()`` and written files have the rows in
             the order of `splitjoin.join`, as after ``orderBy``; a later shuffle loses this order.
         select: Names of result columns to keep, in order; all by default.

@@ -186,7 +186,7 @@ def test_a_result_that_cannot_fit_is_told_with_its_size(monkeypatch: pytest.Monk
     monkeypatch.setattr(expected_size, "_LEAST", 1000)
     monkeypatch.setattr(expected_size, "available_memory", lambda: 1 << 20)
     with pytest.raises(CapacityError, match=(
-            r"its first 125,000 rows, of 12% of the input, let expect about 8,000,000, which take about \d+ MiB, and 1 "
+            r"12% of the input gave 125,000 rows, so about 8,000,000 are expected, which take about \d+ MiB, and 1 "
             r"MiB are free; write it to a file with to='OUT\.parquet'")):
         join(table, table, on="r.x = s.x")
 
