@@ -59,7 +59,7 @@ class ExpectedSize:
         need = (expected - rows) * self._row
         if need > _MARGIN * free:
             raise CapacityError(
-                f"the result must fit into memory, but {done / len(self._incoming):.0%} of the input gave {rows:,} rows, "
-                f"so about {expected:,} are expected, which take about {size_text(expected * self._row)}, and "
+                f"the result must fit into memory, but {done / len(self._incoming):.0%} of the input gave {rows:,} "
+                f"rows, so about {expected:,} are expected, which take about {size_text(expected * self._row)}, and "
                 f"{size_text(free)} are free; write it to a file with to='OUT.parquet', or use a shorter window or a "
                 f"tighter condition")
