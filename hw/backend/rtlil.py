@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = ["Assign", "Case", "Cell", "Chunk", "Memory", "RtlilModule", "Signal", "Statement", "Switch", "Wire",
            "constant", "merged", "read_rtlil", "sliced", "width_of"]
@@ -16,8 +17,7 @@ __all__ = ["Assign", "Case", "Cell", "Chunk", "Memory", "RtlilModule", "Signal",
 _TOKEN = re.compile(r'\\\S+|\$\S+|\d+\'[01xzm-]+|"(?:[^"\\]|\\.)*"|[\[\]{}:,]|-?\d+|\w+')
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):  # there are many, and a dataclass takes several times as long to make
     """``width`` bits of a wire from bit ``low`` on, or constant bits (``wire`` None; ``bits`` high to low)."""
 
     wire: str | None
@@ -120,6 +120,8 @@ def width_of(signal: Signal) -> int:
 
 def merged(chunks: list[Chunk]) -> Signal:
     """The chunks with neighbours of one wire, and neighbouring constants, in one."""
+    if len(chunks) == 1:  # as most are
+        return tuple(chunks) if chunks[0].width else ()
     out: list[Chunk] = []
     for chunk in chunks:
         if not chunk.width:
@@ -134,6 +136,8 @@ def merged(chunks: list[Chunk]) -> Signal:
 
 def sliced(signal: Signal, low: int, width: int) -> Signal:
     """``width`` bits of ``signal`` from bit ``low`` on."""
+    if low == 0 and width == width_of(signal):
+        return signal
     out, at = [], 0
     for chunk in signal:
         first, end = max(low, at), min(low + width, at + chunk.width)
