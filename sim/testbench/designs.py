@@ -1,4 +1,4 @@
-"""Designs for the cocotb benches: Verilog of components, several of a kind side by side in one module.
+"""Designs for the cocotb benches: our Verilog of components, several of a kind side by side in one module.
 
 A build takes seconds, so trees of all shapes share one. Names of ports begin with the component's name:
 ``b2k5__o__3__valid`` is leaf 3 of the tree with fan-out 2 and 5 leaves.
@@ -6,14 +6,13 @@ A build takes seconds, so trees of all shapes share one. Names of ports begin wi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.back import verilog
 from amaranth.hdl import Module, Value
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import Component, In, Out
 from splitjoin.circuit.wire import Configuration
+from splitjoin.hw.backend.library import Converted, Library
 from splitjoin.hw.core.region import Region
 from splitjoin.hw.gate.gate import ScaleGate
 from splitjoin.hw.gather.combiner import Combiner
@@ -60,18 +59,22 @@ TOPS = {f"k{k}b{b}c{c}l{lanes}p{probes}": top_configuration(k, b, c, 4 * lanes, 
         for k, b, c, lanes, probes in ((1, 2, 2, 1, 1), (5, 2, 3, 2, 3))}
 
 
-def _side_by_side(parts: Mapping[str, Any]) -> tuple[Module, list[Value]]:
-    """A module with independent components, and the signals of its ports."""
-    m, ports = Module(), []
-    for name, part in parts.items():
-        m.submodules[name] = part
-        outside = part.signature.create(path=(name,))
-        for (_, member, port), (_, _, inner) in zip(part.signature.flatten(outside), part.signature.flatten(part),
-                                                    strict=True):
-            target, value = (inner, port) if member.flow == In else (port, inner)
-            m.d.comb += Value.cast(target).eq(Value.cast(value))
-            ports.append(Value.cast(port))
-    return m, ports
+class _SideBySide(Component):
+    """Independent components, each with its ports under its name."""
+
+    def __init__(self, parts: Mapping[str, Component]):
+        self._parts = parts
+        super().__init__({name: Out(part.signature) for name, part in parts.items()})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        for name, part in self._parts.items():
+            m.submodules[name] = part
+            for (_, member, port), (_, _, inner) in zip(part.signature.flatten(getattr(self, name)),
+                                                        part.signature.flatten(part), strict=True):
+                target, value = (inner, port) if member.flow == In else (port, inner)
+                m.d.comb += Value.cast(target).eq(Value.cast(value))
+        return m
 
 
 def _parts(name: str) -> dict[str, Any]:
@@ -97,7 +100,6 @@ def design(name: str) -> tuple[str, str]:
         raise ValueError(f"Design must be one of {', '.join(DESIGNS)}, not {name!r}")
     if name.startswith("top-"):
         return to_verilog(TOPS[name.removeprefix("top-")]), TOP
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    roof, ports = _side_by_side(_parts(name))
-    text: str = verilog.convert(roof, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
-    return text, name
+    library = Library(name)
+    library.add(Converted.of(_SideBySide(_parts(name)), name))
+    return library.text(), name
