@@ -75,17 +75,20 @@ SUMS = Configuration(
         Axis("differing", 0, 0, 32), Axis("absolute", 1, 1, 17, 1)), 900, True, (2, None))))
 
 
-def test_a_datapath_with_sums() -> None:
-    side = "r"
-    mapped = ecp5.utilization(part_design(Matcher(SUMS, side), "ecp5"))["part"]
-    cells = ultrascale.utilization(part_design(Matcher(SUMS, side), "ultrascale"))
-    for family, lut, ff, dsp in (("ecp5", mapped.lut4, mapped.ff, mapped.dsp),
-                                 ("ultrascale", cells.lut, cells.ff, cells.dsp)):
-        predicted = datapath_cost(SUMS, side, family)
-        assert predicted.total.lut == pytest.approx(lut, rel=0.2)
-        assert predicted.total.ff == pytest.approx(ff, rel=0.05)
-        assert predicted.total.dsp == dsp == 4 * 2
-        assert predicted.stages == SUMS.stages == 5
+@pytest.mark.parametrize("family", ["ecp5", at_length("ultrascale")])
+def test_a_datapath_with_sums(family: str) -> None:
+    design = part_design(Matcher(SUMS, "r"), family)
+    if family == "ecp5":
+        mapped = ecp5.utilization(design)["part"]
+        lut, ff, dsp = mapped.lut4, mapped.ff, mapped.dsp
+    else:
+        cells = ultrascale.utilization(design)
+        lut, ff, dsp = cells.lut, cells.ff, cells.dsp
+    predicted = datapath_cost(SUMS, "r", family)
+    assert predicted.total.lut == pytest.approx(lut, rel=0.2)
+    assert predicted.total.ff == pytest.approx(ff, rel=0.05)
+    assert predicted.total.dsp == dsp == 4 * 2
+    assert predicted.stages == SUMS.stages == 5
 
 
 @pytest.mark.parametrize(("config", "side", "registers"), [
@@ -153,9 +156,11 @@ def test_a_datapath_for_ultrascale() -> None:
     assert predicted.ff == pytest.approx(found.ff, rel=0.05)
 
 
-def test_a_whole_circuit_mapped_anew() -> None:
-    found = ecp5.utilization(whole_design(SMALL, "ecp5"))["part"]
-    predicted = circuit_cost(SMALL).total
+@pytest.mark.parametrize("cores", [1, at_length(2)])
+def test_a_whole_circuit_mapped_anew(cores: int) -> None:
+    config = replace(SMALL, cores=cores)
+    found = ecp5.utilization(whole_design(config, "ecp5"))["part"]
+    predicted = circuit_cost(config).total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
     assert predicted.ff == pytest.approx(found.ff, rel=0.2)
     assert predicted.block_ram == found.block_ram
@@ -211,7 +216,7 @@ BUCKETS = Configuration(keys_r=(12, 9), keys_s=(12, 9), tests=((0, 0), (1, 1)), 
                         capacity=1024, core="bucket", index=(1, 0))
 
 
-@pytest.mark.parametrize(("config", "side"), [(HASH, "s"), (BUCKETS, "r")])
+@pytest.mark.parametrize(("config", "side"), [at_length(HASH, "s"), (BUCKETS, "r")])
 def test_a_region_with_an_index_mapped_anew(config: Configuration, side: str) -> None:
     found = ecp5.utilization(part_design(Region(config, side), "ecp5"))["part"]
     parts = region_cost(config, side, "ecp5")

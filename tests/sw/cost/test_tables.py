@@ -34,6 +34,7 @@ def test_a_datapath_mapped_anew(registers: PipelineRegisters) -> None:
     assert predicted.ff == pytest.approx(found.ff, rel=0.01)
 
 
+@pytest.mark.long  # other datapaths are mapped for it in `test_cost`, and this one for ECP5 above
 def test_a_datapath_for_ultrascale() -> None:
     found = ultrascale.utilization(part_design(Matcher(EVERY, "s"), "ultrascale"))
     predicted = datapath_cost(EVERY, "s", "ultrascale").total
@@ -41,6 +42,7 @@ def test_a_datapath_for_ultrascale() -> None:
     assert predicted.ff == pytest.approx(found.ff, rel=0.01)
 
 
+@pytest.mark.long  # the datapath above has the tables, and `test_cost` maps a circuit with all other parts of a region
 def test_a_region_mapped_anew() -> None:
     found = [ecp5.utilization(part_design(Region(BAND, side), "ecp5"))["part"] for side in "rs"]
     predicted = [sum(region_cost(BAND, side, "ecp5").values(), Resources()) for side in "rs"]
