@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
@@ -59,6 +60,11 @@ class Proof:
     apart: bool = False
     quick: bool = True
 
+    @cached_property
+    def properties(self) -> tuple[str, ...]:
+        """Names of the properties that it proves."""
+        return tuple(self.make().properties)
+
 
 def check(proof: Proof, folder: Path) -> Verdict:
     """The properties of ``proof`` that fail; none if it is proved."""
@@ -67,7 +73,7 @@ def check(proof: Proof, folder: Path) -> Verdict:
         return broken
     if not proof.apart:
         return induction(folder, proof.depth)
-    for name in proof.make().properties:
+    for name in proof.properties:
         to_smt(proof.make().rtlil(only=name, held=True), folder)
         broken += induction(folder, proof.depth)
     return broken

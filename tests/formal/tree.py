@@ -88,5 +88,5 @@ _FAULTS = (
 
 PROOFS = tuple(
     Proof(f"distribution tree, {leaves} leaves, fan-out {fanout}", lambda a=(leaves, fanout): tree(*a), 2,
-          faults=_FAULTS if leaves == 3 else ())
+          faults=_FAULTS if leaves == 3 else (), quick=leaves != 5)
     for leaves, fanout in ((2, 2), (3, 2), (5, 2), (7, 3)))

@@ -336,7 +336,8 @@ _COMBINER_FAULTS = (
 _WAYS_FAULT = Fault("the ways of a side take turns with each star", RowCombiner, "way.eq(~pick)", "way.eq(pick)")
 
 PROOFS = (
-    *(Proof(f"row queue of {n}", partial(row_queue, n), 2, faults=_ROW_FAULTS if n == 2 else ()) for n in (2, 4)),
+    *(Proof(f"row queue of {n}", partial(row_queue, n), 2, faults=_ROW_FAULTS if n == 2 else (),
+            quick=n == 2) for n in (2, 4)),
     Proof("splitter of two ways", splitter, 2, faults=_SPLITTER_FAULTS),
     Proof("combiner of rows of two, a way each", partial(row_combiner, 2, 1), 2, faults=_COMBINER_FAULTS, search=8),
     Proof("combiner of rows of four, two ways each", partial(row_combiner, 4, 2), 2, faults=(_WAYS_FAULT,), search=8),
