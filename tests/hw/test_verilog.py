@@ -13,7 +13,7 @@ from splitjoin.version import __version__
 
 from ..support.sampling import at_length
 
-CORES = (1, 2, 8)
+CORES = (1, 2, 4)
 
 
 def configuration(cores):
@@ -124,12 +124,12 @@ def test_sidecar_tells_the_ports_of_the_verilog(cores):
 
 
 def test_sidecar_tells_records_registers_and_parameters():
-    config = configuration(8)
+    config = configuration(4)
     found = json.loads(json.dumps(sidecar(config)))
     assert found["top"] == TOP
     assert int(found["abi_hash"], 16) == config.abi_hash
     assert int(found["id"], 16) == MAGIC
-    assert found["configuration"]["cores"] == 8
+    assert found["configuration"]["cores"] == 4
     assert found["configuration"]["tree"] == ["and", 0, 1]
     assert found["records"]["input"] == [list(f) for f in config.input_record.fields]
     assert found["output_record"] == [list(f) for f in item_record().fields]

@@ -30,6 +30,7 @@ def test_a_failing_bench_fails(tmp_path, monkeypatch):
         run_bench("combiner", tmp_path / "empty", module="bench_empty")
 
 
+@pytest.mark.long  # compiles a writer of VCD for benches alone; `test_waveforms` reads files of compiled circuits
 def test_traces_are_opt_in(tmp_path, monkeypatch):
     (tmp_path / "bench_short.py").write_text(
         "import cocotb\nfrom cocotb.triggers import Timer\n\n\n"

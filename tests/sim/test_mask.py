@@ -53,8 +53,8 @@ def test_masks_come_and_go_between_two_tuples(make: Any, scenario: Scenario, ord
     golden = masked_run(GoldenDevice(cores=CORES), scenario, order, steps)
     slow = make is PysimDevice  # so it gets a small circuit
     for seed, stalls in enumerate((0.6,) if slow else (0.0, 0.6)):
-        device = make(cores=CORES, capacity=64, lanes=2 - slow, probes=4 - 2 * slow, stall_in=stalls,
-                      stall_out=stalls, seed=seed)
+        device = make(cores=CORES, capacity=64, fanin=3, lanes=2 - slow, probes=4 - 2 * slow, stall_in=stalls,
+                      stall_out=stalls, seed=seed)  # the circuit of `test_conformance`
         assert_conforms(masked_run(device, scenario, order, steps), golden, order)
 
 
@@ -65,7 +65,7 @@ def test_exactly_the_pairs_stored_in_the_core_are_lost(core: int) -> None:
     left = whole[(whole["kind"] == STAR) | (stored % CORES != core)]
     lost = int((whole["kind"] == PAIR).sum() - (left["kind"] == PAIR).sum())
     assert lost > 20
-    device = SimDevice(cores=CORES, capacity=64, lanes=2, probes=4, masked=(core,))
+    device = SimDevice(cores=CORES, capacity=64, fanin=3, lanes=2, probes=4, masked=(core,))
     assert_conforms(run(device, BAND.query("total"), BAND.r, BAND.s), left, "total")
     golden = run(GoldenDevice(cores=CORES, masked={core}), BAND.query("total"), BAND.r, BAND.s)
     assert_conforms(golden, left, "total")

@@ -52,8 +52,8 @@ def test_every_part_has_its_results_when_settled(make: Any, scenario: Scenario, 
     slow = make is PysimDevice  # so it gets a small circuit
     golden = settled(GoldenDevice(cores=3 - slow), scenario, order)
     for seed, stalls in enumerate((0.6,) if slow else (0.0, 0.6)):
-        device = make(cores=3 - slow, capacity=64, lanes=2 - slow, probes=4 - 2 * slow, stall_in=stalls,
-                      stall_out=stalls, seed=seed)
+        device = make(cores=3 - slow, capacity=64, fanin=3, lanes=2 - slow, probes=4 - 2 * slow, stall_in=stalls,
+                      stall_out=stalls, seed=seed)  # the circuit of `test_conformance`
         found = settled(device, scenario, order)
         assert list(map(pair_set, found)) == list(map(pair_set, golden))
         assert_conforms(np.concatenate(found), np.concatenate(golden), order)
@@ -81,7 +81,7 @@ def test_a_session_outlives_a_younger_one_of_the_same_model() -> None:
     query = RANGE.query("none")
     first, rest = arrivals(query, RANGE.r, RANGE.s).split(30)
     assert rest is not None
-    device = SimDevice(cores=3, capacity=64, lanes=2, probes=4)
+    device = SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4)
     with device.open(query) as older:
         older.push(first)
         for _ in range(3):

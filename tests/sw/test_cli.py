@@ -42,11 +42,11 @@ def join(*more: str, r: str = "R.parquet", s: str = "S.parquet", on: str = ON, w
 
 
 #: Small enough to be built quickly; tests that only need some circuit share its model.
-CIRCUIT = ("--device", "sim", "--cores", "2", "--capacity", "64")
+CIRCUIT = ("--device", "sim", "--cores", "2", "--capacity", "32")
 
 
 @pytest.mark.parametrize(("window", "time", "circuits"), [
-    ("ROWS 17", (), [("sim", "2"), ("pysim", "1")]), ("RANGE 9", ("--time", "ts"), [("sim", "4"), ("pysim", "2")]),
+    ("ROWS 17", (), [("sim", "2"), ("pysim", "1")]), ("RANGE 9", ("--time", "ts"), [("sim", "2"), ("pysim", "2")]),
     *(at_length(window, time, [(device, cores) for device in ("sim", "pysim") for cores in ("1", "2", "4", "8")])
       for window, time in (("ROWS 17", ()), ("RANGE 9", ("--time", "ts"))))])
 def test_the_same_file_from_every_device(folder: Path, window: str, time: tuple[str, ...],
@@ -58,7 +58,7 @@ def test_the_same_file_from_every_device(folder: Path, window: str, time: tuple[
         assert join(*time, "--engine", engine, "--threads", "2", window=window) == DONE
         assert Path("O.parquet").read_bytes() == golden, engine
     for device, cores in circuits:
-        assert join(*time, "--device", device, "--cores", cores, "--capacity", "64", window=window) == DONE
+        assert join(*time, "--device", device, "--cores", cores, "--capacity", "32", window=window) == DONE
         assert Path("O.parquet").read_bytes() == golden, (device, cores)
 
 
@@ -174,7 +174,7 @@ WRONG = {
     "cpu has no cores": (FAILURE, {"more": ("--device", "cpu", "--cores", "2")}, "--cores"),
     "cores": (FAILURE, {"more": ("--device", "sim", "--cores", "0")}, "cores must be"),
     "window twice": (USAGE, {"more": ("--window-r", "ROWS 3", "--window-s", "ROWS 4")}, "not both"),
-    "overflow": (FAILURE, {"window": "RANGE 50", "more": ("--time", "ts", "--device", *PYSIM)}, "larger capacity"),
+    "overflow": (FAILURE, {"window": "RANGE 50", "more": ("--time", "ts", *CIRCUIT)}, "larger capacity"),
 }
 
 
@@ -362,7 +362,7 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
 
 def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
-    for more in ((), ("--device", "pysim", "--cores", "2", "--capacity", "16", "--tables")):
+    for more in ((), ("--device", "pysim", "--cores", "1", "--capacity", "32", "--tables")):
         assert main(["sql", SELECT.partition(" WHERE")[0], "trades=R.parquet", "quotes=S.parquet",
                      "--window", "ROWS 20", "-o", "Q.parquet", *more]) == DONE
         found.append(pyarrow.parquet.read_table("Q.parquet"))

@@ -44,7 +44,7 @@ def test_random_joins_equal_the_oracle(db: duckdb.DuckDBPyConnection, case: Scen
 
 
 @pytest.mark.parametrize("type_", COLUMN_TYPES, ids=str)
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(9))
 @given(data=st.data())
 def test_joins_on_one_type_equal_the_oracle(db: duckdb.DuckDBPyConnection, data: st.DataObject,
                                             type_: pa.DataType) -> None:

@@ -96,7 +96,8 @@ def test_moving_between_the_circuit_and_cpu(name: str, order: str) -> None:
     @settings(max_examples=4)
     @given(st.data())
     def run(data: st.DataObject) -> None:
-        check(data, data.draw(st.permutations([SimDevice(cores=2), CpuDevice()])), case.r, case.s, on=case.on,
+        circuit = SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4)  # that of `test_conformance`
+        check(data, data.draw(st.permutations([circuit, CpuDevice()])), case.r, case.s, on=case.on,
               window=case.window, time=case.time, order=order)
 
     run()

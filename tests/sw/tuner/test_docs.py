@@ -30,8 +30,9 @@ def page() -> str:
 
 
 def test_commands_print_what_the_page_shows() -> None:
-    assert page().count("```sh") >= 4
-    assert page() == PAGE.read_text(encoding="utf-8")
+    now = page()
+    assert now.count("```sh") >= 4
+    assert now == PAGE.read_text(encoding="utf-8")
 
 
 def test_the_example_of_the_cost_model_runs() -> None:

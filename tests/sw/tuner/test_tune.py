@@ -15,6 +15,7 @@ from splitjoin import Query, Schema
 from splitjoin.arrival import arrivals
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
+from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 from splitjoin.tuner import BOARDS, FPGAS, Proposal, tune
 from splitjoin.tuner.arrival import stretch
@@ -286,7 +287,7 @@ def with_candidates(window: int, count: int, each: int) -> tuple[Query, pa.Table
 
 def test_cycles_and_latency_by_candidates() -> None:
     """Each probe has the same number of them, and so many cycles more than one with few."""
-    window, device = 32, PysimDevice(core="hash", cores=1, capacity=32)
+    window, device = 32, SimDevice(core="hash", cores=1, capacity=32)
     for each, count in ((1, 96), (8, 64)):
         asked, r, s = with_candidates(window, count, each)
         with device.open(asked) as session:
@@ -296,7 +297,7 @@ def test_cycles_and_latency_by_candidates() -> None:
             cycles = session.counters()["cycles"] - before
         assert cycles / count == pytest.approx(max(9, 4 * each + 1), abs=1)
     asked, r, s = with_candidates(16, 8, each)  # input comes so slowly that a few tuples take long
-    with PysimDevice(core="hash", cores=1, capacity=16, stall_in=0.99).open(asked) as session:
+    with replace(device, stall_in=0.99).open(asked) as session:
         session.push(arrivals(asked, r, s))
         session.flush()
         found = session.latencies()
@@ -383,7 +384,7 @@ def test_latency_is_that_of_simulation(tables: bool) -> None:
     window, config = 16, {"cores": 2, "capacity": 8, "lanes": 2, "probes": 2, "tables": tables}
     r, s = (pa.table({name: pa.array([k] * (window + 8), pa.int32())}) for k, name in ((0, "x"), (1, "a")))
     asked = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window=f"ROWS {window}")
-    device = PysimDevice(core="scan", stall_in=0.99, **config)
+    device = SimDevice(core="scan", stall_in=0.99, **config)
     with device.open(asked) as session:
         session.push(arrivals(asked, r, s))
         session.flush()

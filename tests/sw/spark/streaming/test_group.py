@@ -58,7 +58,7 @@ def run(query: MicroBatches, r: list[pa.Table], s: list[pa.Table], chance: rando
     return pa.concat_tables(found)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), groups=st.integers(1, 4),
        order=st.sampled_from(["none", "total"]), device=st.sampled_from(["golden", "cpu"]),
        cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted),
@@ -79,7 +79,7 @@ def test_micro_batches_give_the_pairs_of_the_golden_model(
         assert list(map(repr, got.to_pylist())) == list(map(repr, want.to_pylist()))
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), order=st.sampled_from(["none", "total"]),
        lateness=st.integers(0, 15), groups=st.integers(1, 3), keeps=st.booleans())
 def test_late_rows_are_left_out_and_the_others_are_joined(tmp_path_factory: pytest.TempPathFactory, seed: int,
@@ -118,7 +118,7 @@ def test_late_rows_are_left_out_and_the_others_are_joined(tmp_path_factory: pyte
     assert written == late
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(12))
 @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), numbers=st.lists(st.integers(1, 5), min_size=3,
                                                                                      max_size=3),
        on=st.sampled_from([ON, "r.name = s.name", "r.x = s.x"]))
