@@ -81,7 +81,7 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, fifty ti
 	$(BIN)/python -m tests.chaos --daemon
 	$(BIN)/python -m tests.chaos --how left --kills 10
 
-wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run README and examples (minutes).
+wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run all examples of docs (minutes).
 	$(BIN)/python -m tests.wheel
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
