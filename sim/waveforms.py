@@ -12,7 +12,7 @@ from typing import IO
 
 from splitjoin.errors import DeviceError
 
-from .runtime import RUNTIME, UNTRACED, objects
+from .runtime import UNTRACED, objects
 from .tools import Verilator
 
 __all__ = ["TRACES", "ModelKind", "check_trace", "model_kind", "trace_file"]
@@ -32,8 +32,8 @@ class ModelKind:
     Attributes:
         harness: Source of the functions that Python calls.
         translator: Options of Verilator.
-        compiler: Options of the compiler, for the model and for the run-time library.
-        runtime: Sources of Verilator's run-time library.
+        compiler: Options of the compiler, for the model and for the writer.
+        writer: The source of the writer in Verilator's run-time library, if any.
         libraries: Libraries of the system to link with.
         key: Texts on which these models depend, beside what all models depend on.
     """
@@ -41,13 +41,15 @@ class ModelKind:
     harness: Path = _HARNESS
     translator: tuple[str, ...] = ()
     compiler: tuple[str, ...] = UNTRACED
-    runtime: tuple[str, ...] = RUNTIME
+    writer: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
 
     def objects(self, verilator: Verilator, compiler: tuple[str, ...], level: str) -> list[Path]:
-        """The run-time library as objects, compiled at optimization ``level``."""
-        return objects(verilator, compiler, level, self.runtime, self.compiler)
+        """The run-time library as objects, compiled at optimization ``level``. All but the writer is the same for all
+        models.
+        """
+        return [*objects(verilator, compiler, level), *objects(verilator, compiler, level, self.writer, self.compiler)]
 
 
 def model_kind(trace: str | None, verilator: Verilator) -> ModelKind:
@@ -63,7 +65,7 @@ def model_kind(trace: str | None, verilator: Verilator) -> ModelKind:
         compiler += (f"-I{_FST}", f"-DSPLITJOIN_FST=0x{_digest(sorted(_FST.glob('*.h')))}")
     elif name == "fst":
         libraries = ("-lz",)  # Verilator before 5.042 has a writer that needs all of zlib
-    return ModelKind(_TRACED, (f"--trace-{name}",), compiler, (*RUNTIME, f"verilated_{name}_c.cpp"), libraries,
+    return ModelKind(_TRACED, (f"--trace-{name}",), compiler, (f"verilated_{name}_c.cpp",), libraries,
                      (trace, _digest([_TRACED, *_FST.glob("*.h")])))
 
 
