@@ -65,7 +65,7 @@ def test_long_streams_on_sim(kind: dict[str, Any], tmp_path: Any) -> None:
     for seed, (n, window, of_r, of_s) in enumerate(cases):
         r, s = tables(n, seed)
         r, s = r.slice(of_r[0], of_r[1] - of_r[0]), s.slice(of_s[0], of_s[1] - of_s[0])
-        device = SimDevice(cores=3, capacity=64, lanes=2, probes=4, seed=seed, fold="always", **STALLS)
+        device = SimDevice(cores=3, capacity=64, lanes=2, probes=2, seed=seed, fold="always", **STALLS)
         found = same(device, r, s, 3, window=window, **kind)
     file = tmp_path / "rows.parquet"
     splitjoin.join(r, s, on="abs(r.x - s.a) <= 3", time="ts", window=window, device=device, to=file, **kind)

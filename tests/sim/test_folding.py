@@ -56,7 +56,7 @@ def same(device: Any, r: pa.Table, s: pa.Table, **how: Any) -> Any:
 def test_every_window_and_kind_on_sim(how: str) -> None:
     for seed, window in enumerate(WINDOWS):
         r, s = tables(220, seed)
-        device = SimDevice(cores=3, capacity=64, lanes=2, probes=4, seed=seed, fold="always", **STALLS)
+        device = SimDevice(cores=3, capacity=64, lanes=2, probes=2, seed=seed, fold="always", **STALLS)
         assert folds_on(device, query(r, s, AGGREGATES))
         same(device, r, s, window=window, how=how)
     r, s = tables(40, 7)

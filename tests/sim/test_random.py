@@ -28,7 +28,7 @@ FURTHER = [((2, 32, 2, 2, 1, 4), True), ((1, 2, 2, 2, 1, 3), False)]
 #: Circuit → records that wait ahead of each of its regions.
 QUEUES = {(3, 2, 2, 2, 1, 8): 16, (2, 32, 2, 2, 4, 8): 64}
 #: The same of circuits with tables, whose batches are complete before their passes begin.
-WITH_TABLES = [((3, 8, 2, 2, 4, 8), True), ((1, 4, 2, 2, 1, 3), False)]
+WITH_TABLES = [((3, 8, 2, 2, 2, 8), True), ((1, 4, 2, 2, 1, 3), False)]
 ON = "abs(r.x - s.a) <= 2"
 SCHEMAS = {side: pa.schema([pa.field("ts", pa.int64(), nullable=False), pa.field(name, pa.int16(), nullable=False)])
            for side, name in (("r", "x"), ("s", "a"))}
@@ -138,7 +138,7 @@ FULL = [([0, 0, 0, 0, 2], [0, 0, 0, 0, 1], ("s", 4)), ([0, 0, 0, 0, 1], [0, 0, 0
 
 
 @pytest.mark.parametrize(("make", "r", "s", "first"), [
-    *((SimDevice, *case) for case in FULL), (PysimDevice, *FULL[0]), at_length(PysimDevice, *FULL[1])])
+    *((SimDevice, *case) for case in FULL), *(at_length(PysimDevice, *case) for case in FULL)])
 def test_the_first_tuple_without_room_is_named_although_the_other_stream_has_one_too(make, r, s, first):
     """One stream overflows its ring, and the other does an arrival later, before the circuit has stopped."""
     tables = [pa.table([times, [0] * 5], schema=SCHEMAS[side]) for side, times in (("r", r), ("s", s))]

@@ -4,9 +4,11 @@ import json
 import pytest
 from splitjoin.boards.flow import ecp5
 from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ecp5 import PLACERS, parse, route, utilization
+from splitjoin.boards.flow.ecp5 import parse, route, utilization
 from splitjoin.errors import ToolError
 from splitjoin.hw.tech.ram import Ram
+
+from ...support.sampling import at_length
 
 LOG = """
 Info: Logic utilisation before packing:
@@ -75,7 +77,7 @@ def test_unknown_placers_are_refused():
         route(part_design(Ram(64, 512), "ecp5"), placer="sa")
 
 
-@pytest.mark.parametrize("placer", PLACERS)
+@pytest.mark.parametrize("placer", ["heap", at_length("static")])  # an option of nextpnr, and much slower
 def test_a_part_is_mapped_placed_and_routed(placer):
     """The mapped part has the expected cells, and placement adds none."""
     design = part_design(Ram(64, 512), "ecp5")
