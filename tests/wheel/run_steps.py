@@ -13,6 +13,7 @@ import io
 import json
 import linecache
 import os
+import re
 import subprocess
 import sys
 import time
@@ -54,6 +55,9 @@ def _shell(step: dict[str, Any]) -> str:
     printed = Path("printed").read_text(encoding="utf-8")
     if done.returncode:
         raise SystemExit(f"{step['place']} ended with {done.returncode}:\n{step['code']}\n{printed[-3000:]}")
+    for promised in re.findall(r"#.*\bprints (\w+)$", step["code"], re.MULTILINE):
+        if promised not in printed:
+            raise SystemExit(f"{step['place']} must print {promised}, but prints\n{printed[-3000:]}")
     return printed
 
 
