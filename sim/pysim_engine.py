@@ -3,7 +3,7 @@
 `amaranth.sim` turns each process into a Python function. It masks every operand to its width, although hardly any can
 be wider, repeats a bit by a shift for each copy, and calls a method for each signal, changed or not. Here a mask stands
 only where a value may leave its shape, and a signal that changes marks the processes that read it without a call.
-Signals, memories, processes and delta cycles are Amaranth's.
+Signals, memories, processes and delta cycles are Amaranth's (decision 49).
 """
 
 from __future__ import annotations
