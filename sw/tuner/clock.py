@@ -30,8 +30,8 @@ class RoutedClock:
 #: Speed grades 7 and 8 are faster; no prediction is made for them.
 ROUTED: tuple[RoutedClock, ...] = (
     RoutedClock("core", "scan", 1, 1, 4, 160.2),
-    RoutedClock("whole circuit", "scan", 8, 1, 4, 116.7),
-    RoutedClock("whole circuit", "scan", 2, 8, 16, 133.5),
+    RoutedClock("whole circuit", "scan", 8, 1, 4, 138.9),
+    RoutedClock("whole circuit", "scan", 2, 8, 16, 137.3),
     RoutedClock("core", "hash", 1, 1, 1, 155.5),
     RoutedClock("core", "bucket", 1, 1, 1, 145.4),
 )
