@@ -22,7 +22,6 @@ from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
 from splitjoin.hw.top import SplitJoin
 
 from .latency import LatencyLog
-from .pysim_engine import Engine
 from .stalls import check_stalls, patience_for
 from .waveforms import check_trace, trace_file
 
@@ -78,7 +77,7 @@ class PysimTransport(Transport):
         self._reading = False  # results are taken during a transfer only, as on any device
         self._log = LatencyLog()
         self._top = SplitJoin(config)
-        self._simulator = Simulator(Fragment.get(self._top, None), engine=Engine)
+        self._simulator = Simulator(Fragment.get(self._top, None))
         self._simulator.add_clock(_PERIOD)
         for process in (self._source, self._sink, self._registers):
             self._simulator.add_testbench(process, background=True)

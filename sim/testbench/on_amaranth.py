@@ -10,7 +10,6 @@ from typing import Any
 from amaranth.hdl import ClockDomain, Fragment, Module, Value
 from amaranth.sim import Simulator
 
-from ..pysim_engine import Engine
 from .testbench import Pins, Testbench
 
 __all__ = ["AmaranthTestbench", "Simulation", "simulate"]
@@ -84,7 +83,7 @@ class Simulation:
         roof = Module()
         roof.domains += ClockDomain("sync")  # a tree of one leaf has wires only
         roof.submodules.dut = component
-        self._simulator = Simulator(Fragment.get(roof, None), engine=Engine)
+        self._simulator = Simulator(Fragment.get(roof, None))
         self._simulator.add_clock(1e-6)
         self._simulator.add_testbench(self._testbench)
 
