@@ -50,7 +50,7 @@ class TieredSession(Session):
         """Take the next arrivals, in order. Raises as `BatchSession.push`."""
         rest: Arrivals | None = arrivals
         while rest is not None:
-            if self._second is None and self._compilation.is_done(rest) and self._pays(len(rest)):
+            if self._second is None and self._compilation.is_done(rest) and self._worth_loading(len(rest)):
                 self._move()
             if self._second is not None:
                 self._second.push(rest)
@@ -113,7 +113,7 @@ class TieredSession(Session):
             self._before = ends
             self._kept.popleft()
 
-    def _pays(self, coming: int) -> bool:
+    def _worth_loading(self, coming: int) -> bool:
         """True if compiled loops are loaded, or NumPy takes longer than loading, as far as that is known before the
         next ``coming`` arrivals.
         """

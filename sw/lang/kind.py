@@ -15,7 +15,7 @@ How = Literal["inner", "left", "right", "full", "semi", "anti", "asof", "asof_le
 Direction = Literal["backward", "forward", "nearest"]
 #: Names of kinds in pandas, Polars and Spark, without spaces and underscores, and ours.
 _OTHER_NAMES = {"outer": "full", "fullouter": "full", "leftouter": "left", "rightouter": "right", "leftsemi": "semi",
-              "leftanti": "anti"}
+                "leftanti": "anti"}
 
 
 @dataclass(frozen=True)

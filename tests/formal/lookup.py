@@ -1,4 +1,4 @@
-"""What the proofs of the matcher state about its look-up tables, and the order of loads, fills and swaps in between.
+"""The matcher's look-up tables in its proofs: properties of rows, and the assumed order of loads, fills and swaps.
 
 A proof of the tables of all keys would have to state the contents of all their rows. So the solver picks a key for each
 lane; the proofs look at the rows of this key, and at the outcomes of this key alone. It may pick any.

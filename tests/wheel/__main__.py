@@ -185,7 +185,7 @@ def from_source(environment: Environment) -> None:
 
 
 def summary() -> str:
-    """How many blocks and commands of the pages are run, and how."""
+    """A line that counts the blocks and commands of all pages, by the way in which they are run."""
     python, how = 0, Counter[str]()
     for page in PAGES:
         for block in blocks(page):

@@ -1,6 +1,6 @@
 """The account of all examples in README and docs/: where each block is run, and what is run differently or not at all.
 
-A block is run as it stands unless a `Change` or a `Waiver` names it; both have a reason.
+A block is run as it stands, but for its commands of make, and for the texts that a `Change` replaces, with its reason.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from .pages import Block, commands, words
 from .setups import BAND, FEATURES, JOB, JOBS, RATES, SPARK, STOP, board, files, loaded
 
-__all__ = ["CHANGES", "COMPILES", "MAKE", "PAGES", "PROGRAMS", "WAIVERS", "Change", "Command", "Run", "Waiver",
-           "accounted", "run_of"]
+__all__ = ["CHANGES", "COMPILES", "MAKE", "PAGES", "PROGRAMS", "Change", "Command", "Run", "accounted", "run_of"]
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,6 @@ class Change:
 
     old: str
     new: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Waiver:
-    """The commands of a page that begin with ``start`` are not run, because ``why``."""
-
-    start: str
     why: str
 
 
@@ -192,21 +183,13 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         Change("SPLITJOIN_CACHE=./kernels …", "SPLITJOIN_CACHE=./kernels --master 'local-cluster[1,1,1024]' job.py",
                f"the page leaves the rest of the command out; {_CLUSTER}")),
 }
-#: Page → its waivers. Commands of ``make`` have one everywhere.
-WAIVERS: dict[str, tuple[Waiver, ...]] = {}
-
 
 def accounted(block: Block) -> list[Command]:
     """The commands of a shell block of a page, each with how it is run."""
     found = []
     for shown in commands(block.code):
-        plain = shown.lstrip()
         if words(shown)[0] == "make":
             found.append(Command(shown, None, MAKE))
-            continue
-        waiver = next((waiver for waiver in WAIVERS.get(block.page, ()) if plain.startswith(waiver.start)), None)
-        if waiver is not None:
-            found.append(Command(shown, None, waiver.why))
             continue
         text, reasons = shown, []
         for change in CHANGES.get(block.page, ()):

@@ -10,7 +10,7 @@ import pytest
 from splitjoin.cli import command_parser
 
 from .__main__ import NOTEBOOKS
-from .account import CHANGES, PAGES, PROGRAMS, WAIVERS, accounted, run_of
+from .account import CHANGES, PAGES, PROGRAMS, accounted, run_of
 from .pages import ROOT, Block, blocks, commands, pages, words
 
 #: Languages of blocks that are not run: answers and drawings, and SQL, which the tests of its pages read.
@@ -21,7 +21,7 @@ SHELL = [block for page in pages() for block in blocks(page) if block.language =
 
 
 def problems(block: Block) -> list[str]:
-    """What speaks against running ``block`` as the account says."""
+    """The reasons why ``block`` cannot be run as the account says; empty if it can."""
     if block.language in OTHERS:
         first = re.search(r"(?m)^\$? *(splitjoin|pip|make|python3?|spark-submit) [a-z-]", block.code)
         return [f"{first[0]!r} is a command: mark the block as sh"] if block.language == "" and first else []
@@ -37,7 +37,7 @@ def problems(block: Block) -> list[str]:
             continue
         program = next(word for word in words(command.text) if not re.match(r"\w+=", word))
         if program not in PROGRAMS:
-            found.append(f"{program} must be installed where the wheel is tested (PROGRAMS), or have a waiver")
+            found.append(f"{program} must be installed where the wheel is tested (PROGRAMS)")
         text = re.sub(r"\"[^\"]*\"|'[^']*'|#.*", "", command.text)
         if left := LEFT_TO_THE_READER.search(text):
             found.append(f"{left[0]} must be replaced by a Change: {command.shown}")
@@ -59,9 +59,6 @@ def test_the_account_has_no_more_than_there_is() -> None:
     for page, changes in CHANGES.items():
         assert [change.old for change in changes if not any(change.why in one.why and change.old in one.shown
                                                             for one in shown[page])] == []
-    for page, waivers in WAIVERS.items():
-        assert [waiver.start for waiver in waivers if not any(one.text is None and one.why == waiver.why
-                                                              for one in shown[page])] == []
 
 
 def test_every_notebook_is_run() -> None:

@@ -15,7 +15,7 @@ from splitjoin.cost.folding import stored_states
 from splitjoin.cost.region import region_cost
 
 from .test_cost import HASH, SMALL, SUMS
-from .test_stored_states import _COUNT, _MOST, _NULLABLE, _SUM, states
+from .test_stored_states import COUNT, MOST, NULLABLE, SUM, states
 from .test_tables import BAND, EVERY
 
 
@@ -33,10 +33,10 @@ PREDICTED: dict[str, tuple[Callable[[], Resources], Resources]] = {
                                Resources(lut=1516, ff=1759, ram_bits=4224)),
     "sums for UltraScale+": (lambda: datapath_cost(SUMS, "r", "ultrascale").total,
                              Resources(lut=1128, ff=1442, dsp=8)),
-    "states of counts": (lambda: stored_states(states((_COUNT,), None, 2, 4), "ecp5"),
+    "states of counts": (lambda: stored_states(states((COUNT,), None, 2, 4), "ecp5"),
                          Resources(lut=686, ff=398, block_ram=2, ram_bits=17440)),
     "states of values that may be NULL": (
-        lambda: stored_states(states((_SUM, count_part((0,), _MOST)), _NULLABLE, 2, 2), "ecp5"),
+        lambda: stored_states(states((SUM, count_part((0,), MOST)), NULLABLE, 2, 2), "ecp5"),
         Resources(lut=1540, ff=862, block_ram=6, ram_bits=43840)),
 }
 

@@ -16,10 +16,10 @@ from splitjoin.hw.core.stored_states import StoredStates
 from ...support.sampling import at_length
 
 RESULTS = Path(__file__).parents[3] / "bench" / "results"
-_MOST = 2**32 - 1
-_PLAIN, _NULLABLE = FoldValue(16, True, False), FoldValue(16, True, True)
-_COUNT = count_part((), _MOST)
-_SUM = sum_part(0, -(2**15), 2**15 - 1, _MOST)
+MOST = 2**32 - 1
+_PLAIN, NULLABLE = FoldValue(16, True, False), FoldValue(16, True, True)
+COUNT = count_part((), MOST)
+SUM = sum_part(0, -(2**15), 2**15 - 1, MOST)
 _HIGH = extreme_part(0, -(2**15), 2**15 - 1, "max")
 
 
@@ -41,9 +41,9 @@ def states(folds: tuple[FoldPart, ...], value: FoldValue | None, lanes: int, pro
 
 
 @pytest.mark.parametrize(("folds", "value", "lanes", "probes"), [
-    ((_COUNT, _SUM, _HIGH), _PLAIN, 1, 2), ((_SUM, count_part((0,), _MOST)), _NULLABLE, 2, 1),
-    at_length((_SUM, count_part((0,), _MOST)), _NULLABLE, 2, 2), at_length((_COUNT,), None, 2, 4),
-    at_length((_SUM,), _PLAIN, 4, 4), at_length((_HIGH,), _NULLABLE, 1, 1)])
+    ((COUNT, SUM, _HIGH), _PLAIN, 1, 2), ((SUM, count_part((0,), MOST)), NULLABLE, 2, 1),
+    at_length((SUM, count_part((0,), MOST)), NULLABLE, 2, 2), at_length((COUNT,), None, 2, 4),
+    at_length((SUM,), _PLAIN, 4, 4), at_length((_HIGH,), NULLABLE, 1, 1)])
 def test_states_mapped_anew(folds: tuple[FoldPart, ...], value: FoldValue | None, lanes: int, probes: int) -> None:
     config = states(folds, value, lanes, probes)
     found = ecp5.utilization(part_design(StoredStates(config, latency=outcome_latency(config)), "ecp5"))["part"]
