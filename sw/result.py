@@ -139,11 +139,19 @@ class JoinResult:
 
     def head(self, rows: int = _SHOWN_ROWS) -> pa.Table:
         """The first ``rows`` (from 1) as an Arrow table, or all if there are fewer. Of a file, no more are read."""
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise InputError(f"head gives 1 row or more, not {rows!r}")
         first = next(self.batches(rows), None)
         return self.schema.empty_table() if first is None else pa.Table.from_batches([first])
 
     def column(self, name: str | int) -> pa.ChunkedArray:
-        """The column ``name``, or the one at this place. Raises `SchemaError` if there is none."""
+        """The column ``name``, or the one at this place.
+
+        Raises `SchemaError` if there is none, and `InputError` for what is neither a name nor a place.
+        """
+        if isinstance(name, bool) or not isinstance(name, (str, int)):
+            raise InputError(f"a column is chosen by its name or its place, not by {name!r}; head() and batches() give "
+                             f"rows")
         names = self.column_names
         if (isinstance(name, str) and name not in names) or (isinstance(name, int) and not -len(names) <= name
                                                              < len(names)):

@@ -54,6 +54,9 @@ def test_a_result_is_a_table_for_every_library(result: JoinResult) -> None:
     for missing in ("aa", 5, -6):
         with pytest.raises(SchemaError, match=rf"the result has no column '?{missing}'?.*; its columns are ts_r, x"):
             _ = result[missing]
+    for wrong in (slice(0, 1), 1.5, True):
+        with pytest.raises(InputError, match=r"a column is chosen by its name or its place, not by .*; head\(\) and"):
+            _ = result[wrong]  # type: ignore[index]  # wrong on purpose
     assert result.select(["a", "x"]) == WANT.select(["a", "x"])
     assert result == WANT == result
     assert result != WANT.slice(1)
@@ -97,8 +100,9 @@ def test_large_and_empty_results_are_shown_in_short() -> None:
     assert repr(empty).splitlines()[1:] == ["ts_r  x  t  ts_s  a"]
     assert "0 rows" in empty._repr_html_()
     assert empty.head() == empty.to_arrow()
-    with pytest.raises(InputError, match="a batch must have at least 1 row, not 0"):
-        empty.head(0)
+    for wrong in (0, -1, "2", True):
+        with pytest.raises(InputError, match=f"head gives 1 row or more, not {wrong!r}"):
+            empty.head(wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
