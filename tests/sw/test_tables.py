@@ -158,8 +158,12 @@ def test_a_dictionary_of_lists_is_handed_on(tmp_path: Path) -> None:
         assert as_table(tmp_path / f"out.{suffix}", "r").to_pydict() == want
 
 
-def test_row_labels_of_pandas_are_no_column() -> None:
-    """A filter leaves labels that are no range; an index with a name is a column."""
+@pytest.mark.parametrize("module", ["pandas.core.frame", "pandas"])
+def test_row_labels_of_pandas_are_no_column(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter leaves labels that are no range; an index with a name is a column. From pandas 3 on, DataFrame names
+    another module as its own.
+    """
+    monkeypatch.setattr(pd.DataFrame, "__module__", module)
     frame = pd.DataFrame({"x": [1, 2, 3]})
     found = splitjoin.join(frame[frame.x > 1], frame.set_index("x")[:2], on="r.x = s.x", device="golden")
     assert found.to_arrow().to_pydict() == {"x_r": [2], "x_s": [2]}
