@@ -5,6 +5,7 @@ compilers, whose output here runs for moments.
 import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 from splitjoin.cache import cache_folder
 
@@ -24,6 +25,16 @@ os.environ.setdefault("SPLITJOIN_COMPILE", "first")
 
 # Compilers and Hypothesis allocate many objects that live on: collecting ten times as seldom saves a tenth of the time.
 gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups, and after the conftest files of folders
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With ``--dist loadgroup`` one worker runs all tests of a file, unless they belong to a greater group: they share
+    circuits, simulations and kernels, which take longer to make than most tests.
+    """
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 def pytest_collection_finish() -> None:

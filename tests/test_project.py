@@ -159,6 +159,10 @@ def test_groups_reach_the_scheduler(request: pytest.FixtureRequest) -> None:
     assert request.node.nodeid.endswith("::test_groups_reach_the_scheduler" + "@told" * grouped)
 
 
+def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:
+    assert [mark.args for mark in request.node.iter_markers("xdist_group")] == [("tests/test_project.py",)]
+
+
 def test_what_make_test_leaves_out_is_run_by_make_test_long() -> None:
     tool = project()["tool"]
     assert isinstance(tool, dict)
