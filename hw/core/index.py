@@ -5,8 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.circuit import geometry
-from splitjoin.circuit.geometry import distance_bits, position_bits, ring_rows
+from splitjoin.circuit.geometry import distance_bits, position_bits, ring_rows, stores
 from splitjoin.circuit.wire import Configuration
 
 from ..tech.ram import Ram
@@ -82,7 +81,7 @@ class Index(wiring.Component):
         m.d.sync += [age.eq(self.known - heads.r_data.position), valid.eq(heads.r_data.valid),
                      other_bucket.eq(sweep != bucket), stale.eq(~in_ring & other_bucket), link.eq(Mux(in_ring, age, 0))]
         m.d.comb += [
-            in_ring.eq(valid & (age <= config.capacity + geometry.STORES)),
+            in_ring.eq(valid & (age <= config.capacity + stores(config))),
             self.head.eq(heads.r_data.position), self.live.eq(in_ring),
             self.granted.eq(self.look & ~blocked),
             heads.r_addr.eq(Mux(step[1], bucket, Mux(step[2], sweep, self.bucket))),

@@ -204,6 +204,7 @@ class PairWriter:
         mask = f"{kind}({2**e.of.bits - 1})"
         code = _WORDS[e.op].format(*(f"{kind}({code} & {mask})" for code, _ in parts))
         low, high = value_range(e)
+        assert low >= 0, f"{e.op} has negative values, so it needs a case of its own here"
         return Operand(f"{self._int}({code})", reduce(both, (valid for _, valid in parts)), int(low), int(high))
 
     def _pattern(self, e: Expr, kind: str) -> tuple[str, str | None]:
@@ -269,7 +270,8 @@ class PairWriter:
         return replace(a, code=f"{kind}({code})")
 
 
-#: Functions on integers: of their operands' bits as unsigned words, the value.
+#: Functions on integers whose value is never negative and depends on the operands' bits as unsigned words alone: of
+#: these words, the value.
 _WORDS = {"bit_count": "popcount({0})"}
 _OPERATOR = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 

@@ -39,11 +39,12 @@ def tune_options(parser: argparse.ArgumentParser) -> None:
                        help="tuples of a stream within its RANGE window, or NR,NS where R's and S's differ (what "
                             "arrives in it at --rate)")
     for found, parameter in declared(CircuitParameters):
+        flag = f"--{found.name.replace('_', '-')}"
         if parameter.tunable and parameter.metavar is None:
-            group.add_argument(f"--{found.name}", action=argparse.BooleanOptionalAction,
+            group.add_argument(flag, action=argparse.BooleanOptionalAction,
                                help=f"{parameter.help}; or not (chosen)")
         elif parameter.tunable:
-            group.add_argument(f"--{found.name}", type=parameter.parse, metavar=parameter.metavar,
+            group.add_argument(flag, type=parameter.parse, metavar=parameter.metavar,
                                choices=parameter.choices, help=f"{parameter.help} (chosen)")
 
 

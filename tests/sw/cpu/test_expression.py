@@ -12,10 +12,10 @@ import pytest
 import splitjoin.arrival
 from hypothesis import given, settings, strategies as st
 from splitjoin.cpu import CpuDevice, expression, expression_kernel, search, store, verified
-from splitjoin.cpu.atoms import Atom, AtomLanes
+from splitjoin.cpu.atoms import AtomLanes
 from splitjoin.cpu.engine import CpuSession
 from splitjoin.cpu.exact_source import NotCompiled, TooWide
-from splitjoin.cpu.expression_source import Code, compile_pair
+from splitjoin.cpu.expression_source import compile_pair
 from splitjoin.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
 from splitjoin.cpu.verified import slice_of
 from splitjoin.cpu.worker import Batch
@@ -26,6 +26,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import Float, is_text
 
+from tests.support.compiled_conditions import holds, lanes_of
 from tests.support.conformance import run, slices
 from tests.support.sampling import at_length
 from tests.support.strategies import Scenario, scenario
@@ -36,20 +37,6 @@ ROWS = 40
 
 def query_of(r: pa.Table, s: pa.Table, on: str, window: Any = "ROWS 17", order: str = "total") -> Query:
     return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=window, order=order)
-
-
-def holds(code: Code, row: dict[str, Any]) -> bool:
-    """The generated lines in Python, where NumPy's scalars tell of every wrap."""
-    names = dict(row)
-    for line in code.lines:
-        exec(line, {"np": np, "popcount": lambda word: int(word).bit_count()}, names)
-    return bool(eval(code.truth, {"np": np}, names))
-
-
-def lanes_of(atoms: tuple[Atom, ...], side: str, arrays: list[Any], row: int) -> dict[str, Any]:
-    mine = [a for a in atoms if a.side == side]
-    found = {f"{side}{a.number}": arrays[a.number][row] for a in mine}
-    return found | {f"{side}{a.number}v": bool(arrays[len(mine) + a.number][row]) for a in mine}
 
 
 @settings(max_examples=150)
