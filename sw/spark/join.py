@@ -10,7 +10,7 @@ from typing import Any, Union
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
 
@@ -234,7 +234,20 @@ def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: Wind
                                      types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])
     for field, aggregate in zip(aggregate_fields(query), query.aggregates, strict=True):
         result.add(computed_field(field, aggregate.text))
+    check_names(left.sparkSession, result.names)
     return query, result, chosen
+
+
+def check_names(spark: SparkSession, names: Sequence[str]) -> None:
+    """Raise `SchemaError` for result columns that Spark does not tell apart, as its settings leave case out."""
+    if spark.conf.get("spark.sql.caseSensitive", "false") == "true":
+        return
+    met: dict[str, str] = {}
+    for name in names:
+        if (other := met.setdefault(name.lower(), name)) != name:
+            raise SchemaError(f"Spark does not tell the result columns {other!r} and {name!r} apart, as their names "
+                              f"differ in case only; rename an input column, choose with select=…, or set "
+                              f"spark.sql.caseSensitive to true")
 
 
 def computed_field(field: pa.Field, text: str) -> StructField:

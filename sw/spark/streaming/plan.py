@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from ...device.api import Device
 from ...device.registry import device as find_device
@@ -30,7 +30,7 @@ from ..workers import in_a_task, is_remote, shipped
 from .group import GroupJoin
 from .slots import SLOTS, Slots
 from .spread import PACKED, Spread
-from .store import check_root
+from .store import TEMPORARY, check_root
 from .task import COUNTS, METRICS, GroupTask
 
 if TYPE_CHECKING:
@@ -175,9 +175,12 @@ def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
     if marked:
         raise SchemaError(f"the {which} DataFrame has its watermark on {next(iter(marked))!r}, but the event time of "
                           f"the join is {name!r}; call withWatermark for that column, or give late=…")
+    # Spark's watermarks are for one of its types alone, and may be defined once.
+    own = frame.schema[name].dataType
+    late, none = ("late=10", "0") if time.tick is None else ("late='10 seconds'", "'0 seconds'")
+    write = f"write {which}.withWatermark({name!r}, '10 seconds'), or " if isinstance(own, TimestampType) else ""
     raise WindowError(f"a streaming join must know how late rows may come, and the {which} DataFrame has no "
-                      f"watermark; write {which}.withWatermark({name!r}, '10 seconds'), or give late='10 seconds' "
-                      f"('0 seconds' for rows that come in order)")
+                      f"watermark; {write}give {late} ({none} for rows that come in order)")
 
 
 def _groups(groups: int | None, cores: int, query: Query, slots: Slots) -> int:
@@ -220,7 +223,7 @@ def _root(spark: SparkSession, state: str | None) -> str:
     if not master.startswith("local") or is_remote(spark):
         raise InputError("a streaming join keeps its state in files that all executors reach: give state='hdfs://…', "
                          "'s3://…' or another shared folder, or set spark.sql.streaming.checkpointLocation")
-    folder = tempfile.mkdtemp(prefix="splitjoin-state-")
+    folder = tempfile.mkdtemp(prefix=TEMPORARY)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

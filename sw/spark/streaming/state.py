@@ -23,6 +23,8 @@ import pyarrow as pa
 from ...errors import SnapshotError
 from ...lang.kind import INNER
 from ...lang.schema import SIDES, Side
+from ...lang.types import TimeUnit
+from ..text import duration, extent
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
 
@@ -157,14 +159,19 @@ def identity(join: GroupJoin) -> dict[str, str]:
     made = {
         "kind": "; ".join([str(query.kind), *(a.digest_text for a in query.aggregates)]),
         "condition": str(query.predicate),
-        "window of R": str(query.window_r), "window of S": str(query.window_s),
+        "window of R": extent(query, "r"), "window of S": extent(query, "s"),
         "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",
         "order": str(query.order),
-        "lateness": ", ".join(str(join.delays[side]) for side in SIDES),
-        "ties": "; ".join(", ".join(join.ties[side]) for side in SIDES),
+        "lateness": ", ".join(f"{'left' if side == 'r' else 'right'} {_lateness(join.delays[side], query.time.tick)}"
+                              for side in SIDES),
+        "ties": "; ".join(", ".join(join.ties[side]) or "none" for side in SIDES),
     }
     return made | {f"columns of {'left' if side == 'r' else 'right'}":
                    ", ".join(f"{f.name} {f.type}" for f in join.schemas[side]) for side in SIDES}
+
+
+def _lateness(ticks: int, tick: TimeUnit | None) -> str:
+    return str(ticks) if tick is None else duration(ticks, tick)
 
 
 def check_identity(version: Version, now: Mapping[str, str], where: str) -> None:

@@ -7,6 +7,7 @@ and writing it again writes the same state, so a task may run twice, or in two p
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,16 +151,30 @@ def check_root(root: str, argument: str) -> None:
                          f"be written to {root!r}: {first_line(error)}") from error
 
 
+#: The beginning of the names of temporary folders for states.
+TEMPORARY = "splitjoin-state-"
+
+#: A scheme, which a path of Windows has not: "dbfs:/mnt" is a URI too.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
 def _opened(root: str) -> tuple[fs.FileSystem, str]:
     """The file system of ``root``, and its path there."""
-    if "://" not in root and not root.startswith("file:"):
+    if not _SCHEME.match(root):
         return fs.LocalFileSystem(), os.path.abspath(root)  # a path of the driver or an executor
     try:
         files, base = fs.FileSystem.from_uri(root)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise InputError(f"a folder must be a path or a URI of a file system that Arrow reaches (file, hdfs, s3, gs, "
-                         f"abfs), but {root!r} is not: {first_line(error)}") from error
+                         f"abfs), but {root!r} is not: {first_line(error)}{_instead(root)}") from error
     return files, base.rstrip("/")
+
+
+def _instead(root: str) -> str:
+    """What to write in place of a URI with a scheme that Spark knows and Arrow does not."""
+    if root.startswith(("s3a://", "s3n://")):
+        return f"; write {'s3' + root[3:]!r}"
+    return "; write the path where it is mounted, '/dbfs/…'" if root.startswith("dbfs:") else ""
 
 
 def write_file(root: str, path: str, data: bytes) -> None:

@@ -8,6 +8,7 @@ machine.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
@@ -31,7 +32,7 @@ from .rows import Rows
 from .sessions import KeptSession, SessionCache
 from .spread import unpacked
 from .state import Version, check_identity, identity
-from .store import StateFiles, delete_file, write_file
+from .store import TEMPORARY, StateFiles, delete_file, write_file
 
 __all__ = ["COUNTS", "METRICS", "GroupTask"]
 
@@ -177,10 +178,14 @@ class GroupTask:
         groups = self.join.groups
         of = files.groups_before(batch, groups)
         if of is None:
+            cure = ("give the state=… and name=… that it had so far, or start it with a new checkpoint"
+                    if not os.path.basename(self.root).startswith(TEMPORARY) else
+                    "without state=… each stream_join has a temporary folder of its own, so a query can go on only if "
+                    "its first start had state=…, or the setting spark.sql.streaming.checkpointLocation; give one of "
+                    "them, and start the query with a new checkpoint")
             raise SnapshotError(
                 f"the query goes on with micro-batch {batch}, but there is no state of it at {self.root!r} (query "
-                f"{files.query}, join {self.name!r}); give the state=… and name=… that it had so far, or start it "
-                f"with a new checkpoint")
+                f"{files.query}, join {self.name!r}); {cure}")
         if of != groups:
             if not self.join.query.is_pairs:
                 raise SnapshotError(

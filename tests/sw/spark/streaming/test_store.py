@@ -9,7 +9,7 @@ import pytest
 from pyarrow import fs
 from splitjoin.errors import InputError, SnapshotError
 from splitjoin.spark.streaming import store
-from splitjoin.spark.streaming.store import StateFiles, check_root
+from splitjoin.spark.streaming.store import TEMPORARY, StateFiles, check_root
 
 from ....support.micro_batches import MicroBatches
 from ....support.spark_streams import answer, rows
@@ -90,6 +90,8 @@ def test_states_that_are_missing_or_not_whole_are_refused(tmp_path: Path) -> Non
     run(join, 2)
     with pytest.raises(SnapshotError, match=r"goes on with micro-batch 2, but there is no state of it at"):
         run(join.restarted(root=str(tmp_path / "elsewhere")), 1)
+    with pytest.raises(SnapshotError, match=r"without state=… each stream_join has a temporary folder of its own"):
+        run(join.restarted(root=str(tmp_path / f"{TEMPORARY}x")), 1)
     (last := tmp_path / "query" / "join" / "000000001" / "1-of-2.state").rename(kept := tmp_path / "kept")
     with pytest.raises(SnapshotError, match=r"the state of micro-batch 1 is incomplete: .* holds 1 of 2 files"):
         run(join.restarted(groups=3), 1)
@@ -200,9 +202,9 @@ def test_late_rows_are_written_once_if_the_groups_change_at_a_failure(tmp_path: 
 
 @pytest.mark.parametrize(("change", "reason"), [
     ({"query": QUERY | {"on": "abs(r.x - s.a) <= 3"}}, r"its condition is '\(abs\(\(r.x - s.a\)\) <= 2\)', now it is"),
-    ({"query": QUERY | {"window": ("RANGE 30", "RANGE 31")}}, r"its window of S is"),
+    ({"query": QUERY | {"window": ("RANGE 30", "RANGE 31")}}, r"window of S is 'the last 30', now it is 'the last 31'"),
     ({"query": QUERY | {"order": "total"}}, r"its order is 'none', now it is 'total'"),
-    ({"late": 1}, r"its lateness is '0, 0', now it is '1, 1'"),
+    ({"late": 1}, r"its lateness is 'left 0, right 0', now it is 'left 1, right 1'"),
     ({"r": pa.schema([("ts", pa.int64()), ("x", pa.int32())])}, r"its columns of left is 'ts int64, x int64'"),
 ])
 def test_the_state_of_another_join_is_refused_by_name(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
