@@ -135,4 +135,4 @@ def test_command_line(capsys, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
-    assert "20 CPU minutes" in " ".join(capsys.readouterr().out.split())
+    assert "13 CPU minutes" in " ".join(capsys.readouterr().out.split())
