@@ -69,7 +69,7 @@ def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
             return pa.table({column: _column(column, values) for column, values in data.items()})
         if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
             table = pa.table(made)
-            if type(made).__module__.partition(".")[0] != "pandas":  # from pandas 3 on, all of it
+            if type(made).__module__.partition(".")[0] != "pandas":  # all of it since pandas 3
                 return table
             if any(isinstance(index, dict) and index["name"] is not None for index in _pandas_index(table)):
                 table = pa.Table.from_pandas(made, preserve_index=True)  # a range is in the metadata alone

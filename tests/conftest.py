@@ -29,8 +29,8 @@ gc.set_threshold(10_000, 20, 20)
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups, and after the conftest files of folders
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``--dist loadgroup`` one worker runs all tests of a file, unless they belong to a greater group: they share
-    circuits, simulations and kernels, which take longer to make than most tests.
+    """With ``--dist loadgroup`` one worker runs all tests of a file, unless they belong to a larger group. They
+    share circuits, simulations and kernels, which take longer to make than most tests.
     """
     for item in items:
         if item.get_closest_marker("xdist_group") is None:

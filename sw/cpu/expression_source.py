@@ -204,7 +204,7 @@ class PairWriter:
         mask = f"{kind}({2**e.of.bits - 1})"
         code = _WORDS[e.op].format(*(f"{kind}({code} & {mask})" for code, _ in parts))
         low, high = value_range(e)
-        assert low >= 0, f"{e.op} has negative values, so it needs a case of its own here"
+        assert low >= 0, f"{e.op} has negative values, so it needs a case of its own in _call, not a line in _WORDS"
         return Operand(f"{self._int}({code})", reduce(both, (valid for _, valid in parts)), int(low), int(high))
 
     def _pattern(self, e: Expr, kind: str) -> tuple[str, str | None]:
@@ -270,8 +270,8 @@ class PairWriter:
         return replace(a, code=f"{kind}({code})")
 
 
-#: Functions on integers whose value is never negative and depends on the operands' bits as unsigned words alone: of
-#: these words, the value.
+#: For each of these functions on integers, the code of its value, from its operands as unsigned words: only for values
+#: that depend on nothing else, and are never negative.
 _WORDS = {"bit_count": "popcount({0})"}
 _OPERATOR = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 

@@ -234,19 +234,22 @@ def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: Wind
                                      types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])
     for field, aggregate in zip(aggregate_fields(query), query.aggregates, strict=True):
         result.add(computed_field(field, aggregate.text))
-    check_names(left.sparkSession, result.names)
+    check_names(left.sparkSession, result.names, "leave one out by select=…")
     return query, result, chosen
 
 
-def check_names(spark: SparkSession, names: Sequence[str]) -> None:
-    """Raise `SchemaError` for result columns that Spark does not tell apart, as its settings leave case out."""
+def check_names(spark: SparkSession, names: Sequence[str], cure: str) -> None:
+    """Raise `SchemaError` if two result columns differ in case only, unless Spark is set to tell case apart.
+
+    ``cure``: what to do about it in the call.
+    """
     if spark.conf.get("spark.sql.caseSensitive", "false") == "true":
         return
     met: dict[str, str] = {}
     for name in names:
         if (other := met.setdefault(name.lower(), name)) != name:
             raise SchemaError(f"Spark does not tell the result columns {other!r} and {name!r} apart, as their names "
-                              f"differ in case only; rename an input column, choose with select=…, or set "
+                              f"differ in case only; rename an input column, {cure}, or set "
                               f"spark.sql.caseSensitive to true")
 
 

@@ -12,7 +12,7 @@ __all__ = ["holds", "lanes_of"]
 
 
 def holds(code: Code, row: dict[str, Any]) -> bool:
-    """Whether the condition holds for a pair by its generated lines; NumPy's scalars tell of every wrap.
+    """Whether the condition holds for a pair by its generated lines; NumPy's scalars warn of every overflow.
 
     ``row``: the values of the names in ``code``, those of `lanes_of` for both sides.
     """

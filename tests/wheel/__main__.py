@@ -41,8 +41,8 @@ def main(names: Sequence[str]) -> None:
     """Run the pieces ``names``, or all. Exits with 1 if one fails, after the others."""
     start = time.perf_counter()
     if (not names or "docs/axi.md" in names) and shutil.which("iverilog") is None:
-        raise SystemExit("docs/axi.md runs Icarus Verilog, and there is no iverilog on the PATH; install it (Debian: "
-                         "apt-get install iverilog), or name the other pieces")
+        raise SystemExit("the examples of docs/axi.md need iverilog, which is not on the PATH; install it (Debian: "
+                         "apt-get install iverilog), or name the pages and pieces to run instead, such as README.md")
     with tempfile.TemporaryDirectory(prefix="splitjoin-wheel-") as name:
         folder = Path(name)
         run([sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)], folder,

@@ -175,12 +175,13 @@ def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
     if marked:
         raise SchemaError(f"the {which} DataFrame has its watermark on {next(iter(marked))!r}, but the event time of "
                           f"the join is {name!r}; call withWatermark for that column, or give late=…")
-    # Spark's watermarks are for one of its types alone, and may be defined once.
+    # withWatermark takes columns of type TIMESTAMP only.
     own = frame.schema[name].dataType
-    late, none = ("late=10", "0") if time.tick is None else ("late='10 seconds'", "'0 seconds'")
+    late, none = ("late=10", "late=0") if time.tick is None else ("late='10 seconds'", "late='0 seconds'")
     write = f"write {which}.withWatermark({name!r}, '10 seconds'), or " if isinstance(own, TimestampType) else ""
     raise WindowError(f"a streaming join must know how late rows may come, and the {which} DataFrame has no "
-                      f"watermark; {write}give {late} ({none} for rows that come in order)")
+                      f"watermark; {write}give late=…, how far a row's {name!r} may lie behind the greatest so far, "
+                      f"such as {late} ({none} if rows come in order)")
 
 
 def _groups(groups: int | None, cores: int, query: Query, slots: Slots) -> int:

@@ -152,6 +152,10 @@ def header_bytes(head: bytes) -> int:
     return int(_HEAD.size + _HEAD.unpack(head[:_HEAD.size])[3]) if len(head) >= _HEAD.size else len(head)
 
 
+#: Side → what users call it.
+_WHICH: Mapping[Side, str] = {"r": "left", "s": "right"}
+
+
 def identity(join: GroupJoin) -> dict[str, str]:
     """Values, by name, that must not change between versions: the meaning of the state depends on them."""
     query = join.query
@@ -159,14 +163,13 @@ def identity(join: GroupJoin) -> dict[str, str]:
     made = {
         "kind": "; ".join([str(query.kind), *(a.digest_text for a in query.aggregates)]),
         "condition": str(query.predicate),
-        "window of R": extent(query, "r"), "window of S": extent(query, "s"),
+        "window of left": extent(query, "r"), "window of right": extent(query, "s"),
         "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",
         "order": str(query.order),
-        "lateness": ", ".join(f"{'left' if side == 'r' else 'right'} {_lateness(join.delays[side], query.time.tick)}"
-                              for side in SIDES),
-        "ties": "; ".join(", ".join(join.ties[side]) or "none" for side in SIDES),
+        "lateness": ", ".join(f"{_WHICH[side]} {_lateness(join.delays[side], query.time.tick)}" for side in SIDES),
+        "ties": "; ".join(f"{_WHICH[side]} {', '.join(join.ties[side]) or 'none'}" for side in SIDES),
     }
-    return made | {f"columns of {'left' if side == 'r' else 'right'}":
+    return made | {f"columns of {_WHICH[side]}":
                    ", ".join(f"{f.name} {f.type}" for f in join.schemas[side]) for side in SIDES}
 
 
@@ -177,11 +180,12 @@ def _lateness(ticks: int, tick: TimeUnit | None) -> str:
 def check_identity(version: Version, now: Mapping[str, str], where: str) -> None:
     """Raise `SnapshotError` unless ``version`` is of a join with the identity ``now``, naming what differs."""
     was = {"kind": str(INNER), **version.identity}  # states of inner joins once told no kind
-    wrong = [f"its {name} is {was.get(name)!r}, now it is {value!r}" for name, value in now.items()
+    wrong = [f"{name}: was {was.get(name)!r}, is now {value!r}" for name, value in now.items()
              if was.get(name) != value]
     if wrong:
         raise SnapshotError(f"the state in {where} belongs to another join: {'; '.join(wrong)}; run the query as it "
-                            f"was, or start it with a new checkpoint (device, threads and groups may change)")
+                            f"was, or start it with a new checkpoint (the device and its options may change, and for "
+                            f"inner joins groups)")
 
 
 def _encoded_undecided(state: GroupState) -> list[bytes]:

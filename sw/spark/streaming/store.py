@@ -139,7 +139,7 @@ def check_root(root: str, argument: str) -> None:
     try:
         files, base = _opened(root)
     except InputError as error:
-        raise InputError(f"{argument}: {error}") from error
+        raise InputError(f"{argument}: {error}{_instead(root, argument)}") from error
     probe = f"{base}/.splitjoin-{uuid.uuid4().hex}"
     try:
         files.create_dir(base, recursive=True)
@@ -154,7 +154,7 @@ def check_root(root: str, argument: str) -> None:
 #: The beginning of the names of temporary folders for states.
 TEMPORARY = "splitjoin-state-"
 
-#: A scheme, which a path of Windows has not: "dbfs:/mnt" is a URI too.
+#: The scheme of a URI. It has two characters at least, so that a drive of Windows ("C:") is none; "dbfs:/mnt" has one.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -166,15 +166,21 @@ def _opened(root: str) -> tuple[fs.FileSystem, str]:
         files, base = fs.FileSystem.from_uri(root)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise InputError(f"a folder must be a path or a URI of a file system that Arrow reaches (file, hdfs, s3, gs, "
-                         f"abfs), but {root!r} is not: {first_line(error)}{_instead(root)}") from error
+                         f"abfs), but {root!r} is not: {first_line(error)}") from error
     return files, base.rstrip("/")
 
 
-def _instead(root: str) -> str:
-    """What to write in place of a URI with a scheme that Spark knows and Arrow does not."""
+def _instead(root: str, argument: str) -> str:
+    """What to write instead of a URI that Spark knows and Arrow does not, or ""."""
     if root.startswith(("s3a://", "s3n://")):
-        return f"; write {'s3' + root[3:]!r}"
-    return "; write the path where it is mounted, '/dbfs/…'" if root.startswith("dbfs:") else ""
+        known = "s3" + root[3:]
+    elif root.startswith("dbfs:"):
+        known = "/dbfs/" + root[5:].lstrip("/")
+    else:
+        return ""
+    if argument in ("state", "late_to"):
+        return f"; write {known!r}"
+    return f"; leave the setting as it is, and give state={known!r}"
 
 
 def write_file(root: str, path: str, data: bytes) -> None:

@@ -178,11 +178,12 @@ class GroupTask:
         groups = self.join.groups
         of = files.groups_before(batch, groups)
         if of is None:
-            cure = ("give the state=… and name=… that it had so far, or start it with a new checkpoint"
+            cure = ("give the state=… (or the setting spark.sql.streaming.checkpointLocation) and the name=… that the "
+                    "query had so far, or start it with a new checkpoint"
                     if not os.path.basename(self.root).startswith(TEMPORARY) else
-                    "without state=… each stream_join has a temporary folder of its own, so a query can go on only if "
-                    "its first start had state=…, or the setting spark.sql.streaming.checkpointLocation; give one of "
-                    "them, and start the query with a new checkpoint")
+                    "this is a temporary folder, as neither state=… nor spark.sql.streaming.checkpointLocation is "
+                    "given, and each call has another one. Give the one that the query's first start had; if it had "
+                    "none, give one now and start the query with a new checkpoint and an empty state")
             raise SnapshotError(
                 f"the query goes on with micro-batch {batch}, but there is no state of it at {self.root!r} (query "
                 f"{files.query}, join {self.name!r}); {cure}")

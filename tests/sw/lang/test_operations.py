@@ -100,7 +100,7 @@ def test_declared_identities(o: Operation) -> None:
 @pytest.mark.parametrize("o", EVERY)
 @pytest.mark.parametrize("t", TYPES, ids=str)
 def test_compiled_code_has_the_values_of_rows(o: Operation, t: Int) -> None:
-    """Of operands at both ends and around zero, negative ones among them. What needs more than 64 bits is NumPy's."""
+    """Operands at both ends of the range and around zero; within ±2**61, as NumPy evaluates what needs more bits."""
     low, high = max(t.range[0], -2**61), min(t.range[1], 2**61)
     values = sorted({low, low + 1, low // 2, max(low, -1), 0, 1, 5, high // 2 + 1, high - 1, high})
     kind = pa.type_for_alias(f"{'' if t.signed else 'u'}int{t.bits}")

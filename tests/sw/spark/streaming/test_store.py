@@ -90,7 +90,7 @@ def test_states_that_are_missing_or_not_whole_are_refused(tmp_path: Path) -> Non
     run(join, 2)
     with pytest.raises(SnapshotError, match=r"goes on with micro-batch 2, but there is no state of it at"):
         run(join.restarted(root=str(tmp_path / "elsewhere")), 1)
-    with pytest.raises(SnapshotError, match=r"without state=… each stream_join has a temporary folder of its own"):
+    with pytest.raises(SnapshotError, match=r"this is a temporary folder, as neither state=… nor"):
         run(join.restarted(root=str(tmp_path / f"{TEMPORARY}x")), 1)
     (last := tmp_path / "query" / "join" / "000000001" / "1-of-2.state").rename(kept := tmp_path / "kept")
     with pytest.raises(SnapshotError, match=r"the state of micro-batch 1 is incomplete: .* holds 1 of 2 files"):
@@ -201,11 +201,11 @@ def test_late_rows_are_written_once_if_the_groups_change_at_a_failure(tmp_path: 
 
 
 @pytest.mark.parametrize(("change", "reason"), [
-    ({"query": QUERY | {"on": "abs(r.x - s.a) <= 3"}}, r"its condition is '\(abs\(\(r.x - s.a\)\) <= 2\)', now it is"),
-    ({"query": QUERY | {"window": ("RANGE 30", "RANGE 31")}}, r"window of S is 'the last 30', now it is 'the last 31'"),
-    ({"query": QUERY | {"order": "total"}}, r"its order is 'none', now it is 'total'"),
-    ({"late": 1}, r"its lateness is 'left 0, right 0', now it is 'left 1, right 1'"),
-    ({"r": pa.schema([("ts", pa.int64()), ("x", pa.int32())])}, r"its columns of left is 'ts int64, x int64'"),
+    ({"query": QUERY | {"on": "abs(r.x - s.a) <= 3"}}, r"condition: was '\(abs\(\(r.x - s.a\)\) <= 2\)', is now"),
+    ({"query": QUERY | {"window": ("RANGE 30", "RANGE 31")}}, r"of right: was 'the last 30', is now 'the last 31'"),
+    ({"query": QUERY | {"order": "total"}}, r"order: was 'none', is now 'total'"),
+    ({"late": 1}, r"lateness: was 'left 0, right 0', is now 'left 1, right 1'"),
+    ({"r": pa.schema([("ts", pa.int64()), ("x", pa.int32())])}, r"columns of left: was 'ts int64, x int64'"),
 ])
 def test_the_state_of_another_join_is_refused_by_name(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     join = query(str(tmp_path))
