@@ -10,7 +10,7 @@ from typing import Any, Union
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
 
@@ -234,16 +234,16 @@ def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: Wind
                                      types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])
     for field, aggregate in zip(aggregate_fields(query), query.aggregates, strict=True):
         result.add(computed_field(field, aggregate.text))
-    check_names(left.sparkSession, result.names, "leave one out by select=…")
+    check_names(left, result.names, "leave one out by select=…")
     return query, result, chosen
 
 
-def check_names(spark: SparkSession, names: Sequence[str], cure: str) -> None:
+def check_names(frame: DataFrame, names: Sequence[str], cure: str) -> None:
     """Raise `SchemaError` if two result columns differ in case only, unless Spark is set to tell case apart.
 
-    ``cure``: what to do about it in the call.
+    ``frame``: a DataFrame of the session that has the setting; ``cure``: what to do about it in the call.
     """
-    if spark.conf.get("spark.sql.caseSensitive", "false") == "true":
+    if str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
         return
     met: dict[str, str] = {}
     for name in names:

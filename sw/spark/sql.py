@@ -70,7 +70,7 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
                          aggregates=aggregates)
     query = select.query
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
-    check_names(left.sparkSession, result.names, "give one of them another name by AS")
+    check_names(left, result.names, "give one of them another name by AS")
     if streaming:
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,

@@ -21,6 +21,7 @@ from ..device.registry import device as find_device
 from ..errors import InputError, WindowOverflow
 from ..kinds import decide_between
 from ..lang.query import Query
+from ..lang.schema import Side
 from ..oij.operators import states_leave
 from ..output import OutputColumn
 from ..statement import Projection
@@ -28,6 +29,7 @@ from .folded import fold_between
 from .metrics import JoinMetrics
 from .resources import leased
 from .results import ResultRows
+from .text import WHICH
 
 __all__ = ["HOME", "PARTITION", "STREAM", "TS", "Task"]
 
@@ -170,10 +172,10 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
         yield from table.combine_chunks().to_batches()
 
 
-def null_time(query: Query, side: str) -> InputError:
+def null_time(query: Query, side: Side) -> InputError:
     """The error for a NULL in the time column of stream ``side``."""
     assert query.time is not None
-    name, which = query.time.name(side), "left" if side == "r" else "right"
+    name, which = query.time.name(side), WHICH[side]
     return InputError(f"the time column {side}.{name} (of the {which} DataFrame) must not hold NULL, but it does; "
                       f"filter such rows out with {which}.where(\"{name} IS NOT NULL\")")
 

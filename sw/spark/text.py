@@ -1,13 +1,18 @@
-"""Windows and times as people write them, for `explain` and the names of Spark's plan nodes."""
+"""Streams, windows and times as users write them, for errors, `explain` and the names of Spark's plan nodes."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from ..errors import plural
 from ..lang.query import Query
 from ..lang.schema import Side
 from ..lang.types import TIME_UNITS, TimeUnit
 
-__all__ = ["duration", "extent"]
+__all__ = ["WHICH", "duration", "extent"]
+
+#: Stream → the name that users of `stream_join` have for its DataFrame.
+WHICH: Mapping[Side, str] = {"r": "left", "s": "right"}
 
 #: Units from the largest, in nanoseconds.
 _UNITS = (("day", 86400 * 10**9), ("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3),

@@ -12,7 +12,9 @@ __all__ = ["holds", "lanes_of"]
 
 
 def holds(code: Code, row: dict[str, Any]) -> bool:
-    """Whether the condition holds for a pair by its generated lines; NumPy's scalars warn of every overflow.
+    """Run the generated code for one pair, and return whether the condition holds.
+
+    The code runs on NumPy's scalars, which warn of an overflow where compiled code would wrap around.
 
     ``row``: the values of the names in ``code``, those of `lanes_of` for both sides.
     """

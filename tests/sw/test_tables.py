@@ -160,8 +160,8 @@ def test_a_dictionary_of_lists_is_handed_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("module", ["pandas.core.frame", "pandas"])
 def test_row_labels_of_pandas_are_no_column(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A filter leaves labels that are no range; an index with a name is a column. From pandas 3 on, the
-    module of DataFrame is 'pandas'.
+    """A filter leaves labels that are no range; an index with a name is a column. The module of DataFrame is
+    "pandas" from pandas 3 on.
     """
     monkeypatch.setattr(pd.DataFrame, "__module__", module)
     frame = pd.DataFrame({"x": [1, 2, 3]})

@@ -25,7 +25,7 @@ from ...output import OutputColumn
 from ...statement import Projection
 from ..partitions import needed_columns, numbered
 from ..placement import device_name
-from ..text import extent
+from ..text import WHICH, extent
 from ..workers import in_a_task, is_remote, shipped
 from .group import GroupJoin
 from .slots import SLOTS, Slots
@@ -164,7 +164,7 @@ def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
     """The delay of the watermark that ``frame`` has."""
     time = query.time
     assert time is not None
-    which = "left" if side == "r" else "right"
+    which = WHICH[side]
     marked = {f.name: int(f.metadata[_DELAY]) for f in frame.schema if _DELAY in f.metadata}
     name = time.name(side)
     if name in marked:

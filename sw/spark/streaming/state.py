@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SnapshotError
-from ...lang.kind import INNER
 from ...lang.schema import SIDES, Side
 from ...lang.types import TimeUnit
-from ..text import duration, extent
+from ..text import WHICH, duration, extent
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
 
@@ -32,7 +31,7 @@ __all__ = ["Version", "check_identity", "header_bytes", "identity"]
 
 MAGIC = b"SPLJGRUP"
 #: Format of the layout and its contents; a reader accepts its own only.
-FORMAT = 1
+FORMAT = 2
 _HEAD = struct.Struct("<8sIIQ")
 #: The most versions in a chain: as many files are read when a state is loaded.
 _LONGEST_CHAIN = 64
@@ -152,10 +151,6 @@ def header_bytes(head: bytes) -> int:
     return int(_HEAD.size + _HEAD.unpack(head[:_HEAD.size])[3]) if len(head) >= _HEAD.size else len(head)
 
 
-#: Side → what users call it.
-_WHICH: Mapping[Side, str] = {"r": "left", "s": "right"}
-
-
 def identity(join: GroupJoin) -> dict[str, str]:
     """Values, by name, that must not change between versions: the meaning of the state depends on them."""
     query = join.query
@@ -166,10 +161,10 @@ def identity(join: GroupJoin) -> dict[str, str]:
         "window of left": extent(query, "r"), "window of right": extent(query, "s"),
         "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",
         "order": str(query.order),
-        "lateness": ", ".join(f"{_WHICH[side]} {_lateness(join.delays[side], query.time.tick)}" for side in SIDES),
-        "ties": "; ".join(f"{_WHICH[side]} {', '.join(join.ties[side]) or 'none'}" for side in SIDES),
+        "lateness": ", ".join(f"{WHICH[side]} {_lateness(join.delays[side], query.time.tick)}" for side in SIDES),
+        "ties": "; ".join(f"{WHICH[side]} {', '.join(join.ties[side]) or 'none'}" for side in SIDES),
     }
-    return made | {f"columns of {_WHICH[side]}":
+    return made | {f"columns of {WHICH[side]}":
                    ", ".join(f"{f.name} {f.type}" for f in join.schemas[side]) for side in SIDES}
 
 
@@ -179,7 +174,7 @@ def _lateness(ticks: int, tick: TimeUnit | None) -> str:
 
 def check_identity(version: Version, now: Mapping[str, str], where: str) -> None:
     """Raise `SnapshotError` unless ``version`` is of a join with the identity ``now``, naming what differs."""
-    was = {"kind": str(INNER), **version.identity}  # states of inner joins once told no kind
+    was = version.identity
     wrong = [f"{name}: was {was.get(name)!r}, is now {value!r}" for name, value in now.items()
              if was.get(name) != value]
     if wrong:

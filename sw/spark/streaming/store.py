@@ -18,8 +18,12 @@ from pyarrow import fs
 from ...errors import InputError, SnapshotError, first_line
 from .state import Version, header_bytes
 
-__all__ = ["StateFiles", "check_root", "delete_file", "write_file"]
+__all__ = ["TEMPORARY", "StateFiles", "check_root", "delete_file", "write_file"]
 
+#: The beginning of the names of temporary folders for states.
+TEMPORARY = "splitjoin-state-"
+#: The scheme of a URI. It has two characters at least, so that a drive of Windows ("C:") is none; "dbfs:/mnt" has one.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 #: File systems whose files appear when they are closed; on the others they are written beside and renamed.
 _ATOMIC = {"s3", "gcs", "abfs", "mock"}
 #: Bytes read for a header at first: most headers are shorter.
@@ -151,13 +155,6 @@ def check_root(root: str, argument: str) -> None:
                          f"be written to {root!r}: {first_line(error)}") from error
 
 
-#: The beginning of the names of temporary folders for states.
-TEMPORARY = "splitjoin-state-"
-
-#: The scheme of a URI. It has two characters at least, so that a drive of Windows ("C:") is none; "dbfs:/mnt" has one.
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-
-
 def _opened(root: str) -> tuple[fs.FileSystem, str]:
     """The file system of ``root``, and its path there."""
     if not _SCHEME.match(root):
@@ -171,7 +168,9 @@ def _opened(root: str) -> tuple[fs.FileSystem, str]:
 
 
 def _instead(root: str, argument: str) -> str:
-    """What to write instead of a URI that Spark knows and Arrow does not, or ""."""
+    """The end of the error for ``root``: the URI or path to give in its place if Spark knows its scheme and Arrow does
+    not, else empty. ``argument``: the argument or setting that ``root`` comes from.
+    """
     if root.startswith(("s3a://", "s3n://")):
         known = "s3" + root[3:]
     elif root.startswith("dbfs:"):

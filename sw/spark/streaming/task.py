@@ -24,6 +24,7 @@ from ...errors import SnapshotError, plural
 from ...lang.schema import SIDES
 from ..metrics import JoinMetrics
 from ..resources import leased
+from ..text import WHICH
 from .decisions import decided
 from .folding import FoldCache
 from .group import Counts, GroupJoin, GroupState, Step
@@ -229,7 +230,7 @@ class GroupTask:
         if self.late_to is None:
             return
         for side in SIDES:
-            which = "left" if side == "r" else "right"
+            which = WHICH[side]
             for g, of in files.held(batch):
                 if of != self.join.groups:  # the run failed, and the query was started again with other groups
                     delete_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{g}-of-{of}.parquet")
