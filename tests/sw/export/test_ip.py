@@ -20,6 +20,7 @@ from splitjoin.sim.tools import find_verilator
 from systemrdl import RDLCompiler
 
 from ...support.icarus import needs_icarus
+from ...support.sampling import at_length
 
 ARGUMENTS = ("verilog", "--on", "abs(r.x - s.a) <= 3", "--schema-r", "ts: int64, x: int32", "--schema-s",
              "ts: int64, a: int32", "--time", "ts", "--window", "RANGE 40", "--cores", "1", "--capacity", "64", "--top",
@@ -91,19 +92,19 @@ def test_fusesoc_finds_the_core_and_lints_it(core: Path, tmp_path: Path) -> None
     assert code == 0, text
 
 
-@needs_icarus
-@pytest.mark.long
-def test_fusesoc_runs_the_testbench(tmp_path: Path) -> None:
+@pytest.mark.parametrize("simulator", [pytest.param("icarus", marks=needs_icarus), at_length("verilator")])
+def test_fusesoc_runs_the_testbench_and_fails_with_it(simulator: str, tmp_path: Path) -> None:
     folder = tmp_path / "core"
     assert main([*ARGUMENTS, "-o", str(folder)]) == 0
-    code, text = fusesoc(folder, tmp_path, "run", "--target=sim", "splitjoin:ip:splitjoin_axi")
+    command = ("run", "--target=sim", f"--tool={simulator}", "--clean", "splitjoin:ip:splitjoin_axi")
+    code, text = fusesoc(folder, tmp_path, *command)
     assert code == 0 and "PASS: 121 records, " in text, text
-    # The check checks: an answer with one other item is refused.
+    # The check checks: an answer with one other item is refused, and FuseSoC's exit code says so.
     items = (folder / "items.hex").read_text()
     at = items.rindex("000000")
     (folder / "items.hex").write_text(items[:at] + "100000" + items[at + 6:])
-    _, text = fusesoc(folder, tmp_path, "run", "--target=sim", "--clean", "splitjoin:ip:splitjoin_axi")
-    assert "FAIL" in text and "PASS" not in text, text
+    code, text = fusesoc(folder, tmp_path, *command)
+    assert code != 0 and "FAIL: an item is not in the answer" in text and "PASS" not in text, text
 
 
 def test_the_helpers_pack_and_unpack_what_the_driver_sends(core: Path) -> None:
