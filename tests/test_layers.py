@@ -17,7 +17,7 @@ FOLDERS = {"sw": "splitjoin", "hw": "splitjoin.hw", "sim": "splitjoin.sim", "boa
 #: does not import each other either.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "interrupts", "version"),
-    ("cache", "lang", "memory", "progress"),
+    ("cache", "ipc", "lang", "memory", "progress"),
     ("plan", "arrival", "sliding"),
     ("device",),
     ("kinds",),

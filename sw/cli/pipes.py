@@ -15,6 +15,7 @@ import pyarrow.ipc
 
 from ..errors import InputError, first_line
 from ..files import check_columns, check_output
+from ..ipc import read_ipc_stream
 from ..tables import as_table
 
 __all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_source", "reporting", "write_target"]
@@ -45,7 +46,7 @@ def read_source(name: str) -> pa.Table:
     form = "an Arrow IPC stream" if data.startswith(_STREAM) else "CSV"
     try:
         if data.startswith(_STREAM):
-            return pa.ipc.open_stream(data).read_all()
+            return read_ipc_stream(data)
         table = pyarrow.csv.read_csv(io.BytesIO(data))
         _ = table.column_names  # Arrow checks the UTF-8 of a header only here
         return table

@@ -5,46 +5,36 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.ipc
 import pyarrow.parquet
 
 from ..errors import InputError, first_line
+from ..ipc import ipc_batches, ipc_schema, read_ipc_file, translated, validated
 from .csv_values import exact
 from .names import IPC, is_url, known, short
 
 __all__ = ["TableFiles", "read_batches", "read_schema", "read_table"]
 
-#: The first bytes of an Arrow IPC file; a stream begins otherwise.
-_IPC_FILE = b"ARROW1"
-
 
 def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
     """The table in ``path``, or some ``columns``.
 
-    Raises `InputError` for a missing, unreadable or unknown file, and for a CSV file that is not in UTF-8 or has a
-    column of whole numbers that fit neither int64 nor uint64.
+    Raises `InputError` for a missing, unreadable, damaged or unknown file, and for a CSV file that is not in UTF-8 or
+    has a column of whole numbers that fit neither int64 nor uint64.
     """
     path = _input(path)
-    try:
-        if path.suffix.lower() == ".parquet":
-            return pyarrow.parquet.read_table(path, columns=columns)
+    if path.suffix.lower() == ".csv":
+        table = _read_csv(path)
+        return table if columns is None else table.select(columns)
+    with _reading(path):
         if path.suffix.lower() in IPC:
-            return _read_ipc(path, columns)
-        table = pyarrow.csv.read_csv(path)
-        _ = table.column_names  # Arrow checks the UTF-8 of a header only here
-    except UnicodeDecodeError:
-        raise InputError(f"{path} must have column names in UTF-8, but its header holds other bytes; save it as UTF-8"
-                         ) from None
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
-    table = exact(path, table)
-    return table if columns is None else table.select(columns)
+            return read_ipc_file(path, columns)
+        return validated(pyarrow.parquet.read_table(path, columns=columns))
 
 
 def read_schema(path: str | Path) -> pa.Schema:
@@ -56,25 +46,44 @@ def read_schema(path: str | Path) -> pa.Schema:
     if path.suffix.lower() == ".csv":
         table = read_table(path)
         return table.schema if len(table) else pa.schema([field.with_nullable(False) for field in table.schema])
-    try:
+    with _reading(path):
         if path.suffix.lower() in IPC:
-            with _open_ipc(path) as reader:
-                return reader.schema
-        return pyarrow.parquet.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
+            return ipc_schema(path)
+        schema = pyarrow.parquet.read_schema(path)
+        _ = schema.names  # raises for names that are not in UTF-8
+        return schema
 
 
 def read_batches(path: str | Path, rows: int) -> Iterator[pa.RecordBatch]:
     """The table in ``path`` in batches of at most ``rows``, one after the other. Raises `InputError`."""
     path = _input(path)
-    try:
+    with _reading(path):
         if path.suffix.lower() == ".parquet":
             with pyarrow.parquet.ParquetFile(path) as file:
-                yield from file.iter_batches(rows)
+                yield from map(validated, file.iter_batches(rows))
             return
-        for batch in read_table(path).to_batches():
+        found = ipc_batches(path) if path.suffix.lower() in IPC else read_table(path).to_batches()
+        for batch in found:
             yield from (batch.slice(at, rows) for at in range(0, len(batch), rows))
+
+
+def _read_csv(path: Path) -> pa.Table:
+    try:
+        with _reading(path):
+            table = pyarrow.csv.read_csv(path)
+        _ = table.column_names  # Arrow checks the UTF-8 of a header only here
+    except UnicodeDecodeError:
+        raise InputError(f"{path} must have column names in UTF-8, but its header holds other bytes; save it as UTF-8"
+                         ) from None
+    return exact(path, table)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Within the block, `InputError` is raised for bytes of ``path`` that Arrow cannot read."""
+    try:
+        with translated():
+            yield
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
 
@@ -140,20 +149,6 @@ def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:
                 a = a.with_type(b.type)
             first = first.set(at, a.with_nullable(a.nullable or b.nullable))
     return first
-
-
-def _open_ipc(path: Path) -> Any:
-    """The reader of an Arrow IPC file, or of a stream in one."""
-    source = pa.memory_map(str(path))
-    head = source.read(len(_IPC_FILE))
-    source.seek(0)
-    return pa.ipc.open_file(source) if head == _IPC_FILE else pa.ipc.open_stream(source)
-
-
-def _read_ipc(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    with _open_ipc(path) as reader:
-        table = reader.read_all()
-    return table if columns is None else table.select(columns)
 
 
 def _input(path: str | Path) -> Path:

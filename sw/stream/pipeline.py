@@ -358,16 +358,19 @@ class Pipeline:
 
     def _resumed(self, snapshot: Snapshot) -> NumberedSession:
         """A device session that continues from ``snapshot``; the pipeline's other state is restored from it."""
-        self.gate.restore(snapshot.gate())
-        self._default = snapshot.default
-        self.results.restore(*snapshot.results())
-        if len(ready := snapshot.ready(self._query)):
-            self._ready.append(ready)
-        self.ended, self.restarts = snapshot.ended, snapshot.restarts
-        self.windows.restore(snapshot.retained(self._query), snapshot.now)
-        self._restore_kind(snapshot.kind_state())
-        session = self._again_if_lost(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
-        self._trim(session)
+        with snapshot.reading():
+            snapshot.check_tables(self._schemas)
+            self.gate.restore(snapshot.gate())
+            self._default = snapshot.default
+            self.results.restore(*snapshot.results())
+            if len(ready := snapshot.ready(self._query)):
+                self._ready.append(ready)
+            self.ended, self.restarts = snapshot.ended, snapshot.restarts
+            self.windows.restore(snapshot.retained(self._query), snapshot.now)
+            snapshot.check_ends(*(self.windows.streams[side].end for side in SIDES))
+            self._restore_kind(snapshot.kind_state())
+            session = self._again_if_lost(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
+            self._trim(session)
         if self.ended:
             self.results.end()
         return session

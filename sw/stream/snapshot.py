@@ -1,7 +1,9 @@
 """Snapshots: the state of a streaming session as bytes, readable by any device's session of the same query.
 
 Layout: 8 bytes magic, version (uint32, little endian), SHA-256 of all that follows, length of the header (uint64), the
-header (JSON), and the blobs whose lengths it lists: Arrow IPC streams and arrays of integers. Nothing in it is code.
+header (JSON), and the blobs whose lengths it lists: Arrow IPC streams and arrays of integers. The header has a digest of
+its own, so that a header of another snapshot, or one that was edited, is refused even under a fitting checksum. Nothing
+in a snapshot is code. Neither sum is a signature: who may write a snapshot decides what a session continues from.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +22,23 @@ import pyarrow as pa
 
 from ..arrival import Arrivals, event_ticks
 from ..device.api import ITEM, Items
-from ..errors import SnapshotError
+from ..errors import InputError, SchemaError, SnapshotError, first_line
 from ..gate import GateState, SourceState
+from ..ipc import read_ipc_stream
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from .results import ResultQueue
 from .retained import RetainedState, RetainedWindows
+from .schemas import SessionSchemas
 
 __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 1
+VERSION = 2
 _HEAD = struct.Struct("<8sI32sQ")
+#: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
+_BLOBS = {"seen", "inbox", "rows", "items", *(f"{name}_{side}" for name in ("retained", "late", "inbox") for side in SIDES)}
 
 
 @dataclass(frozen=True)
@@ -60,10 +67,10 @@ class Snapshot:
             kind: The state of its `KindOperator`, empty for an inner join.
         """
         arrivals = list(ready)
-        # Version 1 of the layout calls what is ready "inbox", and how many S precede each R "seen".
+        # The layout calls what is ready "inbox", and how many S precede each R "seen".
         blobs: dict[str, bytes] = {}
         header: dict[str, Any] = {
-            "about": identity, "digest": _digest(identity), "default": dict(default), "frontier": gate.frontier,
+            "about": identity, "default": dict(default), "frontier": gate.frontier,
             "finished": gate.finished, "now": windows.now, "ended": ended, "restarts": restarts,
             "total": results.total, "settled": settled, "first": {}, "sources": {}, "late": {},
         }
@@ -89,7 +96,8 @@ class Snapshot:
     def to_bytes(self) -> bytes:
         """The snapshot in its layout."""
         lengths = {name: len(blob) for name, blob in self.blobs.items()}
-        header = json.dumps({**self.header, "blobs": lengths}).encode()
+        fields = {**self.header, "blobs": lengths}
+        header = json.dumps({**fields, "digest": _digest(fields)}).encode()
         rest = b"".join([header, *self.blobs.values()])
         return _HEAD.pack(MAGIC, VERSION, _checksum(len(header), rest), len(header)) + rest
 
@@ -108,7 +116,13 @@ class Snapshot:
         rest = data[_HEAD.size:]
         if _checksum(length, rest) != checksum:
             raise SnapshotError("the snapshot is damaged: its checksum is wrong; it may have been cut off")
-        header = json.loads(rest[:length])
+        try:
+            header = json.loads(rest[:length])
+        except (ValueError, RecursionError):
+            raise _damaged("its header is no JSON") from None
+        if not isinstance(header, dict) or header.pop("digest", None) != _digest(header):
+            raise _damaged("the digest of its header is wrong; the header may have been edited")
+        _check_header(header, len(rest) - length)
         blobs, at = {}, length
         for name, size in header.pop("blobs").items():
             blobs[name] = rest[at:at + size]
@@ -117,15 +131,44 @@ class Snapshot:
 
     def check(self, identity: Mapping[str, str]) -> None:
         """Raise `SnapshotError` unless it is of a session of this ``identity``."""
-        if self.header["digest"] == _digest(identity):
-            return
         theirs = self.header["about"]
         for name in {**identity, **theirs}:
-            its, ours = theirs.get(name, "inner"), identity.get(name, "inner")
+            its, ours = theirs.get(name, "(none)"), identity.get(name, "(none)")
             if its != ours:
                 raise SnapshotError(f"the snapshot is of another query: its {name} is {its}, and this "
                                     f"session's is {ours}; open the session as the other one was")
-        raise SnapshotError("the snapshot is of another query, as its digest differs")
+
+    def check_tables(self, schemas: SessionSchemas) -> None:
+        """Raise `SnapshotError` unless its tables have the columns that sessions of ``schemas`` write."""
+        for name in self.blobs:
+            kind, _, rest = name.partition("_")
+            if kind in ("retained", "waiting", "late", "inbox") and rest:
+                side: Side = "r" if rest[0] == "r" else "s"
+                want = schemas.streams[side] if kind == "late" else schemas.kept_schema(side)
+            elif name == "rows":
+                want = schemas.gathered
+            else:
+                continue
+            found = self._table(name).schema
+            if (found.names, found.types) != (want.names, want.types):
+                raise _damaged(f"its table {name} has other columns than its session")
+
+    def check_ends(self, r: int, s: int) -> None:
+        """Raise `SnapshotError` unless the results that were given out are of probes before row ids ``r`` and ``s``."""
+        if self.settled[0] > r or self.settled[1] > s:
+            raise _damaged(f"results of {self.settled[0]} and {self.settled[1]} probes cannot be there, as {r} and {s} "
+                           f"tuples arrived")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within the block, in which a session takes the state over, `SnapshotError` is raised for values that no
+        session can have written.
+        """
+        try:
+            yield
+        except (InputError, SchemaError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError,
+                pa.ArrowException) as error:
+            raise _damaged(f"no session has such a state ({type(error).__name__}: {first_line(error)})") from error
 
     @property
     def default(self) -> dict[Side, int]:
@@ -170,6 +213,8 @@ class Snapshot:
             table = self._table(f"retained_{side}")
             ts = None if query.time is None else event_ticks(query.time, side, table)
             s_before = np.frombuffer(self.blobs["seen"], "<i8").astype(np.int64) if side == "r" else None
+            if s_before is not None and (len(s_before) != len(table) or (np.diff(s_before, prepend=0) < 0).any()):
+                raise _damaged("the order of its retained rows is none")
             found[side] = RetainedState(self.header["first"][side], table, ts, s_before)
         return found
 
@@ -177,6 +222,9 @@ class Snapshot:
         """The slices of arrival order that the device did not get, as one."""
         tables = {side: self._table(f"inbox_{side}") for side in SIDES}
         stream = np.frombuffer(self.blobs["inbox"], np.uint8)
+        if [int(np.count_nonzero(stream == n)) for n in (0, 1)] != [len(tables[side]) for side in SIDES] or (
+                stream > 1).any():
+            raise _damaged("the order of its ready rows is none")
         times = None
         if query.time is not None:
             times = np.empty(len(stream), np.int64)
@@ -195,8 +243,10 @@ class Snapshot:
                 self.header["total"])
 
     def _table(self, name: str) -> pa.Table:
-        with pa.ipc.open_stream(self.blobs[name]) as reader:
-            return reader.read_all()
+        try:
+            return read_ipc_stream(self.blobs[name])
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(f"its table {name} cannot be read ({first_line(error)})") from None
 
 
 def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuation: bool) -> dict[str, str]:
@@ -215,8 +265,7 @@ def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuatio
             f"{word} {n}" for word, n in (("ROWS", window.rows), ("RANGE", window.length)) if n is not None)
     about["time"] = "(none)" if query.time is None else f"{query.time.r}, {query.time.s}"
     about["lateness"] = "(none)" if lateness is None else f"{lateness}"
-    if not query.kind.is_inner:  # version 1 of the layout knows inner joins without a kind
-        about["kind"] = str(query.kind)
+    about["kind"] = str(query.kind)
     if query.aggregates:
         about["aggregates"] = ", ".join(a.digest_text for a in query.aggregates)
     about["punctuation"] = f"{punctuation}"
@@ -227,8 +276,8 @@ def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def _digest(about: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(dict(about), sort_keys=True).encode()).hexdigest()
+def _digest(header: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(dict(header), sort_keys=True).encode()).hexdigest()
 
 
 def _checksum(length: int, rest: bytes) -> bytes:
@@ -240,3 +289,52 @@ def _ipc(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.unify_dictionaries())
     return bytes(sink.getvalue())
+
+
+def _damaged(why: str) -> SnapshotError:
+    return SnapshotError(f"the snapshot is damaged: {why}; take another one")
+
+
+def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
+    """Raise `SnapshotError` unless ``header`` has the fields of a header, and the blobs that it lists fill ``nbytes``."""
+    def sides(name: str, holds: Callable[[Any], bool]) -> bool:
+        value = header.get(name)
+        return isinstance(value, dict) and set(value) == set(SIDES) and all(map(holds, value.values()))
+
+    def time(value: Any) -> bool:
+        return value is None or _is_int(value, -(2**63))
+
+    def source(value: Any) -> bool:
+        return isinstance(value, list) and len(value) == 3 and all(map(time, value[:2])) and type(value[2]) is bool
+
+    def counts(value: Any) -> bool:
+        return isinstance(value, list) and len(value) == 2 and all(map(_is_int, value))
+
+    def place(value: Any) -> bool:
+        return value is None or (isinstance(value, list) and len(value) == 2 and _is_int(value[0], -(2**63))
+                                 and counts(value[1]) and value[1][0] <= len(SIDES))
+
+    about, default, blobs = header.get("about"), header.get("default"), header.get("blobs")
+    wrong = [name for name, right in {
+        "about": isinstance(about, dict) and all(isinstance(value, str) for value in about.values()),
+        "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
+        "default": isinstance(default, dict) and set(default) <= set(SIDES) and all(map(_is_int, default.values())),
+        "frontier": place(header.get("frontier", "")), "finished": sides("finished", lambda value: type(value) is bool),
+        "now": time(header.get("now", "")), "ended": type(header.get("ended")) is bool,
+        "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
+        "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
+        "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,
+    }.items() if not right]
+    if not wrong:
+        assert isinstance(default, dict) and isinstance(blobs, dict)
+        waiting = {f"waiting_{side}_{n}" for side in SIDES for n in range(len(header["sources"][side]))}
+        if {name for name in blobs if not name.startswith("kind_")} != _BLOBS | waiting:
+            wrong = ["blobs"]
+        elif any(index >= len(header["sources"][side]) for side, index in default.items()):
+            wrong = ["default"]
+    if wrong:
+        raise _damaged(f"the field {wrong[0]} of its header is none that a session writes")
+
+
+def _is_int(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < 2**63

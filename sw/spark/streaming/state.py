@@ -3,8 +3,9 @@
 Version n is the state after micro-batch n. It holds the tuples that micro-batch n added, and names the earlier versions
 whose tuples are still live (its *chain*); from time to time a version holds all live tuples, and its chain is itself.
 
-Layout: 8 bytes magic, format (uint32, little endian), CRC-32 of all that follows, length of the header (uint64), the
-header (JSON), and the blobs whose lengths it lists: Arrow IPC streams. Nothing in it is code.
+Layout: 8 bytes magic, format (uint32, little endian), CRC-32 of all that follows, length of the header (uint64), CRC-32
+of the header, the header (JSON), and the blobs whose lengths it lists: Arrow IPC streams. Nothing in it is code. The
+header has a CRC of its own, as it is also read alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...errors import SnapshotError
+from ...errors import SnapshotError, first_line
+from ...ipc import read_ipc_stream
 from ...lang.schema import SIDES, Side
 from ...lang.types import TimeUnit
 from ..text import WHICH, duration, extent
@@ -31,8 +33,10 @@ __all__ = ["Version", "check_identity", "header_bytes", "identity"]
 
 MAGIC = b"SPLJGRUP"
 #: Format of the layout and its contents; a reader accepts its own only.
-FORMAT = 2
-_HEAD = struct.Struct("<8sIIQ")
+FORMAT = 3
+_HEAD = struct.Struct("<8sIIQI")
+#: The most bytes of a header.
+_MAX_HEADER = 256 << 20
 #: The most versions in a chain: as many files are read when a state is loaded.
 _LONGEST_CHAIN = 64
 #: Tuples in a chain for each live one, and tuples beside, before a version holds all live ones again.
@@ -105,7 +109,7 @@ class Version:
             "hot": sorted(self.state.hot), "needed": self.state.needed and dict(self.state.needed),
             "blobs": [len(b) for b in blobs],
         }).encode()
-        body = b"".join([struct.pack("<Q", len(header)), header, *blobs])
+        body = b"".join([struct.pack("<QI", len(header), zlib.crc32(header)), header, *blobs])
         return MAGIC + struct.pack("<II", FORMAT, zlib.crc32(body)) + body
 
     @classmethod
@@ -114,41 +118,62 @@ class Version:
 
         Raises `SnapshotError`, naming ``where``, for bytes that are no version of this format, or are damaged.
         """
-        if len(data) < _HEAD.size or bytes(data[:8]) != MAGIC:
-            raise SnapshotError(f"{where} is not a state of splitjoin; the folder of the state must hold nothing else")
-        _, form, check, length = _HEAD.unpack(data[:_HEAD.size])
-        if form != FORMAT:
-            raise SnapshotError(f"{where} has the format {form}, and this version of splitjoin reads format {FORMAT}; "
-                                f"go on with the version that wrote it, or start with a new checkpoint")
-        if schemas is not None and zlib.crc32(data[16:]) != check:
-            raise SnapshotError(f"{where} is damaged: its checksum does not fit; restore the file, or start with a new "
-                                f"checkpoint")
-        if len(data) < _HEAD.size + length:
-            raise SnapshotError(f"{where} is damaged: its header is cut off; restore the file, or start with a new "
-                                f"checkpoint")
-        header = json.loads(bytes(data[_HEAD.size:_HEAD.size + length]))
+        header, at = _header(data, where, whole=schemas is not None)
         stored: dict[Side, Rows] = {}
         waiting: dict[Side, Rows] = {}
-        at = _HEAD.size + length
         undecided: dict[str, Numbers] = {}
-        for n, size in enumerate(header["blobs"] if schemas is not None else []):
-            assert schemas is not None
-            if n == 4:
-                undecided = _decoded_numbers(data[at:at + size])
-                break
-            side = SIDES[n % 2]
-            rows = _decoded(data[at:at + size], schemas[side], header["numbered"])
-            (stored if n < 2 else waiting)[side] = rows
-            at += size
-        state = GroupState(stored, waiting, header["greatest"], header["tuples"], frozenset(header["hot"]),
-                           undecided=undecided, needed=header.get("needed"))
-        return cls(header["batch"], header["group"], header["groups"], header["identity"], state,
-                   [(batch, rows, size) for batch, rows, size in header["chain"]], header["token"])
+        try:
+            for n, size in enumerate(header["blobs"] if schemas is not None else []):
+                assert schemas is not None
+                if n == 4:
+                    undecided = _decoded_numbers(data[at:at + size])
+                    break
+                side = SIDES[n % 2]
+                rows = _decoded(data[at:at + size], schemas[side], header["numbered"])
+                (stored if n < 2 else waiting)[side] = rows
+                at += size
+            state = GroupState(stored, waiting, header["greatest"], header["tuples"], frozenset(header["hot"]),
+                               undecided=undecided, needed=header.get("needed"))
+            return cls(header["batch"], header["group"], header["groups"], header["identity"], state,
+                       [(batch, rows, size) for batch, rows, size in header["chain"]], header["token"])
+        except (ArithmeticError, LookupError, TypeError, ValueError, OSError, pa.ArrowException) as error:
+            raise _damaged(where, f"its contents cannot be read ({first_line(error)})") from error
+
+
+def _header(data: bytes | memoryview, where: str, *, whole: bool) -> tuple[dict[str, Any], int]:
+    """The header of the version whose bytes, or with ``whole`` False whose first bytes, are ``data``; and where it
+    ends. Raises `SnapshotError`.
+    """
+    if len(data) < _HEAD.size or bytes(data[:8]) != MAGIC:
+        raise SnapshotError(f"{where} is not a state of splitjoin; the folder of the state must hold nothing else")
+    _, form, check, length, check_header = _HEAD.unpack(data[:_HEAD.size])
+    if form != FORMAT:
+        raise SnapshotError(f"{where} has the format {form}, and this version of splitjoin reads format {FORMAT}; "
+                            f"go on with the version that wrote it, or start with a new checkpoint")
+    if whole and zlib.crc32(data[16:]) != check:
+        raise _damaged(where, "its checksum does not fit")
+    end = _HEAD.size + length
+    if len(data) < end:
+        raise _damaged(where, "its header is cut off")
+    text = bytes(data[_HEAD.size:end])
+    if zlib.crc32(text) != check_header:
+        raise _damaged(where, "the checksum of its header does not fit")
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _damaged(where, "its header is no JSON") from None
+    if not isinstance(header, dict):
+        raise _damaged(where, "its header is no object")
+    return header, end
+
+
+def _damaged(where: str, why: str) -> SnapshotError:
+    return SnapshotError(f"{where} is damaged: {why}; restore the file, or start with a new checkpoint")
 
 
 def header_bytes(head: bytes) -> int:
-    """The number of bytes from the beginning that `Version.decode` needs for a header, by the first 24 of them."""
-    return int(_HEAD.size + _HEAD.unpack(head[:_HEAD.size])[3]) if len(head) >= _HEAD.size else len(head)
+    """The number of bytes from the beginning that `Version.decode` needs for a header, by the first 28 of them."""
+    return int(_HEAD.size + min(_HEAD.unpack(head[:_HEAD.size])[3], _MAX_HEADER)) if len(head) >= _HEAD.size else 0
 
 
 def identity(join: GroupJoin) -> dict[str, str]:
@@ -198,7 +223,7 @@ def _encoded_undecided(state: GroupState) -> list[bytes]:
 
 
 def _decoded_numbers(data: bytes | memoryview) -> dict[str, Numbers]:
-    table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    table = read_ipc_stream(data)
     return {name: table.column(name)[0].values.to_numpy() for name in table.column_names}
 
 
@@ -214,7 +239,7 @@ def _encoded(rows: Rows, numbered: bool) -> bytes:
 
 
 def _decoded(data: bytes | memoryview, schema: pa.Schema, numbered: bool) -> Rows:
-    table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    table = read_ipc_stream(data)
     ts = table.column(_TS).to_numpy()
     ids = table.column(_ID).to_numpy() if numbered else np.full(len(ts), -1, np.int64)
     columns = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=False)]

@@ -2,6 +2,9 @@
 
 ``<root>/<query id>/<name of the join>/<micro-batch>/<group>-of-<groups>.state``. A file appears whole or not at all,
 and writing it again writes the same state, so a task may run twice, or in two places at once.
+
+State files hold rows of the streams. In the file system of the machine they get mode 0600, and new folders 0700, whatever
+the umask allows; it can only take more away.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ class StateFiles:
 
     def write(self, batch: int, group: int, groups: int, data: bytes) -> None:
         """Write a version."""
-        write_file(self.root, self.path(batch, group, groups), data)
+        write_file(self.root, self.path(batch, group, groups), data, private=True)
 
     def read(self, batch: int, group: int, groups: int) -> pa.Buffer:
         """The bytes of a version. Raises `SnapshotError` if it is not there."""
@@ -146,7 +149,10 @@ def check_root(root: str, argument: str) -> None:
         raise InputError(f"{argument}: {error}{_instead(root, argument)}") from error
     probe = f"{base}/.splitjoin-{uuid.uuid4().hex}"
     try:
-        files.create_dir(base, recursive=True)
+        if files.type_name == "local":
+            _make_folder(Path(base), private=argument != "late_to")
+        else:
+            files.create_dir(base, recursive=True)
         with files.open_output_stream(probe) as out:
             out.write(b"")
         files.delete_file(probe)
@@ -182,12 +188,16 @@ def _instead(root: str, argument: str) -> str:
     return f"; leave the setting as it is, and give state={known!r}"
 
 
-def write_file(root: str, path: str, data: bytes) -> None:
-    """Write ``data`` to ``path`` below ``root``, whole or not at all, in place of what is there."""
+def write_file(root: str, path: str, data: bytes, *, private: bool) -> None:
+    """Write ``data`` to ``path`` below ``root``, whole or not at all, in place of what is there.
+
+    ``private``: in the file system of the machine, the file and new folders are for the user alone (0600 and 0700);
+    else the umask decides. Other file systems have rules of their own.
+    """
     files, base = _opened(root)
     full = f"{base}/{path}"
     if files.type_name == "local":
-        _write_local(Path(full), data)
+        _write_local(Path(full), data, private)
         return
     files.create_dir(full.rpartition("/")[0], recursive=True)
     if files.type_name in _ATOMIC:
@@ -211,11 +221,25 @@ def delete_file(root: str, path: str) -> None:
         return
 
 
-def _write_local(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write_local(path: Path, data: bytes, private: bool) -> None:
+    _make_folder(path.parent, private)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with part.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    part.replace(path)
+    try:
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
+        with os.fdopen(number, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _make_folder(folder: Path, private: bool) -> None:
+    """Make ``folder`` and the folders above it that are not there; those that are there keep their modes."""
+    if folder.is_dir():
+        return
+    if folder.parent != folder:
+        _make_folder(folder.parent, private)
+    folder.mkdir(mode=0o700 if private else 0o777, exist_ok=True)

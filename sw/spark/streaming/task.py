@@ -238,7 +238,7 @@ class GroupTask:
                 sink = pa.BufferOutputStream()
                 pq.write_table(step.late[side].table, sink)
                 write_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{group}-of-{self.join.groups}.parquet",
-                           bytes(sink.getvalue()))
+                           bytes(sink.getvalue()), private=False)
 
     def _counts(self, step: Step, counts: Counts, version: Version, reloaded: bool) -> dict[str, int]:
         whole = {f"tuples_{side}": len(step.fresh[side]) for side in SIDES}

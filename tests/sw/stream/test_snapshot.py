@@ -1,7 +1,9 @@
 """Snapshots: the texts of refusals, the state that is restored, and the memory of a long run."""
 
 import hashlib
+import json
 import struct
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -71,6 +73,86 @@ def test_the_layout_is_as_documented() -> None:
     assert version == VERSION
     assert checksum == hashlib.sha256(data[44:]).digest()
     assert data[52:53] + data[51 + length:52 + length] == b"{}"
+
+
+def resealed(data: bytes, change: Callable[[dict[str, Any]], None], *, digest: bool = True) -> bytes:
+    """A snapshot whose header was changed, with a fitting checksum, and with ``digest`` also a fitting digest in it."""
+    length = struct.unpack("<Q", data[44:52])[0]
+    header = json.loads(data[52:52 + length])
+    change(header)
+    if digest and isinstance(header, dict):
+        header.pop("digest", None)
+        header["digest"] = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    text = json.dumps(header).encode()
+    rest = struct.pack("<Q", len(text)) + text + data[52 + length:]
+    return data[:12] + hashlib.sha256(rest).digest() + rest
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The place of each value in a header."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield (*path, key)
+        yield from places(part, (*path, key))
+
+
+def header_of(data: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(data[52:52 + struct.unpack("<Q", data[44:52])[0]])
+    return found
+
+
+def replacing(path: tuple[Any, ...], value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(header: dict[str, Any]) -> None:
+        inner: Any = header
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+    return change
+
+
+@pytest.mark.parametrize("more", [{}, {"how": "left"}], ids=["inner", "left"])
+def test_every_change_of_a_header_is_refused(more: Any) -> None:
+    """Even where the checksum fits. Where the digest fits as well, a change is refused or is a state of a session."""
+    made = query(**more)
+    with splitjoin.open(made, "golden", lateness=1) as session:
+        session.push_r(pa.table({"ts": [1, 2, 5], "x": [0, 0, 1]}, schema=R))
+        session.push_s(pa.table({"ts": [1, 2, 4], "a": [0, 1, 1]}, schema=S))
+        data = session.snapshot()
+        whole, changed, accepted = header_of(data), 0, set()
+        for path in places(whole):
+            for value in (None, -1, 1 << 70, 7, "x", [], {}, True, [1, 2, 3], 0.5):
+                spoiled = resealed(data, replacing(path, value))
+                if header_of(spoiled) == whole:
+                    continue
+                changed += 1
+                with pytest.raises(SnapshotError):
+                    session.restore(resealed(data, replacing(path, value), digest=False))
+                try:
+                    session.restore(spoiled)
+                except SnapshotError:
+                    continue
+                accepted.add(path[0])
+        session.restore(data)
+        assert session.snapshot() == data
+    assert changed > 300
+    assert accepted <= {"sources", "frontier", "finished", "now", "ended", "restarts", "total", "settled", "first",
+                        "late", "default"}
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda header: header.clear(), "the field about of its header is none that a session writes"),
+    (lambda header: header["blobs"].pop("seen"), "the field blobs of its header is none that a session writes"),
+    (lambda header: header["default"].update(r=5), "the field default of its header is none that a session writes"),
+    (lambda header: header.update(settled=[9, 0]),
+     "results of 9 and 0 probes cannot be there, as 0 and 0 tuples arrived"),
+    (lambda header: header["blobs"].update(retained_r=header["blobs"]["retained_r"] + 8,
+                                           retained_s=header["blobs"]["retained_s"] - 8),
+     "its table waiting_r_0 cannot be read ("),
+])
+def test_headers_that_no_session_writes(change: Any, message: str) -> None:
+    with splitjoin.open(query(), "golden") as session, pytest.raises(SnapshotError) as caught:
+        session.restore(resealed(saved(), change))
+    assert str(caught.value).startswith(f"the snapshot is damaged: {message}")
 
 
 @pytest.mark.parametrize(("other", "options", "message"), [

@@ -1,6 +1,10 @@
 """State files: whole or not there, read back, cleaned up, and refused when they are damaged or of another join."""
 
+import json
+import os
 import random
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import pytest
 from pyarrow import fs
 from splitjoin.errors import InputError, SnapshotError
 from splitjoin.spark.streaming import store
-from splitjoin.spark.streaming.store import TEMPORARY, StateFiles, check_root
+from splitjoin.spark.streaming.store import TEMPORARY, StateFiles, check_root, write_file
 
 from ....support.micro_batches import MicroBatches
 from ....support.spark_streams import answer, rows
@@ -83,6 +87,54 @@ def test_damaged_files_are_refused(tmp_path: Path, harm: str) -> None:
                       "other": b"PAR1" + bytes(100)}[harm])
     with pytest.raises(SnapshotError, match=r"0-of-1\.state is (damaged|not a state of splitjoin)"):
         run(join.restarted(), 1)
+
+
+def test_a_damaged_header_is_refused_where_it_is_read_alone(tmp_path: Path) -> None:
+    join, files = query(str(tmp_path)), StateFiles(str(tmp_path), "query", "join")
+    run(join, 1)
+    (path,) = (tmp_path / "query" / "join").rglob("*.state")
+    data = path.read_bytes()
+    assert files.header(0, 0, 1).batch == 0
+    length = int.from_bytes(data[16:24], "little")
+    for at in range(8, 28 + length):
+        if 12 <= at < 16:
+            continue  # the checksum of the whole
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1:])
+        with pytest.raises(SnapshotError, match=r"0-of-1\.state (is damaged|has the format)"):
+            files.header(0, 0, 1)
+
+
+@pytest.mark.parametrize("change", ["chain", "hot", "blobs", "numbered", "batch", "tuples"])
+def test_a_header_that_no_version_has_is_refused(tmp_path: Path, change: str) -> None:
+    """Even where all checksums fit."""
+    join = query(str(tmp_path))
+    run(join, 1)
+    (path,) = (tmp_path / "query" / "join").rglob("*.state")
+    data = path.read_bytes()
+    end = 28 + int.from_bytes(data[16:24], "little")
+    header = json.loads(data[28:end])
+    del header[change]
+    text = json.dumps(header).encode()
+    body = struct.pack("<QI", len(text), zlib.crc32(text)) + text + data[end:]
+    path.write_bytes(data[:12] + struct.pack("<I", zlib.crc32(body)) + body)
+    with pytest.raises(SnapshotError, match=r"0-of-1\.state is damaged: its contents cannot be read"):
+        run(join.restarted(), 1)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_states_are_for_their_user_alone(tmp_path: Path, umask: int) -> None:
+    root = tmp_path / "new" / "root"
+    before = os.umask(umask)
+    try:
+        check_root(str(root), "state")
+        run(query(f"file://{root}"), 1)
+    finally:
+        os.umask(before)
+    found = [root.parent, root, *root.rglob("*")]
+    assert {path.stat().st_mode & 0o7777 for path in found if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o7777 for path in found if path.is_file()} == {0o600}
+    write_file(str(root), "late/rows.parquet", b"rows", private=False)  # a result for others, as the umask says
+    assert (root / "late" / "rows.parquet").stat().st_mode & 0o7777 == 0o666 & ~before
 
 
 def test_states_that_are_missing_or_not_whole_are_refused(tmp_path: Path) -> None:
