@@ -1,9 +1,9 @@
 """Snapshots: the state of a streaming session as bytes, readable by any device's session of the same query.
 
 Layout: 8 bytes magic, version (uint32, little endian), SHA-256 of all that follows, length of the header (uint64), the
-header (JSON), and the blobs whose lengths it lists: Arrow IPC streams and arrays of integers. The header has a digest of
-its own, so that a header of another snapshot, or one that was edited, is refused even under a fitting checksum. Nothing
-in a snapshot is code. Neither sum is a signature: who may write a snapshot decides what a session continues from.
+header (JSON), and the blobs whose lengths it lists: Arrow IPC streams and arrays of integers. The header has a digest
+of its own, so that one that was edited is refused even under a fitting checksum. Nothing in a snapshot is code. Neither
+sum is a signature: whoever may write a snapshot decides what a session continues from.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ MAGIC = b"SPLJSNAP"
 VERSION = 2
 _HEAD = struct.Struct("<8sI32sQ")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
-_BLOBS = {"seen", "inbox", "rows", "items", *(f"{name}_{side}" for name in ("retained", "late", "inbox") for side in SIDES)}
+_BLOBS = {"seen", "inbox", "rows", "items",
+          *(f"{name}_{side}" for name in ("retained", "late", "inbox") for side in SIDES)}
 
 
 @dataclass(frozen=True)
@@ -296,7 +297,7 @@ def _damaged(why: str) -> SnapshotError:
 
 
 def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
-    """Raise `SnapshotError` unless ``header`` has the fields of a header, and the blobs that it lists fill ``nbytes``."""
+    """Raise `SnapshotError` unless ``header`` has the fields of a header, and its blobs have ``nbytes`` together."""
     def sides(name: str, holds: Callable[[Any], bool]) -> bool:
         value = header.get(name)
         return isinstance(value, dict) and set(value) == set(SIDES) and all(map(holds, value.values()))

@@ -3,8 +3,8 @@
 ``<root>/<query id>/<name of the join>/<micro-batch>/<group>-of-<groups>.state``. A file appears whole or not at all,
 and writing it again writes the same state, so a task may run twice, or in two places at once.
 
-State files hold rows of the streams. In the file system of the machine they get mode 0600, and new folders 0700, whatever
-the umask allows; it can only take more away.
+State files hold rows of the streams. In the file system of the machine they get mode 0600, and new folders 0700. The
+umask can only take more away.
 """
 
 from __future__ import annotations
