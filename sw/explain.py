@@ -33,13 +33,14 @@ __all__ = ["explain", "window_text"]
 
 
 def explain(query: Query, parameters: CircuitParameters | None = None, *, passes: bool = False,
-            family: str = "ecp5", **options: Any) -> str:
+            family: str = "ecp5", windowed: bool = True, **options: Any) -> str:
     """Explain, as text, the mapping of ``query`` onto a circuit, or the reason why there is none.
 
     Args:
         query: The query.
         parameters: The circuit's parameters; None to take them from ``options``.
         passes: True to also print the condition after each compiler pass that changed it.
+        windowed: False if the user gave no window, so that those of ``query`` are only what the circuit holds.
         family: The FPGA family for which costs are printed, of `splitjoin.cost.FAMILIES`.
         options: Parameters of the circuit by name (see `CircuitParameters`).
 
@@ -55,7 +56,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     asked = query.aggregated(aggregates) if aggregates else query
     lines = [f"condition   {text(query.predicate)}",
              *folded,
-             f"windows     R {window_text(query, 'r')}; S {window_text(query, 's')}",
+             f"windows     {_windows(query, windowed)}",
              f"time        {_time(query)}",
              f"order       {query.order}",
              *_folds(aggregates, chosen, family)]
@@ -98,6 +99,12 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
     state = _state(config, family, "" if few is None else str(few), not_whole)
     return "\n".join([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others])
+
+
+def _windows(query: Query, windowed: bool) -> str:
+    """The windows in words; where none was given, those of tables and of the circuit."""
+    said = f"R {window_text(query, 'r')}; S {window_text(query, 's')}"
+    return said if windowed else f"none given: joins of whole tables compare all rows; in a circuit as below {said}"
 
 
 def _folded(query: Query) -> list[str]:

@@ -49,9 +49,10 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         s: The second stream, likewise.
         on: The condition: SQL over ``r`` and ``s`` such as ``"abs(r.x - s.a) <= 10"``, or a Python function such as
             ``lambda r, s: abs(r.x - s.a) <= 10``.
-        window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; one text for
-            both streams, or a pair (R's, S's), or ``{"r": …, "s": …}``. Without it, every earlier tuple is in the
-            window, as both tables end; then both must fit into memory as the device stores them.
+        window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; or a
+            `datetime.timedelta`, which is a RANGE; one for both streams, or a pair (R's, S's), or ``{"r": …, "s":
+            …}``. Without it, every earlier tuple is in the window, as both tables end; then both must fit into memory
+            as the device stores them.
         time: The event-time column by which both tables are sorted (a name, or a pair). Without it, tuples arrive
             alternately: r0, s0, r1, s1, …
         order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"`` or
@@ -79,7 +80,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    chosen = find_device(device, **merged_options(device_options, options))
+    chosen = find_device(device, **merged_options(device_options, options, device, join))
     tr = as_table(r, "r")
     ts = tr if s is r else as_table(s, "s")  # a reader gives its rows only once
     if sorts(sort):

@@ -23,7 +23,8 @@ __all__ = ["circuit_query", "explain_circuit", "propose_circuit", "warn_that_pai
 def explain_circuit(args: argparse.Namespace) -> None:
     """Print how a query's condition maps onto a circuit."""
     query, options = circuit_query(args)
-    print(explain(query, **options, passes=args.passes, family=args.family))
+    print(explain(query, **options, passes=args.passes, family=args.family,
+                  windowed=window_argument(args) is not None))
 
 
 def propose_circuit(args: argparse.Namespace) -> None:

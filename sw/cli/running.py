@@ -109,7 +109,7 @@ def run_sql(args: argparse.Namespace) -> None:
     window = window_or_default(args, options)
     tables = {name: parse_schema(text) for name, text in _tables(args.named).items()}
     made: Select = sql(args.text, tables=tables, window=window, time=pair(args, "time"), order=args.order)
-    print(made.explain(**options))
+    print(made.explain(**options, windowed=window_argument(args) is not None))
 
 
 def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any, Union
 
@@ -12,7 +12,7 @@ from ..errors import DeviceError, ToolError
 from ..lang.schema import suggest
 from .api import Device
 
-__all__ = ["DEVICES", "DeviceOption", "device", "merged_options", "missing", "option_names"]
+__all__ = ["DEVICES", "DeviceOption", "argument_names", "device", "merged_options", "missing", "option_names"]
 
 #: Value of a device's option.
 DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
@@ -54,17 +54,19 @@ def device(spec: str | Device, **options: object) -> Device:
         raise DeviceError(f"the device {spec!r} needs a target, as in '{spec}:TARGET'")
     wrong = [name for name in options if name not in inspect.signature(cls).parameters]
     if wrong:
-        known = ", ".join(inspect.signature(cls).parameters) or "(none)"
-        raise DeviceError(f"the device {spec!r} has no option {', '.join(map(repr, wrong))}; its options are {known}")
+        raise _no_option(spec, wrong, tuple(inspect.signature(cls).parameters), ())
     made = cls(**options)
     assert isinstance(made, Device)
     return made
 
 
-def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a device: those ``given`` as a mapping, and those given as keywords.
+def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spec: str | Device,
+                   call: Callable[..., Any]) -> dict[str, Any]:
+    """The options of the device ``spec``: those ``given`` as a mapping, and ``more``, the keywords of ``call`` that are
+    no arguments of its own.
 
-    Raises `DeviceError` for anything but a mapping, and for an option that is given twice.
+    Raises `DeviceError` for anything but a mapping, for an option that is given twice, and for a keyword that is no
+    option but is spelled like an argument of ``call``.
     """
     if given is not None and not isinstance(given, Mapping):
         raise DeviceError(f"device_options must be a mapping, such as {{'cores': 8}}, not {given!r}")
@@ -72,7 +74,38 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any]) -> 
     if twice:
         raise DeviceError(f"the option {twice[0]!r} of the device is given twice, in device_options and by its name; "
                           f"give it once")
+    arguments = argument_names(call)
+    meant = [name for name in more if suggest(name, arguments)]
+    if meant and (known := _known_options(spec)) is not None:
+        wrong = [name for name in more if name not in known]
+        if any(name in meant for name in wrong):
+            raise _no_option(spec, sorted(wrong, key=lambda name: name not in meant), known, arguments)
     return {**(given or {}), **more}
+
+
+def argument_names(call: Callable[..., Any]) -> list[str]:
+    """The names by which the arguments of ``call`` are given, to look for one that was meant: without those of two
+    letters, which are like any other short name.
+    """
+    return [name for name, parameter in inspect.signature(call).parameters.items() if len(name) > 2
+            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+
+
+def _known_options(spec: str | Device) -> tuple[str, ...] | None:
+    """The options of the device ``spec``; None if its packages are not on this machine, as on the driver of Spark."""
+    try:
+        return option_names(spec)
+    except ToolError:
+        return None
+
+
+def _no_option(spec: str | Device, wrong: Sequence[str], known: Sequence[str], arguments: Sequence[str]) -> DeviceError:
+    """The error for options that the device ``spec`` does not have; ``arguments``: those of the call that may have been
+    meant.
+    """
+    which = repr(spec) if isinstance(spec, str) else type(spec).__name__
+    return DeviceError(f"the device {which} has no option {', '.join(map(repr, wrong))}"
+                       f"{suggest(wrong[0], [*arguments, *known])}; its options are {', '.join(known) or '(none)'}")
 
 
 def option_names(spec: str | Device) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from ..arrival import Arrivals, R, S, event_ticks, shown
 from ..errors import InputError
 from ..lang.query import TimeColumns, TimeSpec, time_columns
 from ..lang.schema import SIDES, Schema, Side
+from ..lang.windows import Span
 from ..tables import as_batch
 from .late import LateRows
 from .source import GateState, Source, SourceState, check_side, check_unfinished
@@ -46,8 +47,9 @@ class ScaleGate:
             must be among them.
     """
 
-    def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns, lateness: int | str | None = None,
-                 keep_late: int = 1 << 16, columns: Mapping[Side, Sequence[str]] | None = None):
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns,
+                 lateness: int | str | Span | None = None, keep_late: int = 1 << 16,
+                 columns: Mapping[Side, Sequence[str]] | None = None):
         self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
         self._time = time if isinstance(time, TimeColumns) else time_columns(
             Schema.from_arrow("r", r), Schema.from_arrow("s", s), time)

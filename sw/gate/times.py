@@ -13,23 +13,23 @@ from ..errors import InputError, WindowError
 from ..lang.query import TimeColumns
 from ..lang.schema import Side
 from ..lang.types import TIME_UNITS, Date, Int, Timestamp
-from ..lang.windows import parse_window
+from ..lang.windows import Span, parse_window
 
 __all__ = ["parse_lateness", "to_ticks"]
 
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def parse_lateness(spec: int | str, time: TimeColumns) -> int:
+def parse_lateness(spec: int | str | Span, time: TimeColumns) -> int:
     """Parse a lateness to ticks: a whole number for integer time columns, else a number and a unit such as
-    ``"5 SECONDS"``.
+    ``"5 SECONDS"``, or a timedelta.
 
     Raises `WindowError` for anything else, and for negative ones.
     """
-    if isinstance(spec, bool) or not isinstance(spec, (int, str)):
-        raise WindowError(f"lateness must be a whole number or a text such as '5 SECONDS', not {spec!r}")
+    if isinstance(spec, bool) or not isinstance(spec, (int, str, dt.timedelta, np.timedelta64)):
+        raise WindowError(f"lateness must be a whole number, a text such as '5 SECONDS' or a timedelta, not {spec!r}")
     try:
-        window = parse_window(f"RANGE {spec}")
+        window = parse_window(f"RANGE {spec}" if isinstance(spec, (int, str)) else spec)
         if window.rows is not None:
             raise WindowError("it has ROWS")
         length = window.resolve(time.type, time.tick).length

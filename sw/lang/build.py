@@ -230,10 +230,8 @@ def divide(a: Expr, b: Expr, at: str) -> Expr:
     """``a / b`` by IEEE 754 (division by zero gives infinity or NaN); exact numbers are converted to float64."""
     if not (_is_number(a.type) and _is_number(b.type)):
         raise PredicateError(f"{at!r}: '/' needs numbers, not {a.type} and {b.type}")
-    if isinstance(b, Lit) and b.value == 0:
-        raise PredicateError(f"{at!r}: a divisor that is a constant must not be 0")
     both_exact = is_exact(a.type) and is_exact(b.type)
-    if isinstance(a, Lit) and isinstance(b, Lit) and both_exact and a.value is not None and b.value is not None:
+    if isinstance(a, Lit) and isinstance(b, Lit) and both_exact and a.value is not None and b.value:
         return to_float(Lit(EXACT, whole(Fraction(cast(Fraction, a.value)) / cast(Fraction, b.value))), FLOAT64, at)
     type_ = FLOAT64 if both_exact else _float_type(a, b)
     return Arith(type_, "/", to_float(a, type_, at), to_float(b, type_, at))

@@ -17,7 +17,7 @@ from .python.decorator import TypedPredicate
 from .python.trace import trace
 from .schema import Column, Schema
 from .sql.parser import parse_sql
-from .types import Date, Int, Opaque, Timestamp, TimeUnit, Type, finer
+from .types import Date, Decimal, Float, Int, Opaque, Timestamp, TimeUnit, Type, finer
 from .windows import Extent, WindowSpec, parse_windows
 
 __all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "register_condition_front_end", "time_columns"]
@@ -183,8 +183,8 @@ def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
         if not isinstance(c.type, (Int, Timestamp, Date)) or c.type == Int(64, signed=False):
             need = ("an integer, a date or a timestamp" if not isinstance(c.type, Int) else
                     "an integer that fits int64, a date or a timestamp")
-            raise SchemaError(f"the time column {side}.{c.name} must be {need}, not {c.type}; cast it to int64, date32 "
-                              f"or a timestamp before the join")
+            raise SchemaError(f"the time column {side}.{c.name} must be {need}, not {c.type}; "
+                              f"{_whole_times(c)}")
     ta, tb = a.type, b.type
     if isinstance(ta, Int) and isinstance(tb, Int):
         return TimeColumns(a.name, b.name, ta, None)
@@ -193,6 +193,16 @@ def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) == (tb.tz is None):
         return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
     raise SchemaError(f"the time columns must be of one kind, but r.{a.name} is {ta} and s.{b.name} is {tb}")
+
+
+def _whole_times(column: Column) -> str:
+    """The advice for a time column of a type that counts no ticks."""
+    if isinstance(column.type, Float):
+        return (f"make whole numbers of it before the join, with the digits that you need, such as milliseconds of "
+                f"seconds: ({column.name} * 1000).round().astype('int64') in pandas")
+    if isinstance(column.type, Decimal):
+        return f"make whole numbers of it before the join, such as {column.name} * 10**{column.type.scale} as int64"
+    return "cast it to int64, date32 or a timestamp before the join"
 
 
 def _is_empty(column: Column) -> bool:

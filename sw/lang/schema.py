@@ -93,7 +93,17 @@ class Schema:
             raise SchemaError(f"column {self.side}.{name} is ambiguous: it could be "
                               f"{' or '.join(repr(c.name) for c in folded)}; write the exact name")
         raise SchemaError(f"stream {self.side} has no column {name!r}{suggest(name, self.names)}; "
-                          f"its columns are {', '.join(self.names) or '(none)'}")
+                          f"its columns are {', '.join(self.names) or '(none)'}{self.dropped_index()}")
+
+    def dropped_index(self) -> str:
+        """The end of a message that a column is missing, where the stream was a DataFrame of pandas with an index that
+        has no name, and so is no column; else the empty string. A range, which only numbers the rows, does not count.
+        """
+        for index in ((self.arrow.pandas_metadata or {}) if self.arrow is not None else {}).get("index_columns", []):
+            if isinstance(index, str) and index not in self.names:
+                return ("; the index of the DataFrame has no name, so it is no column: give it one, such as "
+                        "frame.rename_axis('ts')")
+        return ""
 
     def __getitem__(self, name: str) -> Column:
         """The column called ``name``. Raises `SchemaError` also if its type cannot be used in expressions."""

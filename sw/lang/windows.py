@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ..errors import WindowError, plural
+import numpy as np
+
+from ..errors import PredicateError, WindowError, plural
+from .build import literal
 from .schema import suggest
-from .types import TIME_UNITS, UNIT_NS, Date, Int, TimeUnit, Type
+from .types import TIME_UNITS, UNIT_NS, Date, Duration, Int, TimeUnit, Type
 
-__all__ = ["Extent", "Window", "WindowSpec", "parse_window", "parse_windows"]
+__all__ = ["Extent", "Span", "Window", "WindowSpec", "length_text", "parse_window", "parse_windows"]
 
-#: A window argument of the API: one text for both streams, or one for R and one for S.
-WindowSpec = Union[str, Sequence[str], Mapping[str, str]]
+#: A span of time of Python, pandas or NumPy.
+Span = Union[dt.timedelta, np.timedelta64]
+#: A window argument of the API: one text for both streams, or one for R and one for S. A span of time stands for the
+#: RANGE of this length.
+WindowSpec = Union[str, Span, Sequence[Union[str, Span]], Mapping[str, Union[str, Span]]]
 
 _DAY = UNIT_NS["DAY"]
 #: Longer numbers are refused; Python's int() does not read numbers of more than 4300 digits.
@@ -72,13 +79,35 @@ class Extent:
     length: int | None
 
 
-def parse_window(text: str) -> Window:
-    """Parse ``"ROWS n"``, ``"RANGE l [UNIT]"`` or both, in either order and any case.
+def length_text(length: Span) -> str:
+    """``length`` as a RANGE says it, in the largest unit of which it is a whole number, such as ``"5 MINUTES"``.
+
+    Raises `WindowError` for what is no span of time, such as NaT.
+    """
+    try:
+        found = literal(length, "a timedelta")
+    except PredicateError as error:
+        raise WindowError(str(error)) from None
+    if not isinstance(found.type, Duration) or not isinstance(found.value, int):
+        raise WindowError(f"a timedelta must be a span of time, not {length!r}")
+    ns = found.value * TIME_UNITS[found.type.unit]
+    unit, per = next((name, per) for name, per in reversed(UNIT_NS.items()) if ns % per == 0)
+    return f"{ns // per} {unit}S"
+
+
+def parse_window(text: str | Span) -> Window:
+    """Parse ``"ROWS n"``, ``"RANGE l [UNIT]"`` or both, in either order and any case; a timedelta is a RANGE.
 
     n from 1, l from 0; units are NANOSECONDS to WEEKS. Raises `WindowError` that quotes what is wrong.
     """
+    if isinstance(text, (dt.timedelta, np.timedelta64)):
+        return parse_window(f"RANGE {length_text(text)}")
     if not isinstance(text, str):
-        raise WindowError(f"a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', not {text!r}")
+        number = isinstance(text, (int, float, np.number)) and not isinstance(text, bool)
+        raise WindowError(f"a window must say what its number counts: 'ROWS {text}' for the last {text} tuples, "
+                          f"'RANGE {text}' for times at most {text} apart; not {text!r} alone" if number else
+                          f"a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', or a timedelta, not "
+                          f"{text!r}")
     rows: int | None = None
     length: int | None = None
     unit: str | None = None
@@ -122,7 +151,7 @@ def parse_window(text: str) -> Window:
 
 def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:
     """Parse the windows of R and S: one text for both, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``."""
-    if isinstance(spec, str):
+    if isinstance(spec, (str, dt.timedelta, np.timedelta64, int, float, np.number)):
         window = parse_window(spec)
         return window, window
     if isinstance(spec, Mapping):
@@ -131,4 +160,5 @@ def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:
         return parse_window(spec["r"]), parse_window(spec["s"])
     if isinstance(spec, Sequence) and len(spec) == 2:
         return parse_window(spec[0]), parse_window(spec[1])
-    raise WindowError(f"window must be a text, a pair (R's, S's) or a mapping with 'r' and 's', not {spec!r}")
+    raise WindowError(f"window must be a text, a timedelta, a pair (R's, S's) or a mapping with 'r' and 's', not "
+                      f"{spec!r}")

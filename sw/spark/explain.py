@@ -44,7 +44,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     """
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
-    device_options = merged_options(device_options, options)
+    device_options = merged_options(device_options, options, device, explain)
     streaming = StreamOptions(late, late_to, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | StreamingJoin

@@ -121,7 +121,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
         select = list(select)  # it is read twice
     check_metrics(metrics)
-    device_options = merged_options(device_options, options)
+    device_options = merged_options(device_options, options, device, stream_join)
     streaming = StreamOptions(late, late_to, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     if check_kinds(left, right, streaming, partitions):
@@ -146,7 +146,8 @@ def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], Dat
     neither `stream_join` nor the device has.
     """
     bound = inspect.signature(stream_join).bind(None, right, **arguments).arguments
-    find_device(bound.get("device", "cpu"), **merged_options(bound.get("device_options"), bound.get("options", {})))
+    device = bound.get("device", "cpu")
+    find_device(device, **merged_options(bound.get("device_options"), bound.get("options", {}), device, stream_join))
 
     def join(left: DataFrame) -> DataFrame:
         return stream_join(left, right, **arguments)

@@ -60,9 +60,9 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
     """
     statement = parse(text)
     left, right, more = bind_tables(statement, tables, streams)
-    check_options(statement, more, device)
+    check_options(statement, more, device, stream_sql)
     check_metrics(metrics)
-    device_options = merged_options(device_options, more)
+    device_options = merged_options(device_options, more, device, stream_sql)
     options = StreamOptions(late, late_to, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, time)

@@ -86,7 +86,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
     schemas = [is_schema(data) for data in given]
     if all(schemas):
         if device is None:
-            check_options(statement, options, "cpu")
+            check_options(statement, options, "cpu", sql)
         if device is not None or device_options or options:
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
         if sort or to is not None:
@@ -102,8 +102,8 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
     # One table under two names is read once, as some can be read only once.
     right = left if given[1] is given[0] else _opened(given[1], statement.tables[1].name)
     device = "cpu" if device is None else device
-    check_options(statement, options, device)
-    chosen = find_device(device, **merged_options(device_options, options))
+    check_options(statement, options, device, sql)
+    chosen = find_device(device, **merged_options(device_options, options, device, sql))
     path = None if to is None else check_output(to)
     return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
                 aggregates=aggregates)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from ..device.api import Device
-from ..device.registry import option_names
+from ..device.registry import argument_names, option_names
 from ..errors import InputError
 from ..files import TableFiles
 from ..lang.schema import Schema, Side, suggest
@@ -53,8 +53,11 @@ def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
     return found[0], found[1], {n: value for n, value in keywords.items() if n not in used}
 
 
-def check_options(statement: Statement, options: Mapping[str, Any], device: str | Device) -> None:
-    """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table."""
+def check_options(statement: Statement, options: Mapping[str, Any], device: str | Device,
+                  call: Callable[..., Any]) -> None:
+    """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table, or as
+    another argument of ``call``.
+    """
     known = option_names(device)
     wrong = [name for name in options if name not in known]
     if wrong and wrong[0] in _IN_THE_TEXT:
@@ -63,7 +66,8 @@ def check_options(statement: Statement, options: Mapping[str, Any], device: str 
     if wrong:
         which = repr(device) if isinstance(device, str) else type(device).__name__
         has = f"has the options {', '.join(known)}" if known else "was made with its options"
-        raise InputError(f"{wrong[0]!r} is given, but the statement has no such table; its tables are "
+        meant = suggest(wrong[0], [t.name for t in statement.tables] + argument_names(call) + list(known))
+        raise InputError(f"{wrong[0]!r} is given, but the statement has no such table{meant}; its tables are "
                          f"{_names(statement)}, and the device {which} {has}")
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ..errors import PredicateError, SchemaError
 from ..lang import build
-from ..lang.aggregate import Aggregate, UserAggregates, read_aggregate
+from ..lang.aggregate import AGGREGATES, Aggregate, UserAggregates, is_aggregate, read_aggregate
 from ..lang.ir import Expr, check_depth, too_deep
 from ..lang.schema import Column, Schema, suggest
 from ..lang.sql.parser import Reader
@@ -61,7 +61,8 @@ class TreeReader(Reader):
                               f"known in {self._clause}: repeat the expression")
         names = [f"{t.label}.{n}" for t, s in self._tables for n in s.names]
         raise SchemaError(f"neither table has a column {name!r}{suggest(name, [n.split('.', 1)[1] for n in names])}; "
-                          f"the columns are {', '.join(names) or '(none)'}")
+                          f"the columns are {', '.join(names) or '(none)'}"
+                          + next(filter(None, (s.dropped_index() for _, s in self._tables)), ""))
 
     def table(self, label: str) -> tuple[TableName, Schema]:
         """The table that the statement calls ``label``."""
@@ -81,7 +82,7 @@ class TreeReader(Reader):
     def _of(self, named: TableName, schema: Schema, name: str) -> Column:
         if not any(name.lower() == n.lower() for n in schema.names):
             raise SchemaError(f"table {named.label} has no column {name!r}{suggest(name, schema.names)}; its columns "
-                              f"are {', '.join(schema.names) or '(none)'}")
+                              f"are {', '.join(schema.names) or '(none)'}{schema.dropped_index()}")
         return schema.find(name)
 
     def unsupported(self, e: exp.Expr) -> PredicateError:
@@ -94,6 +95,9 @@ class TreeReader(Reader):
             what = f"the aggregate {e.sql_name()} is not supported in {self._clause}"
             if not self._grouped:
                 return PredicateError(f"{part!r}: {what}: a join gives pairs; aggregate the result")
+            if self._clause == "the SELECT list" and not is_aggregate(e):
+                return PredicateError(f"{part!r}: there is no aggregate {e.sql_name()} yet; it may be one of "
+                                      f"{AGGREGATES}, or a class under splitjoin.aggregate that aggregates=… names")
             if self._clause == "the SELECT list":
                 return PredicateError(f"{part!r}: the aggregate {e.sql_name()} is not supported within a larger value; "
                                       f"select it by itself, with AS and a name, and compute with it on the result")

@@ -79,14 +79,14 @@ class Select:
         names = self.query.schema(side).names
         return [name for name in names if name in uses] or names[:1]
 
-    def explain(self, **options: Any) -> str:
-        """Explain, as text, the stages before, in and after the join. ``options`` are those of circuits, such as
-        ``cores=8``.
+    def explain(self, *, windowed: bool = True, **options: Any) -> str:
+        """Explain, as text, the stages before, in and after the join. ``windowed``: False if no window was given, so
+        that there are those of a circuit only. ``options`` are those of circuits, such as ``cores=8``.
         """
         from ..explain import explain  # here, as it imports circuits and their cost
 
         lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
-        return "\n".join([*lines, explain(self.query, **options)])
+        return "\n".join([*lines, explain(self.query, windowed=windowed, **options)])
 
     def _uses(self, side: Side) -> dict[str, list[str]]:
         """The columns of stream ``side`` that are needed, each with its uses."""

@@ -13,7 +13,7 @@ from ..errors import SchemaError
 from ..lang.order import Order
 from ..lang.query import Predicate, Query, TimeSpec
 from ..lang.schema import Schema, Side
-from ..lang.windows import WindowSpec
+from ..lang.windows import Span, WindowSpec
 from ..statement import Select
 from ..tables import as_table
 from .aio import AsyncStreamJoin
@@ -43,27 +43,27 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
 
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
-         lateness: int | str | None = None, limit: Limit | int | None = None,  # as splitjoin.open
+         lateness: int | str | Span | None = None, limit: Limit | int | None = None,  # as splitjoin.open
          when_full: Literal["raise", "block"] = "raise", punctuation: bool = False,
          device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
 
     ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`: ``device="sim", cores=8``.
     """
-    chosen = find_device(device, **merged_options(device_options, options))
+    chosen = find_device(device, **merged_options(device_options, options, device, open))
     return StreamJoin(query, chosen, select=select, lateness=lateness, limit=limit,
                       when_full=when_full, punctuation=punctuation)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
-               lateness: int | str | None = None, limit: Limit | int | None = None, punctuation: bool = False,
+               lateness: int | str | Span | None = None, limit: Limit | int | None = None, punctuation: bool = False,
                device_options: Mapping[str, Any] | None = None, **options: object) -> AsyncStreamJoin:
     """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
     return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, limit=limit, when_full="raise",
                                 punctuation=punctuation, device_options=device_options, **options))
 
 
-def open_unsorted(query: Query, *, lateness: int | str, engine: Literal["key-oij", "scale-oij"] = "scale-oij",
+def open_unsorted(query: Query, *, lateness: int | str | Span, engine: Literal["key-oij", "scale-oij"] = "scale-oij",
                   threads: int | None = None, select: Sequence[str] | None = None) -> UnsortedJoin:
     """Start a query with aggregates over streams in any order within the ``lateness``, without a gate that sorts them.
 

@@ -20,6 +20,7 @@ from ..errors import DeviceError, DeviceLost, InputError, plural
 from ..gate import PushOrder, ScaleGate
 from ..kinds import KindOperator
 from ..lang.schema import SIDES, Side
+from ..lang.windows import Span
 from ..oij.operators import BaseOperator, aggregate_operator
 from .numbered import NumberedSession
 from .results import ResultQueue
@@ -90,7 +91,7 @@ class Pipeline:
         failure: The exception of a device that failed, else None.
     """
 
-    def __init__(self, schemas: SessionSchemas, device: Device, *, lateness: int | str | None,
+    def __init__(self, schemas: SessionSchemas, device: Device, *, lateness: int | str | Span | None,
                  limit: Limit, punctuation: bool, snapshot: Snapshot | None = None):
         query = schemas.query
         self._query, self._schemas, self._lateness = query, schemas, lateness
@@ -460,7 +461,7 @@ class Pipeline:
                                           schema=self._schemas.gathered)
 
 
-def _gate(schemas: SessionSchemas, lateness: int | str | None, late: int) -> ScaleGate | PushOrder:
+def _gate(schemas: SessionSchemas, lateness: int | str | Span | None, late: int) -> ScaleGate | PushOrder:
     """The gate of a session's streams."""
     r, s = schemas.streams["r"], schemas.streams["s"]
     if schemas.query.time is not None:

@@ -16,6 +16,7 @@ from ..errors import BackPressure, DeviceError, InputError, SplitJoinError
 from ..gate import Source, check_side
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
+from ..lang.windows import Span
 from ..statement import Select
 from .pipeline import Limit, Pipeline
 from .schemas import SessionSchemas
@@ -46,7 +47,7 @@ class StreamJoin:
     """
 
     def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
-                 lateness: int | str | None = None, limit: Limit | int | None = None,
+                 lateness: int | str | Span | None = None, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block"] = "raise", punctuation: bool = False):
         self._schemas = SessionSchemas(query, select)
         if when_full not in ("raise", "block"):
@@ -234,7 +235,8 @@ class StreamJoin:
         """
         with self._opened():
             chosen = self._pipeline.device if device is None else device
-            self._pipeline.restart(find_device(chosen, **merged_options(device_options, options)))
+            self._pipeline.restart(find_device(
+                chosen, **merged_options(device_options, options, chosen, self.restart)))
             self._work()
 
     def close(self) -> None:

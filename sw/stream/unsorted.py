@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..gate import SourceQueue, parse_lateness
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
+from ..lang.windows import Span
 from ..oij.choice import interval_choice
 from ..oij.encoding import Encoder
 from ..oij.key_oij import KeyOijEngine
@@ -50,8 +51,10 @@ class UnsortedJoin:
         late: The number of late tuples, by stream.
     """
 
-    def __init__(self, query: Query, *, lateness: int | str, engine: Literal["key-oij", "scale-oij"] = "scale-oij",
-                 threads: int | None = None, select: Sequence[str] | None = None):
+    def __init__(self, query: Query, *, lateness: int | str | Span,
+                 engine: Literal["key-oij", "scale-oij"] = "scale-oij",
+                 threads: int | None = None,
+                 select: Sequence[str] | None = None):
         if engine not in ("key-oij", "scale-oij"):
             raise InputError(f"engine must be 'key-oij' or 'scale-oij', which need no order, not {engine!r}; others "
                              f"run in splitjoin.open, whose gate sorts")

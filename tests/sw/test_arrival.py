@@ -95,7 +95,10 @@ def test_times_that_do_not_fit_the_finer_unit() -> None:
 
 
 @pytest.mark.parametrize(("r", "s", "time", "message"), [
-    ({"t": [1]}, {"t": [1.5]}, "t", "the time column s.t must be an integer, a date or a timestamp, not float64"),
+    ({"t": [1]}, {"t": [1.5]}, "t", "the time column s.t must be an integer, a date or a timestamp, not float64; make "
+     r"whole numbers of it before the join, .*: \(t \* 1000\).round\(\).astype\('int64'\) in pandas$"),
+    ({"t": pa.array([1], pa.decimal128(9, 2))}, {"t": [1]}, "t", r"not decimal\(9, 2\); .* as t \* 10\*\*2 as int64$"),
+    ({"t": ["a"]}, {"t": [1]}, "t", "not string; cast it to int64, date32 or a timestamp before the join$"),
     ({"t": [1]}, {"t": [dt.date(2013, 1, 1)]}, "t", "must be of one kind, but r.t is int64 and s.t is date"),
     ({"t": [dt.datetime(2013, 1, 1)]}, {"t": pa.array([0], pa.timestamp("us", "UTC"))}, "t",
      r"must be of one kind, but r.t is timestamp\[us\] and s.t is timestamp\[us, UTC\]"),

@@ -18,7 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import splitjoin
-from splitjoin import InputError
+from splitjoin import InputError, SchemaError
 from splitjoin.cli import main
 from splitjoin.tables import as_table
 
@@ -171,6 +171,21 @@ def test_row_labels_of_pandas_are_no_column(module: str, monkeypatch: pytest.Mon
     assert as_table(labelled, "r").column_names == ["x", "k"]
     ranged = frame.set_axis(pd.RangeIndex(5, 8, name="n"))
     assert as_table(ranged, "r").to_pydict() == {"x": [1, 2, 3], "n": [5, 6, 7]}
+
+
+def test_a_missing_column_that_may_be_an_index_without_a_name() -> None:
+    frame = pd.DataFrame({"x": [1, 2]}, index=pd.to_datetime([1, 2], unit="s"))
+    hint = "the index of the DataFrame has no name, so it is no column: give it one, such as frame.rename_axis"
+    with pytest.raises(SchemaError, match=f"stream r has no column 'ts'; its columns are x; {hint}"):
+        splitjoin.join(frame, frame, on="r.x = s.x", time="ts", device="golden")
+    for column in ("ts", "r.ts"):
+        with pytest.raises(SchemaError, match=hint):
+            splitjoin.sql(f"SELECT {column} FROM r JOIN s ON r.x = s.x", r=frame, s=frame, device="golden")
+    with pytest.raises(SchemaError, match=r"its columns are x, b$"):  # row numbers are meant by nobody
+        splitjoin.join(frame.assign(b=1).reset_index(drop=True), frame, on="r.x = s.x", time="ts", device="golden")
+    named = frame.rename_axis("ts")
+    assert splitjoin.join(named, named, on="r.x = s.x", window=pd.Timedelta(0), time="ts", device="golden"
+                          ).column("x_r").to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize("index", [pd.Index([7, 8], name="x"), pd.RangeIndex(2, name="x"),

@@ -89,6 +89,16 @@ def test_what_is_no_option(call: Call) -> None:
         call(device="golden", lanes=2)
 
 
+@pytest.mark.parametrize(("call", "meant"), [
+    (joined, "window"), (selected, "window"), (joined, "select"), (opened, "select"), (opened, "lateness"),
+    (opened_async, "lateness"), (moved, "device_options"), (joined, "cores"), (selected, "cores"), (moved, "cores")])
+def test_a_keyword_that_is_nearly_an_argument_or_an_option(call: Call, meant: str) -> None:
+    wrong = meant[:-1] if meant.endswith("s") else f"{meant}s"
+    given: dict[str, Any] = {wrong: 3, "device": "golden"} if call is not moved or meant == "cores" else {wrong: 3}
+    with pytest.raises((DeviceError, InputError), match=rf"'{wrong}'.* \(did you mean '{meant}'\?\)"):
+        call(**given)
+
+
 def test_a_table_may_have_the_name_of_an_option() -> None:
     text = "SELECT cores.x, s.a FROM cores JOIN s ON cores.x >= s.a"
     found = splitjoin.sql(text, cores=R, s=S, window="ROWS 4", device="golden", device_options=MASKED)

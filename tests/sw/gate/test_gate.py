@@ -271,8 +271,9 @@ def test_wrong_times(type_: pa.DataType, value: Any, message: str) -> None:
 @pytest.mark.parametrize(("type_", "lateness", "ticks"), [
     (pa.int32(), 5, 5), (pa.int32(), "5", 5), (pa.int32(), 0, 0), (pa.timestamp("ms"), "5 SECONDS", 5000),
     (pa.timestamp("s"), "1500 milliseconds", 1), (pa.date32(), "2 WEEKS", 14),
+    (pa.timestamp("ms"), dt.timedelta(seconds=5), 5000),
 ])
-def test_lateness_in_the_words_of_windows(type_: pa.DataType, lateness: int | str, ticks: int) -> None:
+def test_lateness_in_the_words_of_windows(type_: pa.DataType, lateness: int | str | dt.timedelta, ticks: int) -> None:
     schema = pa.schema([("ts", type_)])
     assert ScaleGate(schema, schema, time="ts", lateness=lateness).lateness == ticks
 
@@ -292,5 +293,5 @@ def test_wrong_lateness(type_: pa.DataType, lateness: int | str, reason: str) ->
 
 
 def test_lateness_must_be_a_number_or_a_text() -> None:
-    refused(WindowError, "lateness must be a whole number or a text such as '5 SECONDS', not 1.5",
+    refused(WindowError, "lateness must be a whole number, a text such as '5 SECONDS' or a timedelta, not 1.5",
             lambda: ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=1.5))  # type: ignore[arg-type]  # wrong on purpose

@@ -1,5 +1,8 @@
+import datetime as dt
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from splitjoin import WindowError
@@ -59,9 +62,31 @@ def test_numbers_that_are_too_long(text: str) -> None:
         parse_window(text)
 
 
-def test_a_window_must_be_a_text() -> None:
-    with pytest.raises(WindowError, match="a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', not 5"):
-        parse_window(5)  # type: ignore[arg-type]  # wrong on purpose
+@pytest.mark.parametrize("number", [5, 1.5, np.int32(5)])
+def test_a_number_says_not_what_it_counts(number: Any) -> None:
+    with pytest.raises(WindowError, match=rf"'ROWS {number}' for the last {number} tuples, 'RANGE {number}'"):
+        parse_windows(number)
+
+
+@pytest.mark.parametrize("wrong", [True, None, b"ROWS 5", np.timedelta64("NaT", "s"), np.timedelta64(1, "M"), pd.NaT])
+def test_a_window_must_be_a_text_or_a_span_of_time(wrong: Any) -> None:
+    with pytest.raises(WindowError, match=r"a window must be a text such as 'ROWS 4096' or|must be a span of time|"
+                                          r"must be in weeks, days, hours"):
+        parse_window(wrong)
+
+
+@pytest.mark.parametrize(("span", "text"), [
+    (dt.timedelta(minutes=5), "RANGE 5 MINUTES"), (dt.timedelta(hours=36), "RANGE 36 HOURS"),
+    (dt.timedelta(weeks=2, microseconds=1), "RANGE 1209600000001 MICROSECONDS"), (dt.timedelta(), "RANGE 0 WEEKS"),
+    (pd.Timedelta("1min 1ns"), "RANGE 60000000001 NANOSECONDS"), (pd.Timedelta(days=1), "RANGE 1 DAY"),
+    (np.timedelta64(90, "s"), "RANGE 90 SECONDS"), (np.timedelta64(7, "ns"), "RANGE 7 NANOSECONDS")])
+def test_a_span_of_time_is_a_range(span: Any, text: str) -> None:
+    window = parse_window(text)
+    assert parse_windows(span) == (window, window)
+    assert parse_windows((span, "ROWS 3"))[0] == parse_windows({"r": span, "s": "ROWS 3"})["rs".index("r")] == window
+    if span:
+        with pytest.raises(WindowError, match="RANGE must be at least 0, not -"):
+            parse_window(-span)
 
 
 @pytest.mark.parametrize("spec", [("ROWS 1", "ROWS 2"), ["ROWS 1", "ROWS 2"], {"r": "ROWS 1", "s": "ROWS 2"}])
@@ -74,8 +99,8 @@ def test_one_text_is_both_windows() -> None:
 
 
 @pytest.mark.parametrize(("spec", "message"), [
-    (("ROWS 1",), r"window must be a text, a pair \(R's, S's\) or a mapping with 'r' and 's', not \('ROWS 1',\)"),
-    (None, "window must be a text, a pair"),
+    (("ROWS 1",), r"window must be a text, a timedelta, a pair \(R's, S's\) or a mapping with 'r' and 's', not \('R"),
+    (None, "window must be a text, a timedelta, a pair"),
     ({"r": "ROWS 1"}, r"a mapping of windows must have the keys 'r' and 's', not \['r'\]"),
     ({"r": "ROWS 1", "t": "ROWS 1"}, r"must have the keys 'r' and 's', not \['r', 't'\]"),
     (("ROWS 1", "ROWS 0"), "ROWS must be at least 1, not 0"),

@@ -328,3 +328,23 @@ def test_a_table_whose_name_is_no_name_of_python_is_given_in_tables() -> None:
                                                    "but given were 'r'")):
         splitjoin.sql("SELECT x FROM r JOIN 's.csv' ON TRUE", r=R)
     assert len(splitjoin.sql("SELECT r.x FROM r JOIN 's.csv' ON TRUE", r=R, tables={"s.csv": S}, device="golden"))
+
+
+def test_a_constant_divisor_is_like_one_in_a_column() -> None:
+    """Division by zero is IEEE 754's for both, remainders and whole quotients by zero are NULL for both."""
+    r = pa.table({"x": [7, 0, -7], "y": [0.5, float("nan"), -0.0], "z": [0, 0, 0]})
+    texts = ["x / {}", "y / {}", "(x + 1.5) / {}", "3 / {}", "0 / {}", "-x / {} * x", "x % {}", "x DIV {}", "y % {}"]
+    for device in ("golden", "cpu"):
+        for divisor in ("0", "(1 - 1)", "0.0"):
+            chosen = [t for t in texts if "DIV" not in t or divisor == "0"]
+            columns = ", ".join(f"{t.format(divisor)} AS c{n}, {t.format('z')} AS v{n}" for n, t in enumerate(chosen))
+            found = splitjoin.sql(f"SELECT {columns} FROM r JOIN s ON TRUE", r=r, s={"a": [1]}, device=device).table
+            for n, text in enumerate(chosen):
+                assert repr(found[f"c{n}"].to_pylist()) == repr(found[f"v{n}"].to_pylist()), text
+        for on in ("r.x / {} > s.a", "s.a / {} >= r.y", "1 / {} > r.x"):
+            counts = [splitjoin.join(r, {"a": [1, -1]}, on=on.format(d), device=device).num_rows for d in ("0", "r.z")]
+            assert counts[0] == counts[1] > 0, on
+    with pytest.raises(SplitJoinError, match="needs whole numbers"):
+        splitjoin.sql("SELECT x DIV 0.5 FROM r JOIN s ON TRUE", r=r, s={"a": [1]}, device="golden")
+    traced = splitjoin.join(r, {"a": [1]}, on=lambda r, s: r.x / 0 > s.a, device="golden")
+    assert traced.column("x").to_pylist() == [7, 0]  # 0 / 0 is NaN, the greatest float
