@@ -7,7 +7,7 @@ import re
 from .. import errors
 from ..errors import DeviceError, SplitJoinError
 
-__all__ = ["task_error"]
+__all__ = ["rebuilt", "task_error"]
 
 # The last line of a Python traceback, wherever Spark put it in its own message. What follows it is indented, empty, or
 # Java's part of the text.
@@ -30,10 +30,13 @@ def task_error(error: BaseException) -> SplitJoinError | None:
     found = _RAISED.search(str(error))
     if found is None:
         return None
-    kind = getattr(errors, found[1], DeviceError)
-    message = found[2].strip()
+    return rebuilt(found[1], found[2].strip())
+
+
+def rebuilt(kind: str, message: str) -> SplitJoinError:
+    """The error of the class called ``kind`` with the text ``message``."""
     try:
-        made = kind(message)
+        made = getattr(errors, kind, DeviceError)(message)
     except TypeError:  # an error that is built from parts, such as WindowOverflow, is not rebuilt from its text
         made = SplitJoinError(message)
     assert isinstance(made, SplitJoinError)

@@ -1,12 +1,13 @@
-"""`load`: the first thing that a Python worker runs of splitjoin.
+"""`load` and `load_or_report`: the first thing that a Python worker runs of splitjoin.
 
-Spark sends this function itself, with its code, since the worker may have no splitjoin to import it from. So it must
-use nothing of this package and nothing outside its own body.
+Spark sends these functions themselves, with their code, since the worker may have no splitjoin to import them from. So
+they must use nothing of this package, and nothing outside this file.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["load"]
+__all__ = ["load", "load_or_report"]
 
 
 def load(version: str, data: bytes) -> Any:
@@ -45,3 +46,27 @@ def load(version: str, data: bytes) -> Any:
         return pickle.loads(data)
     except ImportError as error:
         raise refusal(f"this one cannot import all of it: {error}") from None
+
+
+def load_or_report(version: str, data: bytes) -> Any:
+    """`load`, but where it refuses, a function for ``mapInArrow`` that gives the refusal as a row: class and text.
+
+    A task that gives a row does not fail, so Spark prints no trace of Java's before the driver's error.
+    """
+    try:
+        return load(version, data)
+    except RuntimeError as error:
+        if type(error).__name__ != "ToolError":
+            raise
+        refusal = error
+
+    def report(batches: Iterator[Any]) -> Iterator[Any]:
+        try:
+            import pyarrow as pa
+        except ImportError:  # Spark itself would refuse next, and not name splitjoin
+            raise refusal from None
+        for _ in batches:
+            continue
+        yield pa.RecordBatch.from_pydict({"kind": ["ToolError"], "message": [str(refusal)]})
+
+    return report

@@ -11,13 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
 from ..errors import SplitJoinError
 from ..version import __version__
 from . import loader
-from .errors import task_error
+from .errors import rebuilt
 from .reused import Reused
 
 __all__ = ["check_workers", "cores", "in_a_task", "is_remote", "shipped"]
@@ -38,15 +37,15 @@ def shipped(function: Callable[..., Any]) -> Any:
 class _Shipped:
     __name__ = "splitjoin"  # as Spark's plans show it
 
-    def __init__(self, function: Callable[..., Any]):
-        self._function = function
+    def __init__(self, function: Callable[..., Any], load: Callable[[str, bytes], Any] = loader.load):
+        self._function, self._load = function, load
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from self._function(batches)
 
     def __reduce__(self) -> tuple[Any, ...]:
         data = cloudpickle.dumps(Reused(self._function))  # type: ignore[no-untyped-call]  # cloudpickle has no types
-        return loader.load, (__version__, data)
+        return self._load, (__version__, data)
 
 
 def is_remote(spark: Any) -> bool:
@@ -77,21 +76,19 @@ def check_workers(spark: SparkSession) -> None:
 
 def in_a_task(spark: SparkSession, work: Callable[[], object]) -> None:
     """Call ``work`` in one Spark task. Raises the `SplitJoinError` that it raises there."""
-    rows = spark.range(0, 1, 1, 1).mapInArrow(shipped(partial(_worked, work)), "id bigint")
-    found: SplitJoinError | None = None
-    try:
-        rows.collect()
-    except PySparkException as error:
-        found = task_error(error)
-        if found is None:
-            raise
-    if found is not None:
-        raise found  # outside the handler: Spark's text, which quotes it, says nothing more
+    task = _Shipped(partial(_worked, work), loader.load_or_report)
+    for row in spark.range(0, 1, 1, 1).mapInArrow(task, "kind string, message string").collect():
+        raise rebuilt(row["kind"], row["message"])
 
 
 def _worked(work: Callable[[], object], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
-    work()
+    """Call ``work``, and give the error that it raises as a row: a task that fails makes Spark print a long trace."""
+    for _ in batches:
+        continue
+    try:
+        work()
+    except SplitJoinError as error:
+        yield pa.RecordBatch.from_pydict({"kind": [type(error).__name__], "message": [str(error)]})
 
 
 def cores(spark: SparkSession) -> int:

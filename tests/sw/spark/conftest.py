@@ -25,9 +25,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = local_session("splitjoin tests", cores=2, log=tmp_path_factory.mktemp("spark") / "spark.log",
-                            config=SETTINGS)
+def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file to which Spark's JVM and Python workers write what users see on standard error."""
+    return tmp_path_factory.mktemp("spark") / "spark.log"
+
+
+@pytest.fixture(scope="session")
+def spark(spark_log: Path) -> Iterator[SparkSession]:
+    session = local_session("splitjoin tests", cores=2, log=spark_log, config=SETTINGS)
     yield session
     session.stop()
 

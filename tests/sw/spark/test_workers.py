@@ -41,10 +41,14 @@ def use(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[str | None], 
     (f"__version__ = {__version__!r}", "but this one cannot import all of it: No module named 'splitjoin.spark'"),
 ])
 def test_the_first_join_is_refused(frames: tuple[DataFrame, DataFrame], use: Callable[[str | None], None],
-                                   text: str | None, said: str) -> None:
+                                   spark_log: Path, text: str | None, said: str) -> None:
+    """Spark prints no trace before the error, which is the first thing that the user sees."""
     use(text)
+    before = spark_log.stat().st_size
     with pytest.raises(ToolError, match=said) as refused:
         stream_join(*frames, **QUERY)
+    assert b"Exception" not in spark_log.read_bytes()[before:]
+    assert refused.value.__context__ is None
     assert f"must have splitjoin {__version__}, as the driver has" in str(refused.value)
     for cure in ("PYSPARK_PYTHON", "venv-pack", "--archives", "spark.submit.pyFiles"):
         assert cure in str(refused.value)
@@ -73,12 +77,14 @@ def test_a_session_is_checked_once(spark: SparkSession, monkeypatch: pytest.Monk
     assert len(runs) == 2
 
 
-def test_errors_of_a_task(spark: SparkSession) -> None:
+def test_errors_of_a_task(spark: SparkSession, spark_log: Path) -> None:
     def fails() -> None:
-        raise InputError("no good")
+        raise InputError("no good\n  at all")
 
-    with pytest.raises(InputError, match=r"^no good$"):
+    before = spark_log.stat().st_size
+    with pytest.raises(InputError, match=r"^no good\n  at all$"):
         in_a_task(spark, fails)
+    assert b"Exception" not in spark_log.read_bytes()[before:]
     with pytest.raises(PySparkException, match="ZeroDivisionError"):
         in_a_task(spark, lambda: 1 // 0)
 
