@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from pyspark.errors import PySparkException
+
 from .. import errors
-from ..errors import DeviceError, SplitJoinError
+from ..errors import DeviceError, InputError, SplitJoinError
 
 __all__ = ["rebuilt", "task_error"]
 
@@ -29,8 +31,18 @@ def task_error(error: BaseException) -> SplitJoinError | None:
         return error
     found = _RAISED.search(str(error))
     if found is None:
-        return None
+        return _two_joins(error)
     return rebuilt(found[1], found[2].strip())
+
+
+def _two_joins(error: BaseException) -> SplitJoinError | None:
+    """The error for two joins of one name in a query, which Spark refuses with the query's plan; None for another."""
+    if not isinstance(error, PySparkException) or error.getCondition() != "DUPLICATED_METRICS_NAME":
+        return None
+    name = (error.getMessageParameters() or {}).get("metricName", "")
+    return InputError(f"two joins of the query have the name {name!r}, but the joins of one query need different "
+                      f"names, as their states and metrics are kept by name; give each call its own, such as "
+                      f"name='orders'")
 
 
 def rebuilt(kind: str, message: str) -> SplitJoinError:

@@ -25,11 +25,12 @@ __all__ = ["explain"]
 MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
 
 
-def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-            ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
-            device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
+def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None = None,
+            time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
+            select: Sequence[str] | None = None, device: str | Device = "cpu",
+            device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
-            groups: int | None = None, state: str | None = None, name: str | None = None,
+            null_time: str | None = None, groups: int | None = None, state: str | None = None, name: str | None = None,
             fail_on_fallback: bool = True, how: str = "inner", direction: str | None = None,
             allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
             mode: str = "PLAN", **options: DeviceOption) -> str:
@@ -45,7 +46,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
     device_options = merged_options(device_options, options, device, explain)
-    streaming = StreamOptions(late, late_to, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | StreamingJoin
     if check_kinds(left, right, streaming, partitions):

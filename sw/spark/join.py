@@ -34,6 +34,7 @@ from .placement import choose_device
 from .resources import check_resources
 from .streaming.plan import Lateness, StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
+from .windows import ANY_WINDOW, windowed
 from .workers import check_workers, cores, shipped
 
 __all__ = [
@@ -47,12 +48,13 @@ Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 
-def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-                ties: Ties = (), order: str | Order = "none", select: Sequence[str] | None = None,
+def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None = None,
+                time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
+                select: Sequence[str] | None = None,
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
-                late_to: str | None = None, groups: int | None = None, state: str | None = None,
-                name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
+                late_to: str | None = None, null_time: str | None = None, groups: int | None = None,
+                state: str | None = None, name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
                 direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
                 aggregate: Mapping[str, str] | None = None, **options: DeviceOption) -> DataFrame:
     """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
@@ -68,7 +70,10 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         right: The stream S, likewise.
         on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
             `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``.
-        window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream.
+        window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream. It
+            may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
+            INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that
+            gets a warning.
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
             the rows of a DataFrame have no order of their own.
         ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
@@ -90,6 +95,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
             of the join. ``"10 SECONDS"``, a whole number for integer times, or a pair (left's, right's); by default the
             delays of both DataFrames' ``withWatermark``.
         late_to: Streaming only. A folder to which late rows are written as Parquet, in ``left/`` and ``right/``.
+        null_time: Streaming only. The treatment of a row whose event time is NULL. ``"error"``, the default, stops the
+            query; ``"late"`` leaves the row out of the join, counts it, and writes it where late rows are written.
         groups: Streaming only. The number of tasks that join a micro-batch, at most 32,768; by default the number of
             Spark's cores, and 1 with order ``"total"``. It may change when a query starts again.
         state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
@@ -122,7 +129,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         select = list(select)  # it is read twice
     check_metrics(metrics)
     device_options = merged_options(device_options, options, device, stream_join)
-    streaming = StreamOptions(late, late_to, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     if check_kinds(left, right, streaming, partitions):
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
@@ -155,10 +162,11 @@ def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], Dat
     return join
 
 
-def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
-                        ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-                        device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
-                        options: StreamOptions, kind: Mapping[str, Any] | None = None) -> StreamingJoin:
+def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None,
+                        time: TimeSpec | None, ties: Ties, order: str | Order, select: Sequence[str] | None,
+                        device: str | Device, device_options: Mapping[str, Any] | None, fail_on_fallback: bool,
+                        metrics: JoinMetrics | None, options: StreamOptions,
+                        kind: Mapping[str, Any] | None = None) -> StreamingJoin:
     """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them."""
     query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
                                        kind=kind)
@@ -220,15 +228,16 @@ def check_windows(query: Query) -> None:
                                f"DataFrames")
 
 
-def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
+def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None,
                order: str | Order, select: Sequence[str] | None,
                kind: Mapping[str, Any] | None = None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
     """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
     schema_r, schema_s = checked_schemas(left, right, time)
     if isinstance(on, Column):
         on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
-    query = Query.make(schema_r, schema_s, on=on, window=window, time=time, order=checked_order(order),
-                       **(kind or {}))
+    query = Query.make(schema_r, schema_s, on=on, window=ANY_WINDOW if window is None else window, time=time,
+                       order=checked_order(order), **(kind or {}))
+    query = windowed(query, window, 4)
     chosen = result_columns(query, schema_r.arrow, schema_s.arrow, select)
     types = {"r": left.schema, "s": right.schema}
     result = StructType([StructField(c.name, types[c.side][c.source].dataType,
@@ -290,7 +299,7 @@ class PartitionedJoin:
     refused: str
 
     @classmethod
-    def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec, time: TimeSpec | None,
+    def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None,
              ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
              device_options: Mapping[str, Any], partitions: Partitions | None, fail_on_fallback: bool,
              kind: Mapping[str, Any] | None = None) -> PartitionedJoin:

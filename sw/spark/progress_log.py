@@ -17,6 +17,9 @@ from pyspark.sql.streaming.listener import (
 
 __all__ = ["ProgressLog", "observed"]
 
+#: The beginnings of the names of counters that add up over micro-batches.
+_SUMMED = "pairs", "comparisons", "tuples_", "late_", "null_", "reloads", "device_us", "pushed"
+
 
 class ProgressLog(StreamingQueryListener):
     """Collects the counters of the joins called ``name`` in all streaming queries of a session.
@@ -42,13 +45,13 @@ class ProgressLog(StreamingQueryListener):
 
     @property
     def totals(self) -> dict[str, int]:
-        """The sums, over all micro-batches, of pairs, comparisons, tuples, late rows, reloads, device time and
-        rows pushed.
+        """The sums, over all micro-batches, of pairs, comparisons, tuples, late rows, rows without a time, reloads,
+        device time and rows pushed.
         """
         found: dict[str, int] = {}
         for row in self.rows:
             for key, value in row.items():
-                if key.startswith(("pairs", "comparisons", "tuples_", "late_", "reloads", "device_us", "pushed")):
+                if key.startswith(_SUMMED):
                     found[key] = found.get(key, 0) + value
         return found
 

@@ -10,11 +10,12 @@ from pyspark.sql.types import StructField, StructType
 
 from ..device.api import Device
 from ..device.registry import DeviceOption, merged_options
+from ..errors import InputError
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.windows import WindowSpec
 from ..statement import Select
-from ..statement.inputs import bind_tables, check_options
+from ..statement.inputs import bind_tables, check_named, check_options
 from ..statement.parts import parse
 from ..statement.projection import Output
 from .join import (
@@ -30,6 +31,7 @@ from .join import (
     streaming_join,
 )
 from .streaming.plan import Lateness, StreamOptions
+from .windows import ANY_WINDOW, windowed
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
@@ -37,18 +39,20 @@ if TYPE_CHECKING:
 __all__ = ["stream_sql"]
 
 
-def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, ties: Ties = (),
+def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSpec | None = None,
+               ties: Ties = (),
                order: str | Order = "none", device: str | Device = "cpu",
                device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
-               late: Lateness | None = None, late_to: str | None = None, groups: int | None = None,
-               state: str | None = None, name: str | None = None, fail_on_fallback: bool = True,
-               aggregates: Mapping[str, Any] | None = None, **streams: DataFrame | DeviceOption) -> DataFrame:
+               late: Lateness | None = None, late_to: str | None = None, null_time: str | None = None,
+               groups: int | None = None, state: str | None = None, name: str | None = None,
+               fail_on_fallback: bool = True, aggregates: Mapping[str, Any] | None = None,
+               **streams: DataFrame | DeviceOption) -> DataFrame:
     """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
 
-    ``text``, ``window``, ``time``, ``tables``, ``aggregates`` and ``streams`` are as for `splitjoin.sql`, with
-    DataFrames for tables; the other arguments are those of `stream_join`, and so is the way that it runs. ``ties`` by a
-    mapping are those of ``"r"``, the first table, and ``"s"``.
+    ``text``, ``time``, ``tables``, ``aggregates`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for
+    tables, which are given by name; the other arguments are those of `stream_join`, and so is the way that it runs.
+    ``ties`` by a mapping are those of ``"r"``, the first table, and ``"s"``.
 
     Returns:
         A lazy DataFrame of the SELECT list. Where rows with equal times need no order (RANGE windows, order "none"),
@@ -58,17 +62,20 @@ def stream_sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, t
         SplitJoinError: As `splitjoin.sql` and `stream_join`. A value that does not fit its type fails the action;
             `task_error` gets splitjoin's error out of Spark's.
     """
+    if not isinstance(text, str):
+        raise InputError(f"a statement must be a text, not {type(text).__name__}")
     statement = parse(text)
+    check_named(statement, unnamed)
     left, right, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)
     check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
-    options = StreamOptions(late, late_to, groups, state, name)
+    options = StreamOptions(late, late_to, null_time, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, time)
-    select = Select.make(statement, r, s, window=window, time=time, order=checked_order(order),
-                         aggregates=aggregates)
-    query = select.query
+    select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
+                         order=checked_order(order), aggregates=aggregates)
+    query = windowed(select.query, window, 2)
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     check_names(left, result.names, "give one of them another name by AS")
     if streaming:

@@ -172,12 +172,12 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
         yield from table.combine_chunks().to_batches()
 
 
-def null_time(query: Query, side: Side) -> InputError:
-    """The error for a NULL in the time column of stream ``side``."""
+def null_time(query: Query, side: Side, instead: str = "") -> InputError:
+    """The error for a NULL in the time column of stream ``side``. ``instead``: what else may be done about it."""
     assert query.time is not None
     name, which = query.time.name(side), WHICH[side]
     return InputError(f"the time column {side}.{name} (of the {which} DataFrame) must not hold NULL, but it does; "
-                      f"filter such rows out with {which}.where(\"{name} IS NOT NULL\")")
+                      f"{instead}filter such rows out with {which}.where(\"{name} IS NOT NULL\")")
 
 
 def _partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:

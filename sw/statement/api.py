@@ -24,7 +24,7 @@ from ..lang.types import plain
 from ..lang.windows import WindowSpec
 from ..result import JoinResult
 from ..tables import ArrowSchema, Rows, table_or_files
-from .inputs import bind_tables, check_options, is_schema, read_columns, schema_of
+from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
 from .parts import Statement, parse
 from .select import Select
 
@@ -46,9 +46,9 @@ def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: s
         **streams: ArrowSchema) -> Select: ...
 
 
-def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
-        device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
-        tables: Mapping[str, Any] | None = None,
+def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSpec | None = None,
+        order: str | Order = "total", device: str | Device | None = None,
+        device_options: Mapping[str, Any] | None = None, tables: Mapping[str, Any] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
         to: str | os.PathLike[str] | None = None, **streams: Any) -> Any:
     """Run a SELECT over two streams, or prepare it for a streaming session.
@@ -58,6 +58,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
 
     Args:
         text: The statement.
+        unnamed: Nothing: a table has the name under which the text knows it.
         window: As for `splitjoin.join`; a mapping may use the names of the tables. Streams that do not end need one.
         time: As for `splitjoin.join`, likewise.
         order: As for `splitjoin.join`.
@@ -82,6 +83,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     sort = sorts(sort)
     statement = parse(text)
+    check_named(statement, unnamed)
     *given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     if all(schemas):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ..device.api import Device
 from ..device.registry import argument_names, option_names
-from ..errors import InputError
+from ..errors import InputError, plural
 from ..files import TableFiles
 from ..lang.schema import Schema, Side, suggest
 from .parts import Statement
 
-__all__ = ["bind_tables", "check_options", "is_schema", "read_columns", "schema_of"]
+__all__ = ["bind_tables", "check_named", "check_options", "is_schema", "read_columns", "schema_of"]
 
 #: Arguments of `splitjoin.join` that are parts of a statement's text instead.
 _IN_THE_TEXT = {
@@ -51,6 +51,16 @@ def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
         raise InputError(f"{extra[0]!r} is given, but the statement has no such table; its tables are "
                          f"{_names(statement)}")
     return found[0], found[1], {n: value for n, value in keywords.items() if n not in used}
+
+
+def check_named(statement: Statement, unnamed: Sequence[Any]) -> None:
+    """Raise `InputError` if tables, ``unnamed``, were given by position."""
+    if unnamed:
+        names = ", ".join(f"{t.name}=…" if t.name.isidentifier() else f"tables={{{t.name!r}: …}}"
+                          for t in statement.tables)
+        raise InputError(f"the tables of a statement are given under their names, {names}, as their place does not say "
+                         f"which is which, but {len(unnamed)} {plural(len(unnamed), 'argument')} without a name came "
+                         f"after the text: {', '.join(type(u).__name__ for u in unnamed)}")
 
 
 def check_options(statement: Statement, options: Mapping[str, Any], device: str | Device,

@@ -28,7 +28,7 @@ class MicroBatches:
 
     ``root``: the folder of the state files. ``late``: the lateness of both streams. ``query``: arguments of
     `Query.make`. ``partition``: the number of every task of a group, in place of that of the group. ``kept``: sessions
-    are kept.
+    are kept. ``nulls_are_late``: rows without a time are left out.
     """
 
     root: str
@@ -43,6 +43,7 @@ class MicroBatches:
     late_to: str | None = None
     partition: int | None = None
     kept: bool = False
+    nulls_are_late: bool = False
     batch: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -53,7 +54,7 @@ class MicroBatches:
         assert made.time is not None
         delays: dict[Side, int] = dict.fromkeys(SIDES, parse_lateness(self.late, made.time))
         join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, delays, self.ties, self.groups, self.device,
-                         {}, Slots.make(made), self.kept)
+                         {}, Slots.make(made), self.kept, self.nulls_are_late)
         return GroupTask(join, join.result.schema, self.root, "join", self.retained, self.late_to, None)
 
     def run(self, r: Sequence[pa.Table], s: Sequence[pa.Table], *, again: random.Random | None = None) -> pa.Table:

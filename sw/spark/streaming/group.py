@@ -123,6 +123,7 @@ class GroupJoin:
         groups: The number of groups.
         device: The device, and its options.
         keeps: True if sessions of the device are kept between micro-batches.
+        nulls_are_late: True if tuples without an event time are treated as late ones, False if they are an error.
     """
 
     query: Query
@@ -136,6 +137,7 @@ class GroupJoin:
     options: Mapping[str, object]
     slots: Slots
     keeps: bool = False
+    nulls_are_late: bool = False
 
     @property
     def waits(self) -> bool:

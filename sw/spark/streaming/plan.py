@@ -6,7 +6,7 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Union
 
@@ -51,13 +51,14 @@ class StreamOptions:
 
     late: Lateness | None = None
     late_to: str | None = None
+    null_time: str | None = None
     groups: int | None = None
     state: str | None = None
     name: str | None = None
 
     def given(self) -> list[str]:
         """The names of the arguments that were given."""
-        return [name for name in ("late", "late_to", "groups", "state", "name") if getattr(self, name) is not None]
+        return [f.name for f in fields(self) if getattr(self, f.name) is not None]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,9 @@ class StreamingJoin:
         spark = frames["r"].sparkSession
         delays = _delays(query, frames, options.late)
         name = _name(options.name)
+        _check_name_is_free(frames, name)
+        if options.null_time not in (None, "error", "late"):
+            raise InputError(f"null_time must be 'error' or 'late', not {options.null_time!r}")
         slots = Slots.make(query)
         groups = _groups(options.groups, cores, query, slots)
         if options.late_to is not None:
@@ -106,7 +110,7 @@ class StreamingJoin:
         schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         found = find_device(device, **device_options)
         join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options, slots,
-                         found.settles)
+                         found.settles, options.null_time == "late")
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
         return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
                    options.late_to)
@@ -208,6 +212,17 @@ def _name(name: str | None) -> str:
     if not isinstance(name, str) or not name or not all(c.isalnum() or c in "_-" for c in name):
         raise InputError(f"name must be letters, digits, '_' and '-', since state files are named by it, not {name!r}")
     return name
+
+
+def _check_name_is_free(frames: Mapping[Side, DataFrame], name: str) -> None:
+    """Raise `InputError` if a join of the same name is among the inputs; Spark would refuse the query with its plan."""
+    for side, frame in frames.items():
+        # The client of Spark Connect has no plan.
+        plan = "" if is_remote(frame.sparkSession) else frame._jdf.queryExecution().analyzed().toString()
+        if f"CollectMetrics {name}, [" in plan:
+            raise InputError(f"the {WHICH[side]} DataFrame has a join with the name {name!r} in it already, but the "
+                             f"joins of one query need different names, as their states and metrics are kept by name; "
+                             f"give name='…' to this one or to that one")
 
 
 def _root(spark: SparkSession, state: str | None) -> str:

@@ -25,10 +25,11 @@ from .store import StateFiles
 __all__ = ["PACKED", "Spread", "Unpacked", "unpacked"]
 
 #: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
-#: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots.
-PACKED = "`group` int, stream int, tuples bigint, greatest bigint, `rows` binary"
+#: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots. If
+#: ``timeless`` is true, ``rows`` holds tuples whose event time is NULL.
+PACKED = "`group` int, stream int, tuples bigint, greatest bigint, timeless boolean, `rows` binary"
 _ARROW = pa.schema([("group", pa.int32()), ("stream", pa.int32()), ("tuples", pa.int64()), ("greatest", pa.int64()),
-                    ("rows", pa.binary())])
+                    ("timeless", pa.bool_()), ("rows", pa.binary())])
 
 #: Rows that are packed together.
 _PACK = 1 << 16
@@ -55,8 +56,15 @@ class Spread:
         for table in _tables(batches, self.join.schemas[self.side]):
             time = self.join.query.time
             assert time is not None
-            if table.column(time.name(self.side)).null_count:
-                raise null_time(self.join.query, self.side)
+            times = table.column(time.name(self.side))
+            if times.null_count:
+                if not self.join.nulls_are_late:
+                    raise null_time(self.join.query, self.side, "give null_time='late' to leave such rows out, or ")
+                lost = table.filter(times.is_null())
+                yield self._batch(0, 0, None, _encoded(lost, np.zeros(len(lost), np.uint16)), timeless=True)
+                table = table.filter(times.is_valid())
+            if not len(table):
+                continue
             ts = event_ticks(time, self.side, table)
             tuples += len(ts)
             greatest = max(int(ts.max()), greatest if greatest is not None else int(ts.min()))
@@ -78,10 +86,11 @@ class Spread:
             if mask.any():
                 yield self._batch(group, 0, None, _encoded(table.filter(pa.array(mask)), slots[mask]))
 
-    def _batch(self, group: int, tuples: int, greatest: int | None, data: bytes) -> pa.RecordBatch:
+    def _batch(self, group: int, tuples: int, greatest: int | None, data: bytes, *,
+               timeless: bool = False) -> pa.RecordBatch:
         stream = R if self.side == "r" else S
         return pa.RecordBatch.from_pylist([{"group": group, "stream": stream, "tuples": tuples, "greatest": greatest,
-                                            "rows": data}], schema=_ARROW)
+                                            "timeless": timeless, "rows": data}], schema=_ARROW)
 
 
 @dataclass(frozen=True)
@@ -93,25 +102,27 @@ class Unpacked:
         rows: The tuples of each stream with their slots.
         greatest: The greatest event time of each stream in all groups; None for a stream without tuples.
         tuples: The number of tuples in all groups.
+        timeless: The tuples of each stream whose event time is NULL, of all groups; group 0 gets them.
     """
 
     group: int | None
     rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]]
     greatest: Mapping[Side, int | None]
     tuples: int
+    timeless: Mapping[Side, pa.Table]
 
 
 def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
     """The packed rows ``batches`` of one group."""
     groups: set[int] = set()
-    tables: dict[Side, list[pa.Table]] = {side: [join.schemas[side].empty_table()] for side in SIDES}
+    tables, timeless = ({side: [join.schemas[side].empty_table()] for side in SIDES} for _ in range(2))
     slots: dict[Side, list[npt.NDArray[np.uint16]]] = {side: [np.empty(0, np.uint16)] for side in SIDES}
     greatest: dict[Side, int | None] = dict.fromkeys(SIDES)
     tuples = dict.fromkeys(SIDES, 0)
     for batch in batches:
         groups.update(batch.column("group").to_pylist())
-        for stream, n, last, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
-                                           ("stream", "tuples", "greatest", "rows")), strict=True):
+        for stream, n, last, lost, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
+                                                 ("stream", "tuples", "greatest", "timeless", "rows")), strict=True):
             side = SIDES[stream.as_py()]
             tuples[side] += n.as_py()
             if last.is_valid:
@@ -121,8 +132,12 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
             if buffer.size:
                 packed = pa.ipc.open_stream(buffer).read_all()
                 schema = join.schemas[side]
-                slots[side].append(packed.column("slot").to_numpy())
-                tables[side].append(pa.table(packed.columns[:len(schema)], schema=schema))
+                table = pa.table(packed.columns[:len(schema)], schema=schema)
+                if lost.as_py():
+                    timeless[side].append(table)
+                else:
+                    slots[side].append(packed.column("slot").to_numpy())
+                    tables[side].append(table)
     assert join.query.time is not None
     rows = {}
     for side in SIDES:
@@ -130,7 +145,8 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
         ts = event_ticks(join.query.time, side, table)
         rows[side] = Rows(table, ts, np.full(len(ts), -1, np.int64)), np.concatenate(slots[side])
     assert len(groups) <= 1, f"a task got the rows of the groups {sorted(groups)}"
-    return Unpacked(min(groups, default=None), rows, greatest, sum(tuples.values()))
+    return Unpacked(min(groups, default=None), rows, greatest, sum(tuples.values()),
+                    {side: pa.concat_tables(timeless[side]) for side in SIDES})
 
 
 def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -21,7 +21,7 @@ from pyspark import TaskContext
 
 from ...device.registry import device as find_device
 from ...errors import SnapshotError, plural
-from ...lang.schema import SIDES
+from ...lang.schema import SIDES, Side
 from ..metrics import JoinMetrics
 from ..resources import leased
 from ..text import WHICH
@@ -31,7 +31,7 @@ from .group import Counts, GroupJoin, GroupState, Step
 from .micro_batch import micro_batch
 from .rows import Rows
 from .sessions import KeptSession, SessionCache
-from .spread import unpacked
+from .spread import Unpacked, unpacked
 from .state import Version, check_identity, identity
 from .store import TEMPORARY, StateFiles, delete_file, write_file
 
@@ -40,8 +40,8 @@ __all__ = ["COUNTS", "METRICS", "GroupTask"]
 #: The column beside the result's own ones: NULL in result rows, and in one row of each task what the task counted.
 METRICS = "__splitjoin"
 #: The fields of `METRICS`, all int64.
-COUNTS = ("pairs", "comparisons", "tuples_r", "tuples_s", "late_r", "late_s", "stored_rows", "waiting_rows",
-          "state_bytes", "reloads", "device_us", "pushed_rows")
+COUNTS = ("pairs", "comparisons", "tuples_r", "tuples_s", "late_r", "late_s", "null_r", "null_s", "stored_rows",
+          "waiting_rows", "state_bytes", "reloads", "device_us", "pushed_rows")
 _COUNTS_TYPE = pa.struct([(name, pa.int64()) for name in COUNTS])
 
 #: States that a Python worker keeps: (root, query, join, group, groups) → the version and the state.
@@ -122,7 +122,8 @@ class GroupTask:
             else:
                 files.write(batch, group, self.join.groups, data)
                 _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
-            self._write_late(step, files, batch, group)
+            self._write_late({side: pa.concat_tables([step.late[side].table, new.timeless[side]]) for side in SIDES},
+                             files, batch, group)
             for table in tables:
                 for found in table.combine_chunks().to_batches():
                     yield self._with_counts(found, None)
@@ -137,7 +138,7 @@ class GroupTask:
             _SESSIONS.keep(key, kept, version.token, resumable=not self.join.replicates)
         if group == 0 and batch % _DELETE_EVERY == 0 and batch > self.retained:
             files.delete_unneeded(batch - self.retained, self.join.groups)
-        yield self._with_counts(None, self._counts(step, counts, version, reloaded))
+        yield self._with_counts(None, self._counts(step, new, counts, version, reloaded))
 
     def _key(self, query: str, group: int) -> str:
         """A name of the group's session: the same in every task that may go on with it."""
@@ -225,8 +226,8 @@ class GroupTask:
         states = [self._read(files, batch, g, of, names) for g in range(of)]
         return self.join.regrouped(states, group)
 
-    def _write_late(self, step: Step, files: StateFiles, batch: int, group: int) -> None:
-        """Write the late tuples, in place of those that an earlier run of the micro-batch wrote."""
+    def _write_late(self, late: Mapping[Side, pa.Table], files: StateFiles, batch: int, group: int) -> None:
+        """Write the tuples ``late``, in place of those that an earlier run of the micro-batch wrote."""
         if self.late_to is None:
             return
         for side in SIDES:
@@ -234,13 +235,13 @@ class GroupTask:
             for g, of in files.held(batch):
                 if of != self.join.groups:  # the run failed, and the query was started again with other groups
                     delete_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{g}-of-{of}.parquet")
-            if len(step.late[side]):
+            if len(late[side]):
                 sink = pa.BufferOutputStream()
-                pq.write_table(step.late[side].table, sink)
+                pq.write_table(late[side], sink)
                 write_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{group}-of-{self.join.groups}.parquet",
                            bytes(sink.getvalue()), private=False)
 
-    def _counts(self, step: Step, counts: Counts, version: Version, reloaded: bool) -> dict[str, int]:
+    def _counts(self, step: Step, new: Unpacked, counts: Counts, version: Version, reloaded: bool) -> dict[str, int]:
         whole = {f"tuples_{side}": len(step.fresh[side]) for side in SIDES}
         if not self.join.slots.hashed and version.group:
             whole = dict.fromkeys(whole, 0)  # every group gets the same tuples; they count once
@@ -248,6 +249,7 @@ class GroupTask:
         made = {
             "pairs": counts.pairs, "comparisons": counts.comparisons, **whole,
             **{f"late_{side}": len(step.late[side]) for side in SIDES},
+            **{f"null_{side}": len(new.timeless[side]) for side in SIDES},
             "stored_rows": stored, "waiting_rows": sum(len(step.state.waiting[side]) for side in SIDES),
             "state_bytes": version.nbytes, "reloads": int(reloaded), "device_us": round(counts.seconds * 1e6),
             "pushed_rows": counts.pushed,

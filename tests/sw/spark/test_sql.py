@@ -8,8 +8,8 @@ import pytest
 import splitjoin
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from splitjoin import InputError, SchemaError, StatementError
-from splitjoin.spark import stream_sql, task_error
+from splitjoin import InputError, SchemaError, StatementError, WindowError
+from splitjoin.spark import explain, stream_join, stream_sql, task_error
 
 from ...support.spark_streams import rows
 
@@ -60,3 +60,31 @@ def test_refused(frames: Frames) -> None:
         stream_sql("SELECT r.x FROM r, s", **how | {"time": None})
     with pytest.raises(InputError, match="left must be a Spark DataFrame, not int"):
         stream_sql("SELECT r.x FROM r, s", **how | {"r": 3})
+    with pytest.raises(InputError, match=r"under their names, r=…, s=…, .* but 2 arguments without a name came after "
+                                         "the text: DataFrame, DataFrame"):
+        stream_sql("SELECT r.x FROM r, s", *frames, window="RANGE 4", time="ts")
+    with pytest.raises(InputError, match="a statement must be a text, not DataFrame"):
+        stream_sql(frames[0], frames[1])  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(WindowError, match=r"needs window=….* does not say how long after a row of left one of right "
+                                          r"may come; give window=…, or add s\.ts <= r\.ts \+ … to the condition"):
+        stream_sql("SELECT r.x FROM r JOIN s ON r.x = s.x AND r.ts <= s.ts", r=frames[0], s=frames[1], time="ts")
+
+
+def test_windows_as_the_condition_needs_them(frames: Frames, tables: Tables) -> None:
+    """Without ``window=``; a window that is shorter loses pairs, with a warning."""
+    text = "SELECT r.n, s.n AS other FROM r JOIN s ON r.x = s.x AND s.ts BETWEEN r.ts - 3 AND r.ts + 9"
+    how: dict[str, Any] = {"r": frames[0], "s": frames[1], "time": "ts", "device": "golden", "partitions": [40]}
+    want = rows(splitjoin.sql(text, r=tables[0], s=tables[1], window="RANGE 200", time="ts", device="golden").table)
+    assert rows(stream_sql(text, **how).toArrow()) == want
+    assert stream_sql(text, **how, window=("RANGE 9", "RANGE 3"))  # no warning
+    with pytest.warns(UserWarning, match="lets a row of right come up to 9 after a row of left, but the window of left "
+                                         "is only 8 long") as warned:
+        short = stream_sql(text, **how, window="RANGE 8")
+    assert warned[0].filename == __file__
+    assert rows(short.toArrow()) < want
+    on = "s.ts BETWEEN r.ts - 3 AND r.ts + 9"
+    said = explain(*frames, on=on, time="ts", partitions=1)
+    assert "windows    r: the last 9; s: the last 3" in said
+    with pytest.warns(UserWarning, match="left come up to 3 after a row of right, but the window of right") as warned:
+        stream_join(*frames, on=on, window=("ROWS 5", "RANGE 2"), time="ts", partitions=[40])
+    assert warned[0].filename == __file__

@@ -174,8 +174,17 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     query: dict[str, Any] = {"window": "RANGE 9", "time": "ts", "late": 0, "state": filled.state,
                              "select": ["n_r", "n_s"], "groups": 1, "device": "golden"}
     narrow, wide = ({"on": f"abs(r.x - s.x) <= {n}", **query} for n in (1, 5))
-    with pytest.raises(AnalysisException, match="The metric name is not unique: splitjoin"):
-        filled.run(stream_join(left, right, **narrow).union(stream_join(left, right, **wide)))
+    one, other = stream_join(left, right, **narrow), stream_join(left, right, **wide)
+    with pytest.raises(AnalysisException) as refused:
+        one.union(other)
+    assert str(task_error(refused.value)).startswith("two joins of the query have the name 'splitjoin', but ")
+    assert str(task_error(refused.value)).endswith("give each call its own, such as name='orders'")
+    again = {"on": "r.n_r = s.n", "window": "RANGE 9", "late": 0}
+    stamped = one.selectExpr("n_r", "cast(n_s AS bigint) AS ts")
+    with pytest.raises(InputError, match=r"left DataFrame has a join with the name 'splitjoin' in it already.* give "
+                                         r"name='…' to this one or to that one"):
+        stream_join(stamped, right, **again, time="ts")
+    assert stream_join(stamped, right, **again, time="ts", name="second").isStreaming
     both = stream_join(left, right, **narrow, name="narrow").union(stream_join(left, right, **wide, name="wide"))
     filled.run(both, "both")
     expected = sum((rows(answer(*tables, **{k: q[k] for k in ("on", "window", "time", "select")}))
@@ -194,6 +203,7 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     ({"groups": 2, "order": "total"}, InputError, "groups must be 1, not 2"),
     ({"order": "outer(3)"}, OrderError, "marks groups of results with stars"),
     ({"name": "a/b"}, InputError, "name must be letters, digits"),
+    ({"null_time": "drop"}, InputError, "null_time must be 'error' or 'late', not 'drop'"),
     ({"state": "nothing://x"}, InputError, "a file system that Arrow reaches"),
     ({"state": "dbfs:/mnt/x"}, InputError, "write '/dbfs/mnt/x'"),
     ({"state": "s3a://bucket/x"}, InputError, "write 's3://bucket/x'"),
@@ -210,8 +220,8 @@ def test_refused_before_the_query_starts(filled: Files, change: dict[str, Any], 
 def test_streaming_and_batch_do_not_mix(filled: Files, frames: tuple[DataFrame, DataFrame]) -> None:
     with pytest.raises(UnsupportedError, match=r"right is a batch one.*read right with spark\.readStream"):
         stream_join(filled.frame("r"), frames[1], on=ON, window="RANGE 9", time="ts", late=0)
-    with pytest.raises(InputError, match="late, groups: for streaming DataFrames only"):
-        stream_join(*frames, on=ON, window="RANGE 9", time="ts", late=0, groups=3)
+    with pytest.raises(InputError, match="late, null_time, groups: for streaming DataFrames only"):
+        stream_join(*frames, on=ON, window="RANGE 9", time="ts", late=0, null_time="late", groups=3)
 
 
 def test_null_times_and_watermarks_on_other_columns(spark: SparkSession, files: Files) -> None:
@@ -220,7 +230,14 @@ def test_null_times_and_watermarks_on_other_columns(spark: SparkSession, files: 
     query: dict[str, Any] = {"on": "r.ts = s.ts", "window": "RANGE 9", "time": "ts", "state": files.state}
     with pytest.raises(StreamingQueryException) as failure:
         files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0))
-    assert "must not hold NULL" in str(task_error(failure.value))
+    assert "must not hold NULL, but it does; give null_time='late' to leave such" in str(task_error(failure.value))
+    late = files.root / "late"
+    runs = [files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0, null_time="late", groups=2,
+                                  late_to=str(late), device="golden"))]
+    assert files.found()["ts_r"].to_pylist() == [1]
+    total = counts(runs)
+    assert (total["null_r"], total["null_s"], total["late_r"], total["tuples_s"]) == (1, 1, 0, 1)
+    assert [row.ts for row in spark.read.parquet(str(late / "right")).collect()] == [None]
     marked = files.frame("r").withWatermark("at", "1 second")
     with pytest.raises(SchemaError, match="its watermark on 'at', but the event time of the join is 'ts'"):
         stream_join(marked, files.frame("s"), **query)

@@ -310,6 +310,12 @@ def test_a_statement_must_be_a_text() -> None:
         splitjoin.sql(5, r=R, s=S, window="ROWS 3")  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_tables_have_names() -> None:
+    with pytest.raises(InputError, match=r"under their names, r=…, s=…, as their place .* but 1 argument without "
+                                         r"a name came after the text: "):
+        splitjoin.sql(f"SELECT r.x {NEAR}", R, window="ROWS 3")  # type: ignore[call-overload]  # wrong on purpose
+
+
 @pytest.mark.parametrize(("kind", "of"), [("LEFT", "s"), ("FULL", "s"), ("RIGHT", "r"), ("FULL", "r")])
 def test_a_column_without_null_may_lack_its_tuple(kind: str, of: str) -> None:
     """Outer joins have rows without a tuple of a stream, whatever its schema says of NULL."""

@@ -252,6 +252,25 @@ def test_late_rows_are_written_once_if_the_groups_change_at_a_failure(tmp_path: 
             assert sum(len(pa.parquet.read_table(f)) for f in (late / which).glob("*.parquet")) == 20
 
 
+def test_rows_without_a_time_are_counted_and_written(tmp_path: Path) -> None:
+    """Each once, whatever the number of groups and partitions; a task that runs again writes them again."""
+    r, s = streams(0)
+    lost = pa.table({"ts": [None, 4, None], "x": [7, 8, 9]}, schema=r.schema)
+    for groups in (1, 3):
+        for on in (QUERY["on"], "r.x = s.a"):
+            late = tmp_path / f"late-{groups}-{on[:3]}"
+            join = query(str(late / "state"), groups=groups, late_to=str(late), nulls_are_late=True)
+            join.query = QUERY | {"on": on}
+            found = join.run([r, lost, lost.slice(0, 1)], [s], again=random.Random(groups))
+            joined = pa.concat_tables([r, lost.slice(1, 1)]).sort_by("ts")
+            wanted = answer(joined, s, on=on, window="RANGE 30", time="ts")
+            assert rows(found) == rows(wanted)
+            assert (join.counts["null_r"], join.counts["null_s"], join.counts["late_r"]) == (3, 0, 0)
+            written = pa.concat_tables(pa.parquet.read_table(f) for f in sorted((late / "left").iterdir()))
+            assert sorted(written["x"].to_pylist()) == [7, 7, 9]
+            assert not (late / "right").exists()
+
+
 @pytest.mark.parametrize(("change", "reason"), [
     ({"query": QUERY | {"on": "abs(r.x - s.a) <= 3"}}, r"condition: was '\(abs\(\(r.x - s.a\)\) <= 2\)', is now"),
     ({"query": QUERY | {"window": ("RANGE 30", "RANGE 31")}}, r"of right: was 'the last 30', is now 'the last 31'"),
