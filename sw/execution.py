@@ -29,10 +29,11 @@ from .expected_size import ExpectedSize
 from .files import TableWriter
 from .golden import GoldenDevice
 from .kinds import KindOperator, decide, reference_rows
+from .lang.layouts import take
 from .lang.query import Query
 from .memory import check_memory, too_large
 from .oij.operators import interval_engine
-from .output import OutputColumn, gather, output_schema, take
+from .output import OutputColumn, gather, output_schema
 from .progress import progress_bar
 from .result import JoinResult, StoredRows
 

@@ -16,12 +16,13 @@ from .device.registry import device as find_device, merged_options
 from .errors import InputError, SchemaError
 from .execution import Output, run
 from .files import check_columns, check_output
+from .lang.layouts import take
 from .lang.order import Order
 from .lang.query import Predicate, Query, TimeSpec, time_columns
 from .lang.schema import SIDES, Schema, Side
 from .lang.windows import WindowSpec
 from .memory import check_window, size_text, window_bytes
-from .output import OutputColumn, output_columns, output_schema, take
+from .output import OutputColumn, output_columns, output_schema
 from .progress import tell
 from .result import JoinResult
 from .tables import Rows, as_table

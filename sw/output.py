@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from .errors import SchemaError
 from .lang.kind import INNER, Kind
+from .lang.layouts import take
 from .lang.schema import Side, suggest
 
-__all__ = ["OutputColumn", "gather", "indices", "output_columns", "output_schema", "take"]
+__all__ = ["OutputColumn", "gather", "indices", "output_columns", "output_schema"]
 
 
 @dataclass(frozen=True)
@@ -98,33 +99,6 @@ def indices(rows: npt.NDArray[np.int64]) -> pa.Array:
     """Row ids as what `take` takes: NULL, which gives NULL, where they are −1."""
     lacking = rows < 0
     return pa.array(rows, mask=lacking if lacking.any() else None)
-
-
-def take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
-    """``column.take(rows)``, also for the types that Arrow cannot take from."""
-    type_ = column.type
-    if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
-        plain = pa.large_string() if pa.types.is_string_view(type_) else pa.large_binary()
-        return column.cast(plain).take(rows).cast(type_)
-    if pa.types.is_run_end_encoded(type_):
-        taken = take(pa.chunked_array([c for chunk in column.chunks for c in _decoded(chunk).chunks],
-                                       type_.value_type), rows)
-        return pa.chunked_array([c for chunk in taken.chunks for c in _encoded(chunk, type_)], type_)
-    return column.take(rows)
-
-
-def _decoded(array: pa.RunEndEncodedArray) -> pa.ChunkedArray:
-    """The values of ``array``, each as often as it occurs."""
-    at = np.searchsorted(array.run_ends.to_numpy(), array.offset + np.arange(len(array)), side="right")
-    return take(pa.chunked_array([array.values]), pa.array(at))
-
-
-def _encoded(values: pa.Array, type_: pa.DataType) -> list[pa.Array]:
-    """``values`` as arrays of the run-end encoded ``type_``, a run each: rows of a result seldom repeat."""
-    most = 2 ** (type_.run_end_type.bit_width - 1) - 1
-    parts = [values.slice(at, most) for at in range(0, len(values), most)]
-    return [pa.RunEndEncodedArray.from_arrays(pa.array(np.arange(1, len(p) + 1), type_.run_end_type), p, type_)
-            for p in parts]
 
 
 def _sides(r: pa.Schema, s: pa.Schema) -> tuple[tuple[Side, pa.Schema], tuple[Side, pa.Schema]]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..output import take
+from ..lang.layouts import take
 
 __all__ = ["Run", "SourceQueue", "take_rows"]
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from .layouts import decoded
 
 __all__ = [
     "BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
@@ -183,16 +184,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     The values of a dictionary can contain NULL, which ``null_count`` does not count, and few of Arrow's kernels accept
     views.
     """
-    if pa.types.is_run_end_encoded(column.type):
-        column = pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], column.type.value_type)
-    if pa.types.is_dictionary(column.type):
-        large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(column.type.value_type)
-        if large is not None:  # Arrow does not decode a dictionary of views, nor one of lists
-            column = pa.chunked_array([pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(large))
-                                       for c in column.chunks], pa.dictionary(column.type.index_type, large))
-        kind = column.type.value_type
-        column = (pa.chunked_array([c.dictionary.take(c.indices) for c in column.chunks], kind)
-                  if pa.types.is_nested(kind) else column.cast(kind))
+    column = decoded(column)
     match from_arrow(column.type):
         case String():
             return column.cast(pa.large_string())

@@ -19,9 +19,9 @@ from ..circuit.driver import CircuitDevice, CircuitSession
 from ..device.api import ITEM, PAIR, Device
 from ..kinds import KindOperator, rows_between
 from ..lang.kind import Kind
+from ..lang.layouts import take
 from ..lang.query import Query
 from ..oij.operators import interval_engine, states_leave
-from ..output import take
 
 if TYPE_CHECKING:
     from ..oij.choice import IntervalChoice

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from ..aggregates import Decided, FoldedRows, aggregate_fields
 from ..aggregates.state_operator import FoldedBases
+from ..lang.layouts import take
 from ..lang.query import Query
-from ..output import OutputColumn, gather, output_schema, take
+from ..output import OutputColumn, gather, output_schema
 from ..statement import Projection
 
 __all__ = ["RESULT_ROWS", "ResultRows"]

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrival import Arrivals, interleave, s_before_each_r
+from ..lang.layouts import take
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..lang.windows import Extent
-from ..output import take
 from ..sliding import FixedWidthColumn, SlidingArray
 
 __all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]

@@ -19,12 +19,12 @@ from ...aggregates.state_operator import FoldedBases, StateOperator, WholeStateO
 from ...arrival import Arrivals, interleave
 from ...cpu import CpuDevice
 from ...device.api import ITEM, PAIR, Device
+from ...lang.layouts import take
 from ...lang.order import Order
 from ...lang.query import Query
 from ...lang.schema import SIDES, Side
 from ...oij.operators import aggregate_operator
 from ...oij.session import IntervalOperator
-from ...output import take
 from ...stream.numbered import NumberedSession
 from .rows import Rows
 

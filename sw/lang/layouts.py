@@ -1,0 +1,155 @@
+"""Layouts of Arrow columns: rows taken from chunks, and dictionaries and runs, decoded and encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["decoded", "encoded", "is_encoded", "take"]
+
+#: The types of the same values that all of Arrow's kernels take.
+_LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+#: Rows of a column that Arrow copies in the time in which one is taken from its chunk.
+_COPIED = 8
+
+
+def take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """``column.take(rows)``, also for the types that Arrow cannot take from; NULL in ``rows`` gives NULL.
+
+    Arrow copies the whole column first, so few rows of a long column are taken from the chunks that they lie in.
+    """
+    type_ = column.type
+    if pa.types.is_run_end_encoded(type_) or type_ in _LARGE:
+        values = pa.chunked_array(_taken(column, rows), _taken_type(type_))
+        return encoded(values, type_) if pa.types.is_run_end_encoded(type_) else values.cast(type_)
+    try:
+        return pa.chunked_array(_taken(column, rows), type_)
+    except pa.ArrowInvalid:  # more text than the offsets of one array can count
+        if len(rows) < 2:
+            raise
+        half = len(rows) // 2
+        return pa.chunked_array([*take(column, rows.slice(0, half)).chunks, *take(column, rows.slice(half)).chunks],
+                                type_)
+
+
+def _taken(column: pa.ChunkedArray, rows: pa.Array) -> list[pa.Array]:
+    """The arrays of `take`, of the type `_taken_type`."""
+    if not len(rows):
+        return []
+    if column.num_chunks == 1:
+        return [_from_array(column.chunk(0), rows)]
+    if _taken_type(column.type) == column.type and len(rows) * _COPIED >= len(column):
+        return list(column.take(rows).chunks)
+    at: npt.NDArray[np.int64] = rows.fill_null(0).to_numpy()
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    chunks = np.searchsorted(ends, at, side="right")
+    chunks[lacking := rows.is_null().to_numpy(zero_copy_only=False)] = 0
+    local = at - np.concatenate([[0], ends[:-1]])[chunks]
+    if (chunks[1:] >= chunks[:-1]).all():
+        return list(_chunk_by_chunk(column, chunks, local, lacking))
+    # Radix sort takes 16 bits.
+    order = np.argsort(chunks.astype(np.uint16) if len(ends) <= 2**16 else chunks, kind="stable")
+    parts = _chunk_by_chunk(column, chunks[order], local[order], lacking[order])
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return [pa.concat_arrays(parts).take(pa.array(back))]
+
+
+def _chunk_by_chunk(column: pa.ChunkedArray, chunks: npt.NDArray[np.int64], local: npt.NDArray[np.int64],
+                    lacking: npt.NDArray[np.bool_]) -> Iterator[pa.Array]:
+    """The rows ``local`` of ``chunks``, whose numbers do not decrease; NULL where ``lacking``. All are (n,)."""
+    cuts = [0, *(np.flatnonzero(chunks[1:] != chunks[:-1]) + 1).tolist(), len(chunks)]
+    for low, high in pairwise(cuts):
+        yield _from_array(column.chunk(int(chunks[low])), pa.array(local[low:high], mask=lacking[low:high]))
+
+
+def _taken_type(type_: pa.DataType) -> pa.DataType:
+    """The type of rows that are taken from a column of ``type_``, before they get its layout again."""
+    if pa.types.is_run_end_encoded(type_):
+        return _taken_type(type_.value_type)
+    return _LARGE.get(type_, type_)
+
+
+def _from_array(array: pa.Array, rows: pa.Array) -> pa.Array:
+    """The ``rows`` of ``array``, of the type `_taken_type`."""
+    type_ = array.type
+    if pa.types.is_run_end_encoded(type_):
+        at = np.searchsorted(array.run_ends.to_numpy(), array.offset + rows.fill_null(0).to_numpy(), side="right")
+        return _from_array(array.values, pa.array(at, mask=rows.is_null().to_numpy(zero_copy_only=False)))
+    if type_ in _LARGE:  # views have 16 bytes each, and lead to the text in further buffers
+        valid, views, *texts = array.buffers()
+        taken = pa.Array.from_buffers(pa.binary(16), len(array), [valid, views], offset=array.offset).take(rows)
+        return pa.Array.from_buffers(type_, len(taken), [*taken.buffers(), *texts], offset=taken.offset
+                                     ).cast(_LARGE[type_])
+    return array.take(rows)
+
+
+def is_encoded(type_: pa.DataType) -> bool:
+    """True if columns of ``type_`` hold their values in a dictionary or in runs."""
+    return bool(pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_))
+
+
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """``column`` without dictionaries and runs: each value as often as it occurs."""
+    while is_encoded(column.type):
+        column = pa.chunked_array([part for chunk in column.chunks for part in _decoded(chunk).chunks],
+                                  column.type.value_type)
+    return column
+
+
+def _decoded(array: pa.Array) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(array.type):
+        return take(pa.chunked_array([array.dictionary]), array.indices)
+    # Arrow decodes neither runs of views nor of lists.
+    found = _from_array(array, pa.array(np.arange(len(array))))
+    return pa.chunked_array([found.cast(array.type.value_type)])
+
+
+def encoded(column: pa.ChunkedArray, type_: pa.DataType, dictionary: pa.Array | None = None) -> pa.ChunkedArray:
+    """``column``, which holds values, as the run-end encoded or dictionary ``type_``.
+
+    Each value gets a run, as rows of a result seldom repeat. A ``dictionary`` that has all values stays as it is, if
+    ``type_`` has enough numbers for it; else each array gets one of its own. Raises `ArrowException` for types that
+    Arrow does not find in dictionaries.
+    """
+    if not column.num_chunks:
+        return pa.chunked_array([], type_)
+    if pa.types.is_run_end_encoded(type_):
+        return pa.chunked_array([part for chunk in column.chunks for part in _with_runs(chunk, type_)], type_)
+    if dictionary is not None and len(dictionary) <= _most(type_.index_type):
+        kernel = _LARGE.get(dictionary.type, dictionary.type)
+        at = pc.index_in(column.cast(kernel), value_set=dictionary.cast(kernel), skip_nulls=True)
+        if at.null_count == column.null_count:
+            return pa.chunked_array([pa.DictionaryArray.from_arrays(
+                chunk.cast(type_.index_type), dictionary, ordered=type_.ordered) for chunk in at.chunks], type_)
+    return pa.chunked_array([part for chunk in column.chunks for part in _with_dictionary(chunk, type_)], type_)
+
+
+def _with_runs(values: pa.Array, type_: pa.DataType) -> Iterator[pa.Array]:
+    most = _most(type_.run_end_type) - 1
+    for at in range(0, len(values), most):
+        part = values.slice(at, most)
+        yield pa.RunEndEncodedArray.from_arrays(pa.array(np.arange(1, len(part) + 1), type_.run_end_type), part, type_)
+
+
+def _with_dictionary(values: pa.Array, type_: pa.DataType) -> Iterator[pa.Array]:
+    """``values`` as arrays with the dictionary ``type_``, halved until its numbers suffice for the values of each."""
+    kernel = _LARGE.get(type_.value_type, type_.value_type)
+    made = values.cast(kernel).dictionary_encode()
+    if len(made.dictionary) > _most(type_.index_type):
+        half = len(values) // 2
+        yield from _with_dictionary(values.slice(0, half), type_)
+        yield from _with_dictionary(values.slice(half), type_)
+        return
+    yield pa.DictionaryArray.from_arrays(made.indices.cast(type_.index_type), made.dictionary.cast(type_.value_type),
+                                         ordered=type_.ordered)
+
+
+def _most(type_: pa.DataType) -> int:
+    """The number of values from 0 that the integer ``type_`` holds."""
+    return int(2 ** (type_.bit_width - pa.types.is_signed_integer(type_)))
