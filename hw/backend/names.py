@@ -26,6 +26,15 @@ timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior trireg ty
 until until_with untyped use uwire var vectored virtual void wait wait_order wand weak weak0 weak1 while wildcard wire
 with within wor xnor xor
 """))
+# Words of C++20 that are not among them: simulators that compile Verilog to C++, as Verilator does, rename such signals
+# and warn.
+_CPP_KEYWORDS = frozenset(re.findall(r"\w+", """
+alignas alignof and_eq asm auto bitand bitor bool catch char char8_t char16_t char32_t co_await co_return co_yield compl
+concept const_cast consteval constexpr constinit decltype delete double dynamic_cast explicit false float friend goto
+inline long mutable namespace noexcept not_eq nullptr operator or_eq private public register reinterpret_cast requires
+short sizeof static_assert static_cast switch template thread_local throw true try typeid typename using volatile
+wchar_t xor_eq
+"""))
 
 
 def is_anonymous(name: str) -> bool:
@@ -46,7 +55,7 @@ def stem(name: str) -> str:
     text = re.sub(r"[^A-Za-z0-9_]+", "_", text).rstrip("_") or "x"
     if text[0].isdigit():
         text = f"n{text}"
-    return f"{text}_" if text in _KEYWORDS else text
+    return f"{text}_" if text in _KEYWORDS or text in _CPP_KEYWORDS else text
 
 
 class Names:
@@ -55,6 +64,11 @@ class Names:
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The identifiers that were given out."""
+        return frozenset(self._taken)
 
     def take(self, wanted: str) -> str:
         """``wanted``, or if it is taken, ``wanted`` with the first free number from 2 on."""

@@ -27,11 +27,14 @@ _RESULTS = {"$add": "sum", "$sub": "difference", "$mul": "product", "$eq": "equa
 
 @dataclass(frozen=True)
 class Written:
-    """``text``: from the ports to ``endmodule``; ``ports``: RTLIL name → identifier; ``outputs``: RTLIL names."""
+    """``text``: from the ports to ``endmodule``; ``ports``: RTLIL name → identifier; ``outputs``: RTLIL names;
+    ``variables``: identifiers of wires, registers and memories, of ports too.
+    """
 
     text: str
     ports: dict[str, str]
     outputs: frozenset[str]
+    variables: frozenset[str] = frozenset()
 
 
 def write_module(module: RtlilModule, children: Mapping[str, Written], name_of: Callable[[str], str]) -> Written:
@@ -57,6 +60,7 @@ class _Writer:
         self._first: list[str] = []  # declarations that need nothing else
         self._wires: list[str] = []  # declarations with values, each after those that it reads
         self._ports: dict[str, str] = {}
+        self._instances: set[str] = set()  # their identifiers
         self._take_names()
 
     # Names
@@ -220,7 +224,8 @@ class _Writer:
             if section:
                 lines += ["", *(f"  {line}" if line else "" for line in section)]
         outputs = frozenset(wire.name.removeprefix("\\") for wire in self._ports_order if wire.port == "output")
-        return Written("\n".join([*lines, "endmodule", ""]), self._ports, outputs)
+        return Written("\n".join([*lines, "endmodule", ""]), self._ports, outputs,
+                       self._names.taken - self._instances)
 
     def _heading(self) -> str:
         """The list of ports."""
@@ -250,7 +255,12 @@ class _Writer:
                     self._declare(wire)
                 text = self._identifiers[wire] if read and wire is not None else ""
             pins.append(f".{name}({text})")
-        identifier = self._names.take(stem(cell.name) or "part")
+        # Inside an instance its own name can be read too, so a variable of that name would hide it.
+        wanted = stem(cell.name) or "part"
+        while wanted in child.variables:
+            wanted = f"{wanted}_part"
+        identifier = self._names.take(wanted)
+        self._instances.add(identifier)
         return [f"{self._name_of(cell.kind)} {identifier} (", *_wrapped(", ".join(pins), "  ", "  "), ");"]
 
     def _assignment(self, target: str, text: str) -> list[str]:
