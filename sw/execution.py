@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from .aggregates import (
@@ -20,10 +21,13 @@ from .aggregates import (
     decide_bases,
     folded_rows,
     folds_on,
+    joined_bases,
+    merged_bases,
     reference_aggregates,
 )
 from .arrival import Arrivals, arrivals
 from .cpu import CpuDevice
+from .cpu.device import INTERVAL_ENGINES
 from .device.api import ITEM, PAIR, STAR, Device, Items, Session, joined_items, pairs
 from .expected_size import ExpectedSize
 from .files import TableWriter
@@ -33,7 +37,7 @@ from .lang.layouts import take
 from .lang.query import Query
 from .memory import check_memory, too_large
 from .oij.operators import interval_engine
-from .output import OutputColumn, gather, output_schema
+from .output import OutputColumn, gather, indices, output_schema
 from .progress import progress_bar
 from .result import JoinResult, StoredRows
 
@@ -47,6 +51,10 @@ __all__ = ["Output", "run"]
 _SLICE = 1 << 16
 #: Result rows that are gathered and written at once; and the arrivals of the first slice.
 _WRITTEN, _FIRST = 1 << 21, 1 << 10
+
+
+#: For each tuple of R the first one that is identical; None where each is a base of its own.
+Groups = npt.NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
@@ -63,29 +71,35 @@ class Output:
 
 
 def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
-        to: str | Path | None = None) -> JoinResult:
+        to: str | Path | None = None, groups: Groups = None) -> JoinResult:
     """Run ``query`` over two tables, which need hold no more than its columns and those of ``output``.
 
-    With ``to``, the rows go to this file part by part, and memory holds only some of them at a time.
+    With ``to``, the rows go to this file part by part, and memory holds only some of them at a time. ``groups``: as of
+    `identical_rows`, where identical tuples of R are one base of the aggregates; None where each is one of its own.
     """
     incoming = arrivals(query, r, s)
-    if (choice := interval_engine(query, device)) is not None:
+    choice = interval_engine(query, device)
+    if groups is None and choice is not None:
         return _run_without_pairs(query, incoming, output, choice, to)
-    if folds_on(device, query):
+    if groups is not None and isinstance(device, CpuDevice) and device.engine in INTERVAL_ENGINES:
+        device = replace(device, engine="auto")  # states cannot be put together, but pairs can
+    elif groups is not None and folds_on(device, query):
+        device = device if cast("CircuitDevice", device).masked else CpuDevice()
+    elif folds_on(device, query):
         try:
             return _run_folding(query, incoming, output, device, to)
         except StateOverflow:
             # The pairs tell, and a circuit that was built to fold gives none. (The CPU has no cores to mask.)
             device = device if cast("CircuitDevice", device).masked else CpuDevice()
     if to is not None:
-        return _stored(query, incoming, output, device, to)
+        return _stored(query, incoming, output, device, to, groups)
     with device.open_deciding(query) as session:
         items = _items(query, incoming, output, device, session)
         told = _told(session)
     plain, folded = isinstance(device, GoldenDevice), list[pa.ChunkedArray]()
     if query.aggregates:
-        decided = None if plain else decide_bases(query, incoming, items)
-        items, folded = (reference_aggregates(query, incoming, items) if decided is None
+        decided = None if plain else _merged(query, decide_bases(query, incoming, items), groups)
+        items, folded = (reference_aggregates(query, incoming, items, groups) if decided is None
                          else (decided.items, _folder(query, incoming).arrays(decided)))
     elif not query.kind.is_inner:
         items = (reference_rows if plain else decide)(query, incoming, items)
@@ -180,24 +194,34 @@ def _run_without_pairs(query: Query, incoming: Arrivals, output: Output, choice:
         raise too_large(sum(map(len, items))) from error
 
 
-def _stored(query: Query, incoming: Arrivals, output: Output, device: Device, to: str | Path) -> JoinResult:
+def _merged(query: Query, decided: Decided, groups: Groups) -> Decided:
+    """``decided`` with identical base tuples as one, where ``groups`` tells which are."""
+    return decided if groups is None else merged_bases(decided, groups, lacking=not query.kind.is_inner)
+
+
+def _stored(query: Query, incoming: Arrivals, output: Output, device: Device, to: str | Path,
+            groups: Groups) -> JoinResult:
     """The result with its rows in the file ``to``."""
     schema = output.schema
     if schema is None:
         schema = pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
     nbytes = 0
     with TableWriter(to, schema) as writer, device.open_deciding(query) as session:
-        for rows in _parts(query, incoming, output, device, session):
+        for rows in _parts(query, incoming, output, device, session, groups):
             writer.write(rows)
             nbytes += rows.nbytes
         told = _told(session)
     return JoinResult(StoredRows(writer.path, schema, writer.rows, nbytes), None, **told)
 
 
-def _parts(query: Query, incoming: Arrivals, output: Output, device: Device, session: Session) -> Iterator[pa.Table]:
+def _parts(query: Query, incoming: Arrivals, output: Output, device: Device, session: Session,
+           groups: Groups) -> Iterator[pa.Table]:
     """The result rows, a part after the other."""
     folder = _folder(query, incoming) if query.aggregates else None
-    for found in _decided(query, incoming, device, session):
+    decided = _decided(query, incoming, device, session)
+    if groups is not None:  # identical tuples may be far apart
+        decided = iter([_merged(query, joined_bases(cast("list[Decided]", list(decided))), groups)])
+    for found in decided:
         if isinstance(found, Decided):
             assert folder is not None
             parts = [found.part(at, at + _WRITTEN) for at in range(0, len(found.bases), _WRITTEN)]
@@ -265,7 +289,7 @@ def _folder(query: Query, incoming: Arrivals) -> FoldedRows:
 
 def _gather(incoming: Arrivals) -> Gather:
     """Gets columns by row id."""
-    return lambda side, names, rows: [take(incoming.table(side).column(name), pa.array(rows)) for name in names]
+    return lambda side, names, rows: [take(incoming.table(side).column(name), indices(rows)) for name in names]
 
 
 def _row_bytes(columns: Sequence[OutputColumn], incoming: Arrivals) -> int:

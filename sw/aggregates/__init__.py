@@ -3,10 +3,19 @@ section 8; the online interval join of Scale-OIJ).
 """
 
 from .device_states import StateOverflow, folded_rows, folds_on
-from .fold import FoldedRows, Gather, aggregate_fields, aggregate_types
+from .fold import (
+    FoldedRows,
+    Gather,
+    aggregate_fields,
+    aggregate_types,
+    may_have_values_without_partners,
+    without_partners,
+)
+from .identical import identical_rows, joined_bases, merged_bases
 from .operator import AggregateOperator, Decided, decide_bases, decide_bases_between
 from .reference import reference_aggregates
 
 __all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "StateOverflow", "aggregate_fields",
-           "aggregate_types", "decide_bases", "decide_bases_between", "folded_rows", "folds_on",
-           "reference_aggregates"]
+           "aggregate_types", "decide_bases", "decide_bases_between", "folded_rows", "folds_on", "identical_rows",
+           "joined_bases", "may_have_values_without_partners", "merged_bases", "reference_aggregates",
+           "without_partners"]

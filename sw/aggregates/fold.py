@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -11,20 +11,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..device.api import ITEM
 from ..errors import InputError
 from ..lang.aggregate import Aggregate
 from ..lang.eval.vector import Vector, column, evaluate_columns
 from ..lang.ir import Col, columns
+from ..lang.properties import causes
 from ..lang.query import Query
 from ..lang.schema import Side
-from ..lang.types import Float
+from ..lang.types import Binary, Bool, Float, String, Type
 from ..result_values import result_type, to_arrow
 from .float_sum import exact_float_sums
 from .operator import Decided
 from .user_fold import fold_user
 from .user_values import user_result_type
 
-__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "exact_sums", "finished_sums"]
+__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "exact_sums", "finished_sums",
+           "may_have_values_without_partners", "without_partners"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -95,6 +98,38 @@ class FoldedRows:
                 args = [evaluate_columns(e, values, n) for e in aggregate.args]
             made.append(_flat(_folded(aggregate, args, decided)))
         return made
+
+
+def without_partners(aggregate: Aggregate, values: Mapping[Col, Vector], n: int) -> pa.Array:
+    """The values of ``aggregate`` for ``n`` base tuples that meet nothing, each over one row whose columns of S are
+    NULL, as SQL's LEFT JOIN has it. ``values``: the columns of R that it needs, as `column` has them.
+    """
+    lacking = {c: _null(c.type, n) for e in aggregate.args for c in columns(e) if c.side == "s"}
+    with np.errstate(all="ignore"):
+        args = [evaluate_columns(e, {**values, **lacking}, n) for e in aggregate.args]
+    one = np.ones(n, np.int64)
+    return _flat(_folded(aggregate, args, Decided(np.empty(0, ITEM), -one, one, -one)))
+
+
+def may_have_values_without_partners(aggregate: Aggregate) -> bool:
+    """False if ``aggregate`` passes over rows whose columns of S are NULL, as one of its arguments is NULL then."""
+    return not any(isinstance(c, Col) and c.side == "s" for e in aggregate.args for c in causes(e))
+
+
+def _null(type_: Type, n: int) -> Vector:
+    """``n`` times NULL, as `column` has it."""
+    match type_:
+        case Float():
+            values: Array = np.zeros(n, np.float32 if type_.bits == 32 else np.float64)
+        case Bool():
+            values = np.zeros(n, np.bool_)
+        case String():
+            values = np.full(n, "", object)
+        case Binary():
+            values = np.full(n, b"", object)
+        case _:
+            values = np.zeros(n, np.int64)
+    return Vector(values, np.zeros(n, np.bool_))
 
 
 def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:

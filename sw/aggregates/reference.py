@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrival import Arrivals
-from ..device.api import PAIR, Items
+from ..device.api import ITEM, PAIR, Items
 from ..errors import InputError
 from ..golden import row_values
 from ..kinds import reference_rows
@@ -32,14 +33,21 @@ from .user_values import argument_error, argument_value, overflow_error, result_
 __all__ = ["reference_aggregates"]
 
 
-def reference_aggregates(query: Query, arrivals: Arrivals, items: Items) -> tuple[Items, list[pa.Array]]:
-    """The rows of ``query`` from all arrivals and all items of the inner join, and the values of its aggregates."""
+def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
+                         groups: npt.NDArray[np.int64] | None = None) -> tuple[Items, list[pa.Array]]:
+    """The rows of ``query`` from all arrivals and all items of the inner join, and the values of its aggregates.
+    ``groups``: as of `identical_rows`, for SQL's GROUP BY; identical tuples of R are one base.
+    """
     rows = reference_rows(query, arrivals, items, bases=True)
-    partners = defaultdict(list)
+    partners = defaultdict[int, list[int]](list)
     for kind, _, r, s in items.tolist():
         if kind == PAIR:
             partners[r].append(s)
+    if groups is not None:
+        rows, partners = _grouped(query, rows, partners, groups)
     tuples = {side: _tuples(query, side, arrivals.table(side)) for side in ("r", "s")}
+    tuples["s"].append(dict.fromkeys(c.name for a in query.aggregates for e in a.args for c in columns(e)
+                                      if c.side == "s"))  # partner -1: NULL
     bases = [r for kind, _, r, _ in rows.tolist() if kind == PAIR]
     made = []
     for aggregate in query.aggregates:
@@ -54,6 +62,24 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items) -> tupl
             values.append(_checked(aggregate, _fold(aggregate, folded), base))
         made.append(_array(aggregate, values))
     return rows, made
+
+
+def _grouped(query: Query, rows: Items, partners: Mapping[int, list[int]],
+             groups: npt.NDArray[np.int64]) -> tuple[Items, defaultdict[int, list[int]]]:
+    """``rows`` with one base tuple for identical ones, and the partners of all of these; -1 for one without."""
+    chosen: dict[int, int] = {}
+    kept, met = [], defaultdict[int, list[int]](list)
+    for item in rows.tolist():
+        kind, _, base, _ = item
+        if kind != PAIR:
+            kept.append(item)
+            continue
+        group = int(groups[base])
+        if group not in chosen:
+            chosen[group] = base
+            kept.append(item)
+        met[chosen[group]] += partners[base] or ([] if query.kind.is_inner else [-1])
+    return np.array(kept, ITEM), met
 
 
 def _user(aggregate: Aggregate, evaluators: Sequence[Evaluator], bases: Sequence[tuple[int, list[int]]],

@@ -94,15 +94,21 @@ def argument_error(aggregate: Aggregate, number: int, value: Any, base: int, par
     argument = aggregate.fold.arguments[number]
     exact = not isinstance(aggregate.args[number].type, Float)
     shown = argument.width.shown(int(value)) if exact else f"{float(value)}"
-    return InputError(f"{argument.name} of {aggregate.text!r} must fit {argument.width}, but is {shown} for row {base} "
-                      f"of r and row {partner} of s; declare it wider in {aggregate.fold.name}")
+    return InputError(f"{argument.name} of {aggregate.text!r} must fit {argument.width}, but is {shown} for "
+                      f"{_base_text(base)}{f' and row {partner} of s' if partner >= 0 else ''}; declare it wider in "
+                      f"{aggregate.fold.name}")
+
+
+def _base_text(base: int) -> str:
+    """A base tuple in words; -1 is one that SQL's LEFT JOIN gives a row of NULL."""
+    return f"row {base} of r" if base >= 0 else "a row of r that meets nothing"
 
 
 def overflow_error(aggregate: Aggregate, slot: int, value: int, base: int) -> InputError:
     """The error for a state that left its stated width."""
     assert aggregate.fold is not None
     of = aggregate.fold.slots[slot]
-    return InputError(f"{of.name} of {aggregate.text!r} of row {base} of r must fit {of.width}, but is "
+    return InputError(f"{of.name} of {aggregate.text!r} of {_base_text(base)} must fit {of.width}, but is "
                       f"{of.width.shown(value)}; declare it wider in {aggregate.fold.name}, or bound it with min and "
                       f"max")
 
@@ -112,8 +118,8 @@ def result_error(aggregate: Aggregate, whole: int, base: int) -> InputError:
     fold = aggregate.fold
     assert fold is not None
     assert fold.width is not None
-    return InputError(f"{aggregate.text!r} of row {base} of r must fit {fold.width}, but is {fold.width.shown(whole)}; "
-                      f"declare the result of {fold.name} wider")
+    return InputError(f"{aggregate.text!r} of {_base_text(base)} must fit {fold.width}, but is "
+                      f"{fold.width.shown(whole)}; declare the result of {fold.name} wider")
 
 
 def results(aggregate: Aggregate, states: Sequence[npt.NDArray[Any]], present: npt.NDArray[np.bool_],

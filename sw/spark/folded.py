@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates import AggregateOperator, Gather
+from ..aggregates import AggregateOperator, Gather, joined_bases
 from ..aggregates.device_states import state_values
-from ..aggregates.operator import Decided
 from ..aggregates.state_operator import FoldedBases
 from ..arrival import Arrivals
 from ..circuit.driver import CircuitDevice, CircuitSession
-from ..device.api import ITEM, PAIR, Device
+from ..device.api import ITEM, Device
 from ..kinds import KindOperator, rows_between
 from ..lang.kind import Kind
 from ..lang.layouts import take
@@ -60,8 +59,8 @@ def fold_between(query: Query, device: Device, arrivals: Arrivals, warm: int, st
         session.push(arrivals)
         items = session.flush()  # none where states leave whole
         states, counters, latencies = session.states().fields, session.counters(), session.latencies()
-    decided = _joined(rows_between(AggregateOperator(replace(query, kind=Kind("left"))), arrivals, items, warm, start,
-                                   end))
+    decided = joined_bases(rows_between(AggregateOperator(replace(query, kind=Kind("left"))), arrivals, items, warm,
+                                        start, end))
     states = {name: values[decided.bases] for name, values in states.items()}
     if any(values.any() for name, values in states.items() if name.startswith("over")):
         return None
@@ -89,10 +88,3 @@ def _by_engine(query: Query, choice: IntervalChoice, arrivals: Arrivals,
     finally:
         folder.close()
     return FoldedPartition(FoldedBases(found.items, found.values), found.counters)
-
-
-def _joined(parts: list[Decided]) -> Decided:
-    """``parts``, which follow each other, as one."""
-    rows = [part.items[part.items["kind"] == PAIR] for part in parts]
-    return Decided(np.concatenate(rows), *(np.concatenate([getattr(part, name) for part in parts])
-                                           for name in ("bases", "lengths", "partners")))

@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 
 import pyarrow as pa
 
+from ..aggregates import identical_rows
 from ..device.api import Device
 from ..device.registry import DeviceOption, device as find_device, merged_options
 from ..errors import InputError, WindowError
@@ -124,6 +125,9 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
     if to is not None:  # before any work
         check_columns(first.schema, to)
     rows: dict[Side, pa.Table] = {side: read_columns(data, first.needed(side)) for side, data in tables.items()}
+    same = statement.grouped and identical_rows(rows["r"]) is not None
+    if same:  # in the columns that are needed; perhaps not in others
+        rows["r"] = read_columns(tables["r"], schemas["r"].names)
     if sort:
         times = first.query.time
         rows["r"], rows["s"] = sorted_tables(rows["r"], rows["s"], None if times is None else (times.r, times.s))
@@ -133,8 +137,9 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
         schema.check(rows[side])
     window = whole_window(rows["r"], rows["s"]) if window is None else window
     select = Select.make(statement, measured["r"], measured["s"], window=window, **how)
+    groups = identical_rows(rows["r"]) if same else None
     output = Output(select.projection.gathered, select.projection.rows, select.schema)
-    return run(select.query, rows["r"], rows["s"], output, device, to)
+    return run(select.query, rows["r"], rows["s"], output, device, to, groups)
 
 
 def _measured(schema: Schema, rows: pa.Table) -> Schema:

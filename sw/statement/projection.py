@@ -7,15 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from ..aggregates import aggregate_types
+from ..aggregates import aggregate_types, may_have_values_without_partners, without_partners
 from ..errors import StatementError
 from ..lang.aggregate import Aggregate, UserAggregates, is_aggregate
 from ..lang.eval.vector import column, evaluate_columns
 from ..lang.ir import Col, Expr, columns, sides
 from ..lang.kind import Kind
+from ..lang.layouts import take
 from ..lang.schema import Schema
 from ..output import OutputColumn, output_schema
 from ..result_values import result_type, to_arrow
@@ -50,11 +52,16 @@ class Projection:
             names are ``"r.x"`` and ``"s.a"``.
         outputs: The columns of the result.
         aggregates: The aggregates that it needs; their names are ``"aggregate 0"``, …
+        padded: Of a LEFT JOIN, those of them that have a value for a tuple of R that meets nothing: SQL gives such a
+            tuple one row, whose columns of S are NULL, while ``aggregates`` count no partner.
+        partners: The name of the aggregate that counts the partners, if there are ``padded`` ones.
     """
 
     gathered: tuple[OutputColumn, ...]
     outputs: tuple[Output, ...]
     aggregates: tuple[Aggregate, ...] = ()
+    padded: tuple[Aggregate, ...] = ()
+    partners: str | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -69,12 +76,31 @@ class Projection:
     def rows(self, gathered: Rows) -> Rows:
         """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
         table = pa.Table.from_batches([gathered]) if isinstance(gathered, pa.RecordBatch) else gathered
+        if self.partners is not None:
+            table = self._padded(table)
         needed = dict.fromkeys(c for o in self.outputs if o.expr is not None for c in columns(o.expr))
         values = {c: column(table.column(f"{c.side}.{c.name}")) for c in needed}
         made = [table.column(o.source) if o.expr is None else
                 to_arrow(evaluate_columns(o.expr, values, len(table)), o.field.type, o.text) for o in self.outputs]
         result = pa.table(made, schema=self.schema)
         return cast(Rows, _batch(result) if isinstance(gathered, pa.RecordBatch) else result)
+
+
+    def _padded(self, table: pa.Table) -> pa.Table:
+        """``table`` with the values that SQL gives to tuples of R without partners."""
+        lone = np.flatnonzero(table.column(self.partners).to_numpy() == 0)
+        if not len(lone):
+            return table
+        needed = dict.fromkeys(c for a in self.padded for e in a.args for c in columns(e) if c.side == "r")
+        values = {c: column(take(table.column(f"r.{c.name}"), pa.array(lone))) for c in needed}
+        chosen = np.arange(len(table))
+        chosen[lone] = len(table) + np.arange(len(lone))
+        for aggregate in self.padded:
+            at = table.schema.get_field_index(aggregate.name)
+            made = without_partners(aggregate, values, len(lone))
+            both = pa.chunked_array([*table.column(at).chunks, made], table.schema.types[at])
+            table = table.set_column(at, table.schema.field(at), take(both, pa.array(chosen)))
+        return table
 
 
 def _batch(table: pa.Table) -> pa.RecordBatch:
@@ -114,7 +140,18 @@ def project(statement: Statement, tables: Tables, known: UserAggregates) -> Proj
             made += _outputs(statement, tables, item)
     names = _names(statement, made)
     outputs = [_output(m, name) for m, name in zip(made, names, strict=True)]
+    aggregates = [m.aggregate for m in made if m.aggregate]
+    padded = [a for a in aggregates if may_have_values_without_partners(a)] if statement.how == "left" else []
+    partners = None
+    if padded:
+        counts = [a for a in aggregates if a.function == "count" and not a.args]
+        if not counts:
+            counts = [Aggregate(f"aggregate {len(aggregates)}", "count", (), "count(*)")]
+            aggregates += counts
+        partners = counts[0].name
     needed: dict[tuple[str, str], None] = {}
+    for c in dict.fromkeys(c for a in padded for e in a.args for c in columns(e) if c.side == "r"):
+        needed[c.side, c.name] = None
     for m in made:
         if m.column is not None:
             needed[m.column[0].side, m.column[1]] = None
@@ -132,7 +169,7 @@ def project(statement: Statement, tables: Tables, known: UserAggregates) -> Proj
                     f"or write {'an aggregate of it' if statement.grouped else 'INNER JOIN'}", m.item.start, m.item.end)
     if not needed:
         needed = {(schema.side, schema.names[0]): None for _, schema in tables[:1]}
-    return Projection(tuple(_gathered(tables, needed)), tuple(outputs), tuple(m.aggregate for m in made if m.aggregate))
+    return Projection(tuple(_gathered(tables, needed)), tuple(outputs), tuple(aggregates), tuple(padded), partners)
 
 
 def _nullable(schema: Schema) -> Schema:

@@ -131,6 +131,7 @@ def test_snapshots_of_other_aggregates_are_refused() -> None:
 def test_sql(kind: str, rows: list[dict[str, Any]]) -> None:
     text = f"SELECT r.*, count(*) n, avg(s.a) AS mean, (max(a + x)) high FROM r {kind} s ON TRUE GROUP BY r"
     how = {"window": "RANGE 5", "time": "ts"}
+    rows = [{**row, "n": max(row["n"], 1)} for row in rows]  # SQL counts the row of NULL
     assert splitjoin.sql(text, r=R, s=S, **how).table.to_pylist() == rows
     select = splitjoin.sql(text, r=R.schema, s=S.schema, **how)
     assert "mean: double = avg(s.a), folded for each tuple of r" in select.explain()
