@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,55 +16,84 @@ from amaranth.lib.wiring import In
 from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, AxiShape
 from splitjoin.circuit.registers import MAGIC, REGISTERS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode
+from splitjoin.errors import InputError
 from splitjoin.version import __version__
 
 from .backend.library import Converted, Library
+from .backend.names import is_keyword
 from .link.axi import AxiJoin, axi_ports
 from .parts import Instances
 from .top import SplitJoin, top_ports
 
-__all__ = ["AXI_TOP", "TOP", "WAIVERS", "header", "part_modules", "sidecar", "to_axi_verilog", "to_verilog"]
+__all__ = ["AXI_TOP", "TOP", "WAIVERS", "axi_top", "check_name", "header", "part_modules", "sidecar", "to_axi_verilog",
+           "to_verilog"]
 
-#: Name of the top module; the core's module is this with ``_core``.
+#: Name of the top module, unless another one is given; the core's module is this with ``_core``.
 TOP = "splitjoin"
+
+
+def axi_top(name: str) -> str:
+    """The name of the top module with AXI ports around an instance of the module ``name``."""
+    return f"{name}_axi"
+
+
 #: Name of the top module with AXI ports, which has an instance of `TOP`.
-AXI_TOP = f"{TOP}_axi"
+AXI_TOP = axi_top(TOP)
 #: Verilator's rules that the Verilog breaks on purpose, each with its reason.
 WAIVERS = Path(__file__).with_name("waivers.vlt")
+#: Modules beside a circuit's own: of the testbench, and of the example SoC for LiteX and its testbench.
+_OTHER_MODULES = ("testbench", "soc", "litex_tb")
+_LONGEST_NAME = 64
 #: Columns of the header.
 _WIDTH = 113
 
 
+def check_name(name: str) -> str:
+    """``name``, if it can be the name of a circuit's top module and begin those of its files.
+
+    Raises `InputError` unless it is an identifier of Verilog, VHDL and Python that no other module has.
+    """
+    if (not re.fullmatch(r"[A-Za-z](_?[A-Za-z0-9])*", name, re.ASCII) or len(name) > _LONGEST_NAME
+            or name in _OTHER_MODULES or is_keyword(name)):
+        raise InputError(f"a circuit's name must be a letter, then letters and digits, with single underscores between "
+                         f"them, up to {_LONGEST_NAME} characters, and neither a keyword of Verilog nor one of "
+                         f"{', '.join(_OTHER_MODULES)}, but it is {name!r}; give another --name")
+    return name
+
+
 @lru_cache(maxsize=16)  # takes seconds, and every session needs it again
-def to_verilog(config: Configuration) -> str:
-    """The circuit as Verilog-2001 with the top module ``splitjoin``; a pure function of ``config``."""
-    return _written(config)[0]
+def to_verilog(config: Configuration, name: str = TOP) -> str:
+    """The circuit as Verilog-2001 with the top module ``name``, with which the names of all other modules begin; a pure
+    function of both arguments.
+    """
+    return _written(config, name)[0]
 
 
 @lru_cache(maxsize=16)
 def part_modules(config: Configuration) -> tuple[str, ...]:
     """The modules of `to_verilog` that the circuit repeats with its cores: the cores, and nodes of the trees."""
-    return _written(config)[1]
+    return _written(config, TOP)[1]
 
 
 @lru_cache(maxsize=16)
-def _written(config: Configuration) -> tuple[str, tuple[str, ...]]:
-    parts = Instances(TOP)
-    top = Converted.of(SplitJoin(config, parts), TOP)
-    library = Library(TOP)
+def _written(config: Configuration, name: str) -> tuple[str, tuple[str, ...]]:
+    parts = Instances(name)
+    top = Converted.of(SplitJoin(config, parts), name)
+    library = Library(name)
     # The modules that the top has instances of are known only now.
-    for name, part in sorted(parts.modules.items()):
-        library.add(Converted.of(part, name))
+    for module, part in sorted(parts.modules.items()):
+        library.add(Converted.of(part, module))
     library.add(top)
     return f"{header(config)}\n{library.text()}", tuple(sorted(parts.modules))
 
 
 @lru_cache(maxsize=16)
-def to_axi_verilog(config: Configuration) -> str:
-    """The module ``splitjoin_axi``: AXI ports around an instance of the circuit that `to_verilog` writes."""
-    library = Library(AXI_TOP)
-    library.declare(TOP, wiring.Signature(top_ports(config)))
-    library.add(Converted.of(AxiJoin(config, join=TOP), AXI_TOP))
+def to_axi_verilog(config: Configuration, name: str = TOP) -> str:
+    """The module ``name`` with ``_axi``: AXI ports around an instance of the circuit that `to_verilog` writes."""
+    top = axi_top(name)
+    library = Library(top)
+    library.declare(name, wiring.Signature(top_ports(config)))
+    library.add(Converted.of(AxiJoin(config, join=name), top))
     return f"{header(config)}\n{library.text()}"
 
 
@@ -86,10 +116,13 @@ def _printable(text: str) -> str:
     return plain.replace("*/", "* /").replace("/*", "/ *") + ("." if plain.endswith("\\") else "")
 
 
-def sidecar(config: Configuration, top_module: str = TOP) -> dict[str, Any]:
-    """Description of the Verilog as plain data: ports of ``top_module``, records, registers, parameters, ABI hash."""
+def sidecar(config: Configuration, top_module: str = TOP, *, axi: bool = False) -> dict[str, Any]:
+    """Description of the Verilog as plain data: ports of ``top_module``, records, registers, parameters, ABI hash.
+
+    ``axi``: True if ``top_module`` has AXI ports.
+    """
     ports: dict[str, dict[str, Any]] = {}
-    if top_module == AXI_TOP:
+    if axi:
         top = wiring.Signature(axi_ports(config)).create()
     else:
         ports |= {"clk": {"direction": "in", "width": 1}, "rst": {"direction": "in", "width": 1}}
@@ -98,7 +131,7 @@ def sidecar(config: Configuration, top_module: str = TOP) -> dict[str, Any]:
         ports["__".join(map(str, path))] = {
             "direction": "in" if member.flow == In else "out", "width": len(Value.cast(value))}
     shape = AxiShape.of(config)
-    axi = {"axi": {
+    described = {"axi": {
         "record_bytes": shape.record_bytes, "item_bytes": shape.item_bytes, "packet_beats": shape.packet_beats,
         "idle_cycles": IDLE_CYCLES, "control": {"byte_address": 4 * CONTROL_WORD, "bit 0": "write 1: reset the join"},
         "byte_addresses": {reg.name: 4 * reg.address for reg in REGISTERS}}}
@@ -108,10 +141,12 @@ def sidecar(config: Configuration, top_module: str = TOP) -> dict[str, Any]:
         "id": f"{MAGIC:08x}",
         "ports": ports,
         **config.describe(),
+        "records": {name: list(record.fields) for name, record in config.records.items()},
         "opcodes": {op.name: op.value for op in Op},
+        "flush": {"op": Op.FLUSH.value, "stream": int(config.whole_states)},
         "item_kinds": {kind.name: kind.value for kind in ItemKind},
         "orders": {mode.name: mode.value for mode in OrderMode},
         "output_record": list(config.output_record.fields),
         "registers": [asdict(reg) for reg in REGISTERS],
-        **(axi if top_module == AXI_TOP else {}),
+        **(described if axi else {}),
     }

@@ -15,8 +15,8 @@ import pyarrow as pa
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 from splitjoin import Query, Schema
-from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.export.vectors import random_arrivals, vectors
 from splitjoin.hw.verilog import TOP, to_verilog
 from splitjoin.sim.tools import find_verilator
@@ -28,11 +28,9 @@ def write(folder: Path, on: str, window: str) -> None:
     """The circuit of one core for integers x and a, and vectors of 30 random tuples a stream."""
     query = Query.make(Schema.from_arrow("r", pa.schema({"x": pa.int32()})),
                        Schema.from_arrow("s", pa.schema({"a": pa.int32()})), on=on, window=window)
-    parameters = CircuitParameters(cores=1, capacity=16)
-    plan = plan_for(query, parameters)
-    config = configure(query, plan, parameters)
-    (folder / f"{TOP}.v").write_text(to_verilog(config))
-    (folder / "vectors.json").write_text(vectors(query, plan, config, random_arrivals(query, 30, seed=1)).json())
+    circuit = chosen_circuit(query, CircuitParameters(cores=1, capacity=16))
+    (folder / f"{TOP}.v").write_text(to_verilog(circuit.config))
+    (folder / "vectors.json").write_text(vectors(query, circuit, random_arrivals(query, 30, seed=1)).json())
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Names", "is_anonymous", "is_plain", "stem"]
+__all__ = ["Names", "is_anonymous", "is_keyword", "is_plain", "stem"]
 
 # Words of IEEE 1364-2005 and IEEE 1800-2017 that a circuit's source might use as names, reserved in one of them.
 _KEYWORDS = frozenset(re.findall(r"\w+", """
@@ -40,6 +40,11 @@ wchar_t xor_eq
 def is_anonymous(name: str) -> bool:
     """True if the RTLIL ``name`` was made by a tool: nobody wrote it in a source."""
     return name.startswith(("$", "\\$", "\\port$"))
+
+
+def is_keyword(name: str) -> bool:
+    """True if ``name`` is a reserved word of Verilog or SystemVerilog."""
+    return name in _KEYWORDS
 
 
 def is_plain(name: str) -> bool:

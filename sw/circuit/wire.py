@@ -323,6 +323,14 @@ class Configuration(BuildParameters):
         return Record(tuple((f"{name}{n}", width) for n in range(self.root_width)
                             for name, width in self.item_record.fields))
 
+    @property
+    def records(self) -> dict[str, Record]:
+        """The records on the wire by name: ``input``, the bodies of both streams, ``output``, and ``state`` where the
+        circuit folds.
+        """
+        return {"input": self.input_record, "body_r": self.body("r"), "body_s": self.body("s"),
+                "output": self.output_record, **({"state": self.state} if self.folds else {})}
+
     def describe(self) -> dict[str, Any]:
         """The configuration and its records as plain data, for sidecars and messages."""
         configuration = asdict(self)
@@ -337,12 +345,8 @@ class Configuration(BuildParameters):
         return {
             "abi_version": ABI_VERSION,
             "configuration": configuration,
-            "records": {
-                "input": list(self.input_record.fields),
-                "body_r": list(self.body("r").fields),
-                "body_s": list(self.body("s").fields),
-                "output": list(self.output_record.fields),
-            },
+            # The state follows from the folds.
+            "records": {name: list(record.fields) for name, record in self.records.items() if name != "state"},
             "register_map": [(reg.name, reg.address, reg.bits, reg.access) for reg in REGISTERS],
         }
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from ..circuit.parameters import CircuitParameters
 from ..circuit.query_circuit import chosen_circuit
+from ..circuit_component import query_description
 from ..errors import InputError, ToolError
-from ..explain import explain, window_text
+from ..explain import window_text
+from ..export.helpers import wire_helpers
 from ..export.ip import fusesoc_core, ip_xact, system_rdl
 from ..export.litex import litex_files
 from ..export.testbench import testbench_files
 from ..export.vectors import random_arrivals, vectors
-from ..export.wire import wire_helpers
 from ..files import replacing
 from .circuits import circuit_query, warn_that_pairs_leave
 from .options import aggregate_argument
@@ -38,13 +40,16 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
                             "AXI4-Lite (%(default)s)")
     group.add_argument("--testbench", choices=_TESTBENCHES,
                        help="also write a testbench that checks itself against the golden model on random tuples, a "
-                            "Makefile that runs it with Verilator or Icarus Verilog, and splitjoin_wire.py, which "
-                            "packs and unpacks records")
+                            "Makefile that runs it with Verilator or Icarus Verilog, and NAME_wire.py, which packs "
+                            "and unpacks records")
     group.add_argument("--testbench-tuples", type=int, metavar="N", default=200,
                        help="tuples of each stream in the testbench (%(default)s)")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
-                       help="folder for splitjoin.v, splitjoin.json, splitjoin.vlt (lint waivers for Verilator), and "
-                            "with --top axi splitjoin_axi.v; made if it does not exist")
+                       help="folder for NAME.v, NAME.json, NAME.vlt (lint waivers for Verilator), and with --top axi "
+                            "NAME_axi.v; made if it does not exist")
+    group.add_argument("--name", metavar="NAME", default="splitjoin",
+                       help="name of the top module, with which the names of all modules and files of this circuit "
+                            "begin, so that a design can have several circuits (%(default)s)")
 
 
 def write_circuit(args: argparse.Namespace) -> None:
@@ -53,23 +58,21 @@ def write_circuit(args: argparse.Namespace) -> None:
     if args.testbench_tuples < 1:
         raise InputError(f"--testbench-tuples must be 1 or more, not {args.testbench_tuples}")
     try:
-        from splitjoin.hw.verilog import AXI_TOP, TOP, WAIVERS, header, sidecar, to_axi_verilog, to_verilog
+        from splitjoin.hw.verilog import WAIVERS, axi_top, check_name, header, sidecar, to_axi_verilog, to_verilog
     except ModuleNotFoundError as error:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
-    parameters = CircuitParameters(**options)
-    circuit = chosen_circuit(query, parameters)
-    plan, config, words = circuit.plan, circuit.config, circuit.settings  # raises for queries that circuits cannot run
+    name, axi, folder = check_name(args.name), args.top == "axi", Path(args.output)
+    circuit = chosen_circuit(query, CircuitParameters(**options))
+    plan, config = circuit.plan, circuit.config
     warn_that_pairs_leave(circuit)
+    top = axi_top(name) if axi else name
+    # Raises for queries that circuits cannot run.
+    described = sidecar(config, top, axi=axi) | query_description(query, circuit, options, args.on)
     given = None  # the testbench's vectors, before the circuit, which takes longer
     if args.testbench is not None:
-        given = vectors(circuit.query, plan, config, random_arrivals(query, args.testbench_tuples, _SEED))
-    top = AXI_TOP if args.top == "axi" else TOP
-    described = {**sidecar(config, top), "settings": words,
-                 "query": {"on": args.on, "how": args.how, "aggregates": aggregate_argument(args) or {},
-                           "verified": None if plan.residual is None else str(plan.residual),
-                           "explain": explain(query, **options).splitlines()}}
-    texts = {f"{TOP}.v": to_verilog(config)} | ({f"{AXI_TOP}.v": to_axi_verilog(config)} if args.top == "axi" else {})
+        given = vectors(query, circuit, random_arrivals(query, args.testbench_tuples, _SEED))
+    texts = {f"{name}.v": to_verilog(config, name)} | ({f"{top}.v": to_axi_verilog(config, name)} if axi else {})
     said = [f"Query: windows of R {window_text(query, 'r')}, of S {window_text(query, 's')}; order {query.order}; "
             f"condition {args.on}"]
     if plan.residual is not None:
@@ -77,18 +80,20 @@ def write_circuit(args: argparse.Namespace) -> None:
     if config.folds:
         said.append(f"It folds {_folded(args)}: items of kind PAIR on side 0 carry parts of states, no pairs")
     queried = header(config, said)
-    contents = {name: text.replace(header(config), queried, 1) for name, text in texts.items()}
-    contents[f"{TOP}.vlt"] = WAIVERS.read_text(encoding="utf-8")
+    contents = {file: text.replace(header(config), queried, 1) for file, text in texts.items()}
+    contents[f"{name}.vlt"] = WAIVERS.read_text(encoding="utf-8")
     if given is not None:
-        contents |= testbench_files(args.testbench, config, given, list(texts), top)
-        contents[f"{TOP}_wire.py"] = wire_helpers(config)
-    if args.top == "axi":
-        contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{TOP}.vlt", "testbench.v" if args.testbench ==
-                                                 "verilog" else None),
+        contents |= testbench_files(args.testbench, config, given, list(texts), top, axi=axi)
+        contents[f"{name}_wire.py"] = wire_helpers(config)
+    if axi:
+        verilog_bench = args.testbench == "verilog"
+        contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{name}.vlt", "testbench.v" if verilog_bench
+                                                 else None),
                      "component.xml": ip_xact(top, described["ports"], list(texts)), f"{top}.rdl": system_rdl(top),
-                     **litex_files(config, list(texts), top, circuit.query.order.kind, args.testbench == "verilog")}
-    contents[f"{TOP}.json"] = json.dumps(described, indent=2) + "\n"
-    _write(Path(args.output), contents)
+                     **litex_files(config, list(texts), name, top, given if verilog_bench else None)}
+    contents[f"{name}.json"] = json.dumps(described, indent=2) + "\n"
+    _check_alone(folder, name, contents)
+    _write(folder, contents)
     if plan.residual is not None:
         print(f"{_VERIFIED} {plan.residual}; `splitjoin explain` says why", file=sys.stderr)
 
@@ -99,6 +104,15 @@ def _folded(args: argparse.Namespace) -> str:
     if aggregates is None:
         return f"what decides a join of kind {args.how}"
     return ", ".join(f"{name} = {text}" for name, text in aggregates.items())
+
+
+def _check_alone(folder: Path, name: str, contents: Collection[str]) -> None:
+    """Raise `InputError` if ``folder`` has another circuit's files of the same names, such as its testbench."""
+    shared = [file for file in contents if not file.startswith((f"{name}.", f"{name}_")) and (folder / file).exists()]
+    others = sorted(path.stem for path in folder.glob("*.vlt") if path.stem != name) if shared else []
+    if others:
+        raise InputError(f"a circuit with AXI ports or a testbench needs a folder of its own, but {folder} has "
+                         f"{', '.join(shared)} of the circuit {others[0]!r}; give another folder by -o")
 
 
 def _write(folder: Path, contents: dict[str, str]) -> None:

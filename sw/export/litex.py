@@ -10,26 +10,32 @@ from string import Template
 from ..circuit.axi import ADDRESS_BITS, AxiShape
 from ..circuit.registers import MAGIC, register
 from ..circuit.wire import Configuration, ItemKind
+from .vectors import Vectors
 
 __all__ = ["litex_files"]
 
 
-def litex_files(config: Configuration, sources: list[str], top: str, order: str, testbench: bool) -> dict[str, str]:
+def litex_files(config: Configuration, sources: list[str], name: str, top: str,
+                given: Vectors | None) -> dict[str, str]:
     """File name → content of the wrapper and the example SoC for the circuit ``top`` of ``config``.
 
-    ``order``: the kind of the query's order. ``testbench``: the vectors of the Verilog testbench are beside them, so
-    the SoC also gets a testbench.
+    ``name``: that of the circuit, without AXI ports. ``given``: the vectors of a Verilog testbench, if it is beside
+    them: then the SoC also gets a testbench, unless several items leave at a time, as the host would have to know in
+    how many beats they come.
     """
+    testbench = given is not None and config.root_width == 1
     shape, fields = AxiShape.of(config), config.item_record.offsets()
     values = {
-        "top": top, "sources": ", ".join(f'"{name}"' for name in sources), "record_bits": 8 * shape.record_bytes,
-        "item_bits": 8 * shape.item_bytes, "address_bits": ADDRESS_BITS, "magic": f"0x{MAGIC:08x}",
+        "name": name, "top": top, "sources": ", ".join(f'"{source}"' for source in sources),
+        "record_bits": 8 * shape.record_bytes, "item_bits": 8 * shape.item_bytes, "address_bits": ADDRESS_BITS,
+        "magic": f"0x{MAGIC:08x}",
         "abi": f"0x{config.abi_hash:016x}", "id_word": register("id").address, "abi_word": register("abi").address,
-        "order": order, "item_width": config.item_record.width, "end": ItemKind.END.value, "star": ItemKind.STAR.value,
-        **{name: fields[name] for name in ("side", "r", "s")},
+        "ordered": given is not None and given.ordered, "states": bool(config.folds),
+        "item_width": config.item_record.width, "end": ItemKind.END.value, "star": ItemKind.STAR.value,
+        **{field: fields[field] for field in ("side", "r", "s")},
     }
     soc = Template(_SOC).substitute(values) + (Template(_SIMULATION).substitute(values) if testbench else "") + _MAIN
-    return {"splitjoin_litex.py": Template(_WRAPPER).substitute(values), "litex_soc.py": soc,
+    return {f"{name}_litex.py": Template(_WRAPPER).substitute(values), "litex_soc.py": soc,
             **({"litex_tb.v": _TESTBENCH} if testbench else {})}
 
 
@@ -83,7 +89,7 @@ class SplitJoin(LiteXModule):
             platform.add_source(os.path.join(FOLDER, name))
 
 
-def add_splitjoin(soc, name="splitjoin", with_dma=True):
+def add_splitjoin(soc, name="$name", with_dma=True):
     """Add the circuit to ``soc``, with its registers on the bus.
 
     With ``with_dma``, the DMA engine NAME_reader sends records from memory, and NAME_writer stores items in memory;
@@ -136,7 +142,7 @@ from litex.build.sim import SimPlatform
 from litex.soc.cores.uart import UARTPHY, RS232PHYModel, UARTBone
 from litex.soc.integration.export import get_csr_json
 from litex.soc.integration.soc_core import SoCMini
-from splitjoin_litex import FOLDER, ITEM_BITS, RECORD_BITS, SOURCES, add_splitjoin
+from ${name}_litex import FOLDER, ITEM_BITS, RECORD_BITS, SOURCES, add_splitjoin
 
 #: Pins in simulation: a clock, a reset, and bytes with handshakes in place of a UART.
 IO = [("sys_clk", 0, Pins(1)), ("sys_rst", 0, Pins(1)),
@@ -151,7 +157,7 @@ class JoinSoC(SoCMini):
     On a board, give its platform, and a ``crg`` that makes the clock domain "sys" of ``sys_clk_freq`` Hz.
     """
 
-    mem_map = {**SoCMini.mem_map, "splitjoin": 0x90000000}
+    mem_map = {**SoCMini.mem_map, "$name": 0x90000000}
 
     def __init__(self, platform, sys_clk_freq, crg=None, memory=0x10000, baudrate=3_000_000, **options):
         SoCMini.__init__(self, platform, sys_clk_freq, ident="splitjoin", integrated_main_ram_size=memory, **options)
@@ -206,11 +212,12 @@ def numbers(name):
 
 
 def meaning(item):
-    """The bits of an item that have one: a star has no row of the other stream, and END has no rows."""
+    """The bits of an item that have one: a star has no row of the other stream, unless it carries a state, and END has
+    no rows."""
     item &= (1 << $item_width) - 1
     if item & 3 == $end:
         return $end
-    if item & 3 == $star:
+    if item & 3 == $star and (item >> $side[0] & 1 or not $states):
         low, bits = $r if item >> $side[0] & 1 else $s
         item &= ~((1 << bits) - 1 << low)
     return item
@@ -220,7 +227,7 @@ def simulate(folder, **options):
     """Run the vectors on the simulated SoC; True if the items are those of the golden model."""
     soc = write_soc(folder, **options)
     records, items = numbers("records.hex"), numbers("items.hex")
-    memory, registers = soc["memories"]["main_ram"], soc["memories"]["splitjoin"]["base"]
+    memory, registers = soc["memories"]["main_ram"], soc["memories"]["$name"]["base"]
     words, answer = RECORD_BITS // 32, ITEM_BITS // 32
     begin, end = memory["base"], memory["base"] + 4 * words * len(records)
     if 4 * (words * len(records) + answer * len(items)) > memory["size"]:
@@ -236,19 +243,19 @@ def simulate(folder, **options):
             host.access(1, begin + 4 * (words * at + n), record >> 32 * n & 0xFFFFFFFF)
     for engine, base, length in (("writer", end, memory["base"] + memory["size"] - end),
                                  ("reader", begin, end - begin)):
-        host.set(f"splitjoin_{engine}_base", base)
-        host.set(f"splitjoin_{engine}_length", length)
-        host.set(f"splitjoin_{engine}_enable", 1)
-    host.access(3, host.csr("splitjoin_writer_offset"), answer * len(items))
+        host.set(f"${name}_{engine}_base", base)
+        host.set(f"${name}_{engine}_length", length)
+        host.set(f"${name}_{engine}_enable", 1)
+    host.access(3, host.csr("${name}_writer_offset"), answer * len(items))
     for n in range(answer * len(items)):
         host.access(2, end + 4 * n)
-    host.access(3, host.csr("splitjoin_writer_offset"), answer * len(items))
+    host.access(3, host.csr("${name}_writer_offset"), answer * len(items))
     with open(os.path.join(folder, "host.hex"), "w") as file:
         file.writelines([f"{len(host.lines):017x}\\n", *host.lines])
     said = run(folder).splitlines()
     got = [int(line.split()[1], 16) for line in said if line.startswith("READ ")]
     found = [meaning(sum(got[at + n] << 32 * n for n in range(answer))) for at in range(0, len(got), answer)]
-    same = found == items if "$order" == "total" else found[-1:] == items[-1:] and Counter(found) == Counter(items)
+    same = found == items if $ordered else found[-1:] == items[-1:] and Counter(found) == Counter(items)
     print(f"{'PASS' if same else 'FAIL'}: {len(records)} records, {len(found)} of {len(items)} items",
           *(line for line in said if "never" in line or "bridge" in line))
     return same

@@ -6,7 +6,7 @@ from string import Template
 
 from ..circuit.axi import AxiShape
 from ..circuit.registers import REGISTERS
-from ..circuit.wire import WORD_BITS, Configuration, ItemKind
+from ..circuit.wire import NO_ITEM, WORD_BITS, Configuration, ItemKind
 from .vectors import Vectors
 
 __all__ = ["testbench_files"]
@@ -15,22 +15,30 @@ __all__ = ["testbench_files"]
 _PATIENCE = 20_000
 
 
-def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources: list[str], top: str) -> dict[str, str]:
+def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources: list[str], top: str, *,
+                    axi: bool) -> dict[str, str]:
     """File name → content of a testbench, its vectors, and a Makefile that runs it.
 
-    ``kind``: "verilog" or "cocotb". ``sources``: the Verilog files beside it; ``top``: their top module, the one with
-    streams (``splitjoin``) or with AXI ports (``splitjoin_axi``).
+    ``kind``: "verilog" or "cocotb". ``sources``: the Verilog files beside it; ``top``: their top module, with AXI ports
+    if ``axi``, else with streams.
     """
-    axi = top.endswith("_axi")
     shape = AxiShape.of(config)
+    s_low, s_bits = config.item_record.offsets()["s"]
     values = {
         "top": top, "sources": " ".join(sources), "records": len(vectors.records), "items": len(vectors.items),
         "writes": len(vectors.writes), "patience": _PATIENCE, "abi": f"{vectors.abi:016x}",
         "record_bits": 8 * shape.record_bytes if axi else max(3, config.input_record.words) * WORD_BITS,
-        "item_bits": 8 * shape.item_bytes if axi else max(3, config.item_record.words) * WORD_BITS,
-        "item_width": config.item_record.width, "end": ItemKind.END.value, "ordered": int(vectors.order == "total"),
+        "item_bits": 8 * shape.item_bytes if axi else max(3, config.output_record.words) * WORD_BITS,
+        "item_width": config.item_record.width, "end": ItemKind.END.value, "ordered": int(vectors.ordered),
+        "places": config.root_width, "no_item": NO_ITEM, "states": int(bool(config.folds)),
         "address_bits": max(REGISTERS[-1].address + REGISTERS[-1].bits // 32 - 1, 1).bit_length(),
-        "order": vectors.order, "star": ItemKind.STAR.value,
+        "star": ItemKind.STAR.value,
+        "sequence": "they must be this sequence" if vectors.ordered else "they must be the same items, in any sequence",
+        "meaning": ("a star of S has no row of R, that of R carries a part of a state, and END has no rows"
+                    if config.folds else "a star has no row of the other stream, and END has no rows"),
+        "else_star": ("// else the row of S is the end of a state" if config.folds else
+                      f"else meaning[{s_low + s_bits - 1}:{s_low}] = 0;"),
+        "places_text": "one" if config.root_width == 1 else f"{config.root_width} places",
         **{f"{name}_{end}": bit for name, (at, width) in config.item_record.offsets().items()
            for end, bit in (("low", at), ("high", at + width - 1))},
     }
@@ -48,19 +56,20 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
 
 _VERILOG = """\
 // Sends $records records with random pauses to $top, takes its items with random pauses, and compares them
-// with the golden model's answer: order "$order" is $ordered (1: one sequence; 0: the same items in any order).
+// with the golden model's answer: $sequence.
 `timescale 1ns/1ps
 module testbench;
   reg clk = 1'b0;
   always #5 clk = !clk;
 
   reg [${record_bits}-1:0] records [0:$records-1];
-  reg [${item_bits}-1:0] items [0:$items-1];
+  reg [${item_width}-1:0] items [0:$items-1];
   reg [63:0] writes [0:$writes-1];
   reg [$items-1:0] seen = 0;
   reg running = 1'b0;
   integer seed = 1;
-  integer sent = 0, received = 0, idle = 0, n, found;
+  integer sent = 0, received = 0, idle = 0, n, place, found;
+  reg [$item_width-1:0] item;
   reg accepted = 1'b0;
 
   // The streams: offers change at the falling edge, and only after they were accepted.
@@ -79,14 +88,14 @@ $ports
     end
   endtask
 
-  // The bits of an item that have a meaning: a star has no row of the other stream, and END has no rows.
+  // The bits of an item that have a meaning: $meaning.
   function [$item_width-1:0] meaning(input [$item_width-1:0] item);
     begin
       meaning = item;
       if (item[1:0] == $end) meaning = $end;
       if (item[1:0] == $star) begin
         if (item[$side_low]) meaning[$r_high:$r_low] = 0;
-        else meaning[$s_high:$s_low] = 0;
+        $else_star
       end
     end
   endfunction
@@ -118,21 +127,25 @@ $ports
     if (out_valid === 1'bx || in_ready === 1'bx) fail("a handshake is undefined");
     if (out_valid && out_ready) begin
       idle <= 0;
-      found = -1;
-      if ($ordered) begin
-        if (received < $items && items[received][$item_width-1:0] === meaning(out_data[$item_width-1:0]))
-          found = received;
-      end else begin
-        for (n = 0; n < $items; n = n + 1)
-          if (found < 0 && !seen[n] && items[n][$item_width-1:0] === meaning(out_data[$item_width-1:0])) found = n;
-      end
-      if (found < 0) fail("an item is not in the answer");
-      else seen[found] = 1'b1;
-      received <= received + 1;
-      if (out_data[1:0] == $end) begin
-        if (&seen) $$display("PASS: $records records, $items items");
-        else fail("items are missing at the end");
-        $$finish;
+      for (place = 0; place < $places; place = place + 1) begin
+        item = meaning(out_data[$item_width*place +: $item_width]);
+        if (item[1:0] != $no_item) begin
+          found = -1;
+          if ($ordered) begin
+            if (received < $items && items[received] === item) found = received;
+          end else begin
+            for (n = 0; n < $items; n = n + 1)
+              if (found < 0 && !seen[n] && items[n] === item) found = n;
+          end
+          if (found < 0) fail("an item is not in the answer");
+          else seen[found] = 1'b1;
+          received = received + 1;
+          if (item[1:0] == $end) begin
+            if (&seen) $$display("PASS: $records records, $items items");
+            else fail("items are missing at the end");
+            $$finish;
+          end
+        end
       end
     end
     if (idle > $patience) fail("nothing moves any more");
@@ -282,13 +295,21 @@ ITEM = (1 << $item_width) - 1
 
 
 def meaning(item):
-    """The bits of an item that have one: a star has no row of the other stream, and END has no rows."""
+    """The bits of an item that have one: $meaning."""
     if item & 3 == END:
         return END
     if item & 3 == $star:
-        low, high = ($r_low, $r_high) if item >> $side_low & 1 else ($s_low, $s_high)
-        item &= ~((1 << high + 1) - (1 << low))
+        if item >> $side_low & 1:
+            item &= ~((1 << $r_high + 1) - (1 << $r_low))
+        elif not $states:
+            item &= ~((1 << $s_high + 1) - (1 << $s_low))
     return item
+
+
+def unpacked(data):
+    """The items in ``data``, which has $places_text, with the bits of each that have a meaning."""
+    found = [data >> $item_width * place & ITEM for place in range($places)]
+    return [meaning(item) for item in found if item & 3 != $no_item]
 
 $ports
 
@@ -317,11 +338,11 @@ async def same_answer_as_the_golden_model(dut, pauses):
             records.pop(0)
             offered, idle = 0, 0
         if takes and int(o_valid.value):
-            items.append(meaning(int(o_data.value) & ITEM))
+            items += unpacked(int(o_data.value))
             idle = 0
         assert idle < $patience, f"nothing moves any more: {len(records)} records left, {len(items)} items"
     assert not records
-    if VECTORS["order"] == "total":
+    if VECTORS["ordered"]:
         assert items == wanted
     else:  # the same items; between two stars their order is free
         assert Counter(items) == Counter(wanted)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..arrival import Arrivals, arrivals
-from ..circuit.encode import Encoder, Words, pack
-from ..circuit.lowering import device_order, longest_range, settings
-from ..circuit.plan import CircuitPlan
+from ..circuit.encode import Encoder, Words
+from ..circuit.lowering import device_order, longest_range
+from ..circuit.query_circuit import QueryCircuit
 from ..circuit.registers import REGISTERS
-from ..circuit.wire import Configuration, ItemKind, Record
-from ..device.api import STAR, Items
+from ..circuit.wire import Configuration
 from ..errors import InputError
-from ..golden import GoldenDevice
 from ..lang.query import Query
 from ..lang.schema import Column, Schema
 from ..lang.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from .expected import expected_items
 
 __all__ = ["Vectors", "random_arrivals", "vectors"]
 
@@ -38,7 +37,9 @@ class Vectors:
 
     Attributes:
         abi: The ABI hash that the circuit must have.
-        order: The kind of the query's order. Only in order ``total`` is the answer one sequence.
+        order: The kind of the order that the circuit keeps.
+        ordered: True if the items come in exactly this sequence: in order ``total``, and where states leave whole.
+            Otherwise only the items are certain, and that END is the last one.
         writes: (word address, word) of each register to write before the first record.
         records: The records to send, FLUSH last, as integers of `Configuration.input_record`.
         items: The items to receive, END last, as integers of `Configuration.item_record`.
@@ -46,6 +47,7 @@ class Vectors:
 
     abi: int
     order: str
+    ordered: bool
     writes: list[tuple[int, int]]
     records: list[int]
     items: list[int]
@@ -57,35 +59,26 @@ class Vectors:
         return json.dumps(plain) + "\n"
 
 
-def vectors(query: Query, plan: CircuitPlan, config: Configuration, incoming: Arrivals) -> Vectors:
-    """The vectors for ``incoming`` tuples of ``query`` on the circuit of ``config``.
+def vectors(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> Vectors:
+    """The vectors for ``incoming`` tuples of ``query`` on its ``circuit``.
 
-    Raises `InputError` if items leave several at a time, if states leave, or if the host verifies pairs of this query:
-    the circuit's answer is then no answer to the query.
+    Raises `InputError` if the host verifies pairs of this query, so that the circuit's answer is no answer to it; if a
+    window does not fit the circuit; or if a state leaves its width.
     """
-    if config.folds:
-        raise InputError("a testbench compares pairs, and this circuit folds them to states; leave the testbench out, "
-                         "or test the circuit with fold 'never', or with --device sim")
-    if plan.residual is not None:
+    config = circuit.config
+    if circuit.plan.residual is not None:
         raise InputError("a circuit can be tested alone where it decides the whole condition, but the host verifies "
                          "the pairs of this one; `splitjoin explain` says why. Test it with --device sim")
-    if config.root_width > 1:
-        raise InputError(f"a testbench takes one item a record, and root_width is {config.root_width}; leave the "
-                         f"testbench out, or test the circuit with root_width 1, or with --device sim")
-    _check_fits(query, config, incoming)
-    encoder = Encoder(plan, config, longest_range(query))
+    _check_fits(circuit.query, config, incoming)
+    encoder = Encoder(circuit.plan, config, longest_range(circuit.query), circuit.folding)
     records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush(last=True))]
-    order = device_order(query, config)
-    with GoldenDevice(cores=config.cores).open(replace(query, order=order)) as session:
-        session.push(incoming)
-        items = session.flush()
-    writes, named = [], settings(query, config)
+    writes, named = [], circuit.settings
     for reg in REGISTERS:
         if reg.name in named:
             writes += [(reg.address + n, named[reg.name] >> 32 * n & 0xFFFFFFFF) for n in range(reg.bits // 32)]
-    end = pack(config.item_record, {"kind": ItemKind.END}, 1)
-    return Vectors(config.abi_hash, order.kind, writes, records, [*_integers(_on_the_wire(items, config.item_record)),
-                                                                 *_integers(end)])
+    order = device_order(circuit.query, config).kind
+    return Vectors(config.abi_hash, order, order == "total" or config.whole_states, writes, records,
+                   expected_items(query, circuit, incoming))
 
 
 def _check_fits(query: Query, config: Configuration, incoming: Arrivals) -> None:
@@ -151,15 +144,6 @@ def _cast(values: list[Any], column: Column, schema: Schema) -> pa.Array:
     if isinstance(column.type, (Bool, String, Float)):
         return pa.array(values, to)
     return pa.array(values, pa.int32() if isinstance(column.type, Date) else pa.int64()).cast(to)
-
-
-def _on_the_wire(items: Items, record: Record) -> Words:
-    """Items as the circuit sends them. A star has 0 in the field of the other stream."""
-    star = items["kind"] == STAR
-    r, s = (np.where(star & (items["side"] == other), 0, items[name]).astype(np.uint64)
-            for name, other in (("r", 1), ("s", 0)))
-    fields = {"kind": items["kind"].astype(np.uint64), "side": items["side"].astype(np.uint64), "r": r, "s": s}
-    return pack(record, dict(fields), len(items))
 
 
 def _integers(words: Words) -> list[int]:

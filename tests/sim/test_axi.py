@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from splitjoin.arrival import arrivals
-from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.query_circuit import pairs_circuit
 from splitjoin.export.vectors import vectors
 from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
 from splitjoin.sim.testbench.axi_masters import MASTERS
@@ -31,10 +31,9 @@ def test_scenarios_through_axi_ports(tmp_path: Path) -> None:
         if scenario.name in NAMES:
             for order in ORDERS:
                 query = scenario.query(order)
-                plan = plan_for(query, parameters)
-                config = configure(query, plan, parameters)
-                configs.add(config)
-                jobs.append(vectors(query, plan, config, arrivals(query, scenario.r[:60], scenario.s[:40])))
+                circuit = pairs_circuit(query, parameters)
+                configs.add(circuit.config)
+                jobs.append(vectors(query, circuit, arrivals(query, scenario.r[:60], scenario.s[:40])))
     assert len(jobs) == len(NAMES) * len(ORDERS)
     config, = configs
     (tmp_path / "vectors.json").write_text(f"[{','.join(job.json() for job in jobs)}]")

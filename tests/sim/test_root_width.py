@@ -7,10 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 from splitjoin.circuit.encode import pack, single_items
-from splitjoin.circuit.lowering import plan_for
 from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind
-from splitjoin.errors import InputError, UnsupportedError
-from splitjoin.export.vectors import random_arrivals, vectors
+from splitjoin.errors import UnsupportedError
 from splitjoin.golden import GoldenDevice
 from splitjoin.hw.link import axi
 from splitjoin.hw.verilog import AXI_TOP, sidecar
@@ -78,14 +76,6 @@ def test_what_has_no_wide_root(options, text):
         SimDevice(**options)
 
 
-def test_a_testbench_takes_one_item():
-    query = BAND.query("total")
-    device = SimDevice(cores=2, capacity=64, root_width=2)
-    plan = plan_for(query, device)
-    with pytest.raises(InputError, match="takes one item a record, and root_width is 2"):
-        vectors(query, plan, device.configuration(query), random_arrivals(query, 8, 1))
-
-
 def test_a_dma_engine_as_vivado_makes_it_receives_a_packet(monkeypatch):
     def write(*_):
         raise InterruptedError  # the driver has found nothing to refuse, and resets the circuit
@@ -100,5 +90,5 @@ def test_a_dma_engine_as_vivado_makes_it_receives_a_packet(monkeypatch):
         with pytest.raises(InterruptedError):
             ZynqTransport(nodes, config)
         axi.AxiJoin(config)
-        shape = sidecar(config, AXI_TOP)["axi"]
+        shape = sidecar(config, AXI_TOP, axi=True)["axi"]
         assert made.pop() == shape["item_bytes"] * shape["packet_beats"] < 2**14

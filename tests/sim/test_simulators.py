@@ -10,8 +10,8 @@ from typing import Literal
 
 import pytest
 from splitjoin.arrival import arrivals
-from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.query_circuit import pairs_circuit
 from splitjoin.cli import main
 from splitjoin.export.vectors import vectors
 from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
@@ -34,9 +34,9 @@ def test_the_bench_of_the_axi_ports_passes_from_time_0(tmp_path: Path,
     parameters = CircuitParameters(cores=2, capacity=64, lanes=2, probes=2)
     scenario, = (case for case in SCENARIOS if case.name == "band-range")
     query = scenario.query("total")
-    plan = plan_for(query, parameters)
-    config = configure(query, plan, parameters)
-    job = vectors(query, plan, config, arrivals(query, scenario.r, scenario.s))
+    circuit = pairs_circuit(query, parameters)
+    config = circuit.config
+    job = vectors(query, circuit, arrivals(query, scenario.r, scenario.s))
     (tmp_path / "vectors.json").write_text(f"[{job.json()}]")
     ran = run_bench("axi", tmp_path / "bench", built=(to_verilog(config) + to_axi_verilog(config), AXI_TOP),
                     simulator=simulator, environment={"SPLITJOIN_VECTORS": str(tmp_path / "vectors.json"),

@@ -62,9 +62,9 @@ def test_without_a_testbench_the_soc_is_only_written(tmp_path: Path) -> None:
 def test_the_wrapper_has_the_widths_of_the_circuit() -> None:
     config = Configuration(cores=2, capacity=64, keys_r=(64, 64, 32), keys_s=(64, 64, 32), tests=((0, 0), (1, 1)),
                            tree=6)
-    written = litex_files(config, ["a.v", "b.v"], "top_axi", "total", testbench=False)
-    assert set(written) == {"splitjoin_litex.py", "litex_soc.py"}
+    written = litex_files(config, ["a.v", "b.v"], "top", "top_axi", None)
+    assert set(written) == {"top_litex.py", "litex_soc.py"}
     shape = AxiShape.of(config)
-    assert f"RECORD_BITS, ITEM_BITS = {8 * shape.record_bytes}, {8 * shape.item_bytes}" in written["splitjoin_litex.py"]
-    assert 'SOURCES = ("a.v", "b.v",)' in written["splitjoin_litex.py"]
-    assert 'Instance("top_axi",' in written["splitjoin_litex.py"]
+    assert f"RECORD_BITS, ITEM_BITS = {8 * shape.record_bytes}, {8 * shape.item_bytes}" in written["top_litex.py"]
+    assert 'SOURCES = ("a.v", "b.v",)' in written["top_litex.py"]
+    assert 'Instance("top_axi",' in written["top_litex.py"]
