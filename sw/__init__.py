@@ -42,6 +42,7 @@ with _quiet_interrupts():
     from .stream import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, open_unsorted, query  # noqa: A004  # called as splitjoin.open
 
 if TYPE_CHECKING:
+    from .circuit_component import component
     from .tuner import Proposal, tune
 
 # `open` is public too, but not here: a star import must not hide Python's own.
@@ -49,9 +50,9 @@ __all__ = [
     "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
     "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
     "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
-    "WindowError", "WindowOverflow", "aggregate", "coalesce", "date_diff", "date_trunc", "field", "fixed", "function",
-    "greatest", "join", "least", "measured", "open_async", "open_unsorted", "parquet_schema", "predicate", "query",
-    "signed", "sql", "tune", "unsigned", "where",
+    "WindowError", "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field",
+    "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_unsorted", "parquet_schema",
+    "predicate", "query", "signed", "sql", "tune", "unsigned", "where",
 ]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
@@ -59,12 +60,16 @@ _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoi
 
 
 def __getattr__(name: str) -> Any:
-    """`tune` and `Proposal`, imported when they are asked for: only they need circuits and their cost."""
-    if name not in ("Proposal", "tune"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import tuner
+    """`tune`, `Proposal` and `component`, imported when they are asked for: only they need circuits."""
+    if name in ("Proposal", "tune"):
+        from . import tuner
 
-    return globals().setdefault(name, getattr(tuner, name))
+        return globals().setdefault(name, getattr(tuner, name))
+    if name == "component":
+        from . import circuit_component
+
+        return globals().setdefault(name, circuit_component.component)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

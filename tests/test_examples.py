@@ -59,6 +59,13 @@ def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "splitjoin.v" in (tmp_path / "Makefile").read_text(encoding="utf-8")
 
 
+def test_two_joins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_process("two_joins.py", ("--samples", "20", "--output", str(tmp_path / "two_joins.v")), monkeypatch)
+    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()[:2]] == ["near:", "far:"]
+    written = (tmp_path / "two_joins.v").read_text(encoding="utf-8")
+    assert all(f"\nmodule \\two_joins.{name} (" in written for name in ("near", "far"))
+
+
 @pytest.mark.parametrize(("name", "found", "least"), [("analyst", "pairs", 100), ("features", "served", 4000)])
 def test_a_notebook_s_cells_run_one_after_the_other(name: str, found: str, least: int) -> None:
     """Those on the CPU; a kernel of Jupyter's runs all of them in the long tests."""

@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("hw",),
     ("sim",),
     ("boards",),
+    ("circuit_component",),
     ("spark", "cli"),
 )
 #: Layers that are imported by name, when they are asked for: devices by the registry, HDL by the commands that write

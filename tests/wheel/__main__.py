@@ -146,6 +146,7 @@ def circuits(environment: Environment) -> None:
     """The scripts of examples/ for circuits."""
     environment.example("own_condition.py", compilers=True)
     assert "2 of 2" in environment.example("cocotb_bench/run.py", compilers=True)
+    assert "lines of Verilog" in environment.example("two_joins.py", "--samples", "20", "--output", "two_joins.v")
 
 
 def spark(environment: Environment) -> None:
