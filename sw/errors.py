@@ -5,6 +5,8 @@ Every message states the requirement, the actual value, and the remedy.
 
 from __future__ import annotations
 
+from .safe_text import safe
+
 __all__ = [
     "BackPressure",
     "CapacityError",
@@ -28,7 +30,16 @@ __all__ = [
 
 
 class SplitJoinError(Exception):
-    """Base of every error that splitjoin raises on purpose."""
+    """Base of every error that splitjoin raises on purpose.
+
+    Its text and its notes show no keys that URIs hold, and no characters that a terminal obeys (`safe_text.safe`).
+    """
+
+    def __init__(self, *args: object):
+        super().__init__(*(safe(arg) if isinstance(arg, str) else arg for arg in args))
+
+    def add_note(self, note: str, /) -> None:
+        super().add_note(safe(note))
 
 
 class SchemaError(SplitJoinError):
@@ -106,8 +117,8 @@ class ToolError(SplitJoinError):
 
 
 def first_line(error: Exception) -> str:
-    """The first line of another library's ``error``, or the name of its class if it has no text."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """The first line of another library's ``error`` as messages show it, or the name of its class if it has no text."""
+    return safe((str(error).splitlines() or [type(error).__name__])[0])
 
 
 def plural(count: int, noun: str) -> str:

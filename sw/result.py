@@ -18,6 +18,7 @@ from .errors import InputError, SchemaError, ToolError, plural
 from .files import read_batches, read_table
 from .lang.schema import suggest
 from .memory import check_memory
+from .safe_text import printable
 
 __all__ = ["JoinResult", "StoredRows"]
 
@@ -194,7 +195,7 @@ class JoinResult:
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
                  for row in (names, *rows)]
-        return "\n".join(["JoinResult: " + "; ".join(self._facts()), *lines, *([more] if more else [])])
+        return printable("\n".join(["JoinResult: " + "; ".join(self._facts()), *lines, *([more] if more else [])]))
 
     def _repr_html_(self) -> str:
         names, rows, more = self._shown()

@@ -16,7 +16,8 @@ FOLDERS = {"sw": "splitjoin", "hw": "splitjoin.hw", "sim": "splitjoin.sim", "boa
 #: Packages and modules below `splitjoin`, the lowest first: each imports only those before it. What stands in one tuple
 #: does not import each other either.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "interrupts", "version"),
+    ("interrupts", "safe_text", "version"),
+    ("errors",),
     ("cache", "ipc", "lang", "memory", "progress"),
     ("plan", "arrival", "sliding"),
     ("device",),

@@ -35,6 +35,7 @@ with quiet_interrupts():
         schema_options,
         sort_option,
     )
+    from .pipes import shown
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
     from .verilog import verilog_options, write_circuit
@@ -59,9 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             parser = command_parser()
             complete(parser)
-            args = parser.parse_args(arguments)
-            run: Any = args.run
-            run(args)
+            with shown():
+                args = parser.parse_args(arguments)
+                run: Any = args.run
+                run(args)
         finally:  # also where argparse exits, after --help
             if sys.stdout is not None:  # as it is where the caller has closed it
                 sys.stdout.flush()

@@ -17,6 +17,7 @@ from ..daemon.client import daemon_addresses, daemon_status, stop_daemon
 from ..daemon.place import default_socket
 from ..device.registry import device
 from ..errors import DeviceError
+from ..safe_text import printable
 from .options import device_spec
 
 __all__ = ["daemon_options", "run_daemon"]
@@ -103,7 +104,8 @@ def _seconds(text: str) -> float:
 
 
 def _log(line: str) -> None:
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} splitjoin daemon: {line}", file=sys.stderr, flush=True)
+    text = printable(line).replace("\n", r"\n")  # names that clients give themselves are in it: one event, one line
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} splitjoin daemon: {text}", file=sys.stderr, flush=True)
 
 
 def _status_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import IO
+from typing import IO, Any, cast
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,9 +16,11 @@ import pyarrow.ipc
 from ..errors import InputError, first_line
 from ..files import check_columns, check_output
 from ..ipc import read_ipc_stream
+from ..safe_text import printable
 from ..tables import as_table
 
-__all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_source", "reporting", "write_target"]
+__all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_source", "reporting", "shown",
+           "write_target"]
 
 #: The name of standard input and output.
 STANDARD = "-"
@@ -71,6 +73,32 @@ def check_schema(schema: pa.Schema, name: str, form: str | None) -> None:
     check_columns(schema, name if name != STANDARD else f"standard output.{form or FORMATS[0]}")
 
 
+class _Shown:
+    """The text output ``out``, which gets escapes in place of characters that a terminal obeys: names of columns, files
+    and applications come from others. Bytes, such as tables, go to its ``buffer`` as they are.
+    """
+
+    def __init__(self, out: IO[str]):
+        self._out = out
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+    def write(self, text: str) -> int:
+        self._out.write(printable(text))
+        return len(text)
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Within the block, what is printed holds no characters that a terminal obeys."""
+    if sys.stdout is None:  # the caller has closed it
+        yield
+        return
+    with redirect_stdout(cast(IO[str], _Shown(sys.stdout))):
+        yield
+
+
 @contextmanager
 def reporting(name: str) -> Iterator[IO[str]]:
     """Within the block, what is printed goes to standard error if ``name`` is standard output; yields the latter."""
@@ -78,7 +106,7 @@ def reporting(name: str) -> Iterator[IO[str]]:
     if name != STANDARD:
         yield out
         return
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(cast(IO[str], _Shown(sys.stderr))):
         yield out
 
 

@@ -28,6 +28,8 @@ _TOPS = ("streams", "axi")
 _TESTBENCHES = ("cocotb", "verilog")
 #: What a user must know of a circuit that does not decide the whole condition.
 _VERIFIED = "This circuit finds candidates; on each of them the host must check:"
+#: The texts that ``--hide-condition`` leaves out.
+_HIDDEN = "(not shown)"
 #: The random tuples of a testbench are a function of this.
 _SEED = 1
 
@@ -44,6 +46,9 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
                             "and unpacks records")
     group.add_argument("--testbench-tuples", type=int, metavar="N", default=200,
                        help="tuples of each stream in the testbench (%(default)s)")
+    group.add_argument("--hide-condition", action="store_true",
+                       help="leave the texts of condition and aggregates out of the files, for Verilog that goes to "
+                            "others; the numbers of the comparisons stay, as settings in splitjoin.json")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
                        help="folder for NAME.v, NAME.json, NAME.vlt (lint waivers for Verilator), and with --top axi "
                             "NAME_axi.v; made if it does not exist")
@@ -69,16 +74,19 @@ def write_circuit(args: argparse.Namespace) -> None:
     top = axi_top(name) if axi else name
     # Raises for queries that circuits cannot run.
     described = sidecar(config, top, axi=axi) | query_description(query, circuit, options, args.on)
+    if args.hide_condition:
+        del described["query"]
     given = None  # the testbench's vectors, before the circuit, which takes longer
     if args.testbench is not None:
         given = vectors(query, circuit, random_arrivals(query, args.testbench_tuples, _SEED))
     texts = {f"{name}.v": to_verilog(config, name)} | ({f"{top}.v": to_axi_verilog(config, name)} if axi else {})
     said = [f"Query: windows of R {window_text(query, 'r')}, of S {window_text(query, 's')}; order {query.order}; "
-            f"condition {args.on}"]
+            f"condition {_HIDDEN if args.hide_condition else args.on}"]
     if plan.residual is not None:
-        said.append(f"{_VERIFIED} {plan.residual}")
+        said.append(f"{_VERIFIED} {_HIDDEN if args.hide_condition else plan.residual}")
     if config.folds:
-        said.append(f"It folds {_folded(args)}: items of kind PAIR on side 0 carry parts of states, no pairs")
+        folded = _HIDDEN if args.hide_condition else _folded(args)
+        said.append(f"It folds {folded}: items of kind PAIR on side 0 carry parts of states, no pairs")
     queried = header(config, said)
     contents = {file: text.replace(header(config), queried, 1) for file, text in texts.items()}
     contents[f"{name}.vlt"] = WAIVERS.read_text(encoding="utf-8")

@@ -30,7 +30,8 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     path = _input(path)
     if path.suffix.lower() == ".csv":
         table = _read_csv(path)
-        return table if columns is None else table.select(columns)
+        with _reading(path):  # which refuses columns whose name is there twice
+            return table if columns is None else table.select(columns)
     with _reading(path):
         if path.suffix.lower() in IPC:
             return read_ipc_file(path, columns)

@@ -431,3 +431,16 @@ def test_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "\ncircuits    no: tables must be False for a condition without" in capsys.readouterr().out
     assert main(["verilog", *schemas, "--on", "r.x = s.a", "--probes", "4", "--tables", "-o", "v"]) == DONE
     assert "table0_" in Path("v/splitjoin.v").read_text()
+
+
+def test_verilog_without_its_condition(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For Verilog that is given to others; all but the texts is the same."""
+    texts = {}
+    for more in ([], ["--hide-condition"]):
+        assert main(["verilog", "--schema-r", "x:int32", "--schema-s", "a:int32", "--on", "abs(r.x - s.a) <= 4711",
+                     "--window", "ROWS 8", "--cores", "1", "--capacity", "64", "-o", "v", *more]) == 0
+        texts[bool(more)] = Path("v/splitjoin.v").read_text(), json.loads(Path("v/splitjoin.json").read_text())
+    assert "4711" in texts[False][0]
+    assert texts[True][0] == texts[False][0].replace("condition abs(r.x - s.a) <= 4711", "condition (not shown)")
+    assert texts[False][1].pop("query")["on"] == "abs(r.x - s.a) <= 4711"
+    assert texts[True][1] == texts[False][1]

@@ -36,13 +36,15 @@ from .task import COUNTS, METRICS, GroupTask
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["Lateness", "StreamOptions", "StreamingJoin"]
+__all__ = ["SHOW_CONDITION", "Lateness", "StreamOptions", "StreamingJoin"]
 
 #: How late rows may come: of both streams, or of each.
 Lateness = Union[int, str, Sequence[Union[int, str]], Mapping[str, Union[int, str]]]
 
 #: Spark's name for the delay of a watermark, in the metadata of its column.
 _DELAY = "spark.watermarkDelayMs"
+#: The setting that leaves conditions, whose literals may be secret, out of the names in Spark's plans: true or false.
+SHOW_CONDITION = "spark.splitjoin.showCondition"
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class StreamingJoin:
 
     def plan(self) -> DataFrame:
         """The streaming DataFrame of the results."""
+        title = _title(self.join, _shows_condition(self.frames["r"].sparkSession))
         packed = []
         for side in SIDES:
             spread = shipped(Spread(self.join, side, self.root, self.name))
@@ -130,7 +133,7 @@ class StreamingJoin:
         counted = StructType([*(StructField(c, f.dataType, True) for c, f in zip(numbers, self.result, strict=True)),
                               StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
         rows = packed[0].union(packed[1]).repartitionById(self.join.groups, "group").mapInArrow(
-            _named(shipped(task), _title(self.join)), counted)
+            _named(shipped(task), title), counted)
         sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
         return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS).toDF(
             *self.result.names)
@@ -252,12 +255,21 @@ def _check_root(spark: SparkSession, root: str, argument: str) -> None:
         check_root(root, argument)
 
 
-def _title(join: GroupJoin) -> str:
+def _shows_condition(spark: SparkSession) -> bool:
+    """True unless the user wants no conditions in Spark's plans and pages, where others may read them."""
+    said = spark.conf.get(SHOW_CONDITION, None)
+    if said not in (None, "true", "false"):
+        raise InputError(f"{SHOW_CONDITION} must be true or false, not {said!r}")
+    return said != "false"
+
+
+def _title(join: GroupJoin, shows_condition: bool) -> str:
     """A name for the plan's node and the description in Spark's pages."""
     windows = " and ".join(f"{side}: {extent(join.query, side)}" for side in SIDES)
     kind = "" if join.query.kind.is_inner else f"{join.query.kind}; "
-    folded = "".join(f"{aggregate.text}; " for aggregate in join.query.aggregates)
-    return (f"splitjoin[{join.query.predicate}; {kind}{folded}{windows}; groups={join.groups}; "
+    folded = "".join(f"{aggregate.text}; " for aggregate in join.query.aggregates if shows_condition)
+    condition = join.query.predicate if shows_condition else "condition not shown"
+    return (f"splitjoin[{condition}; {kind}{folded}{windows}; groups={join.groups}; "
             f"device={device_name(join.device)}]")
 
 

@@ -146,7 +146,7 @@ def check_root(root: str, argument: str) -> None:
     try:
         files, base = _opened(root)
     except InputError as error:
-        raise InputError(f"{argument}: {error}{_instead(root, argument)}") from error
+        raise InputError(f"{argument}: {error}{_instead(root, argument)}") from None
     probe = f"{base}/.splitjoin-{uuid.uuid4().hex}"
     try:
         if files.type_name == "local":
@@ -158,7 +158,7 @@ def check_root(root: str, argument: str) -> None:
         files.delete_file(probe)
     except OSError as error:
         raise InputError(f"{argument} must be a folder that the driver and all executors may write to, but nothing can "
-                         f"be written to {root!r}: {first_line(error)}") from error
+                         f"be written to {root!r}: {first_line(error)}") from None
 
 
 def _opened(root: str) -> tuple[fs.FileSystem, str]:
@@ -169,7 +169,7 @@ def _opened(root: str) -> tuple[fs.FileSystem, str]:
         files, base = fs.FileSystem.from_uri(root)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise InputError(f"a folder must be a path or a URI of a file system that Arrow reaches (file, hdfs, s3, gs, "
-                         f"abfs), but {root!r} is not: {first_line(error)}") from error
+                         f"abfs), but {root!r} is not: {first_line(error)}") from None  # whose text has the keys of it
     return files, base.rstrip("/")
 
 

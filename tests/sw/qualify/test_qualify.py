@@ -124,3 +124,16 @@ def test_the_command_prints_and_writes_the_report(tmp_path: Path, capsys: pytest
     assert "--rate must be more than 0" in capsys.readouterr().err
     assert main(["spark-qualify", str(LOGS), "--html", str(tmp_path / "no" / "x.html")]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_names_of_applications_are_shown_and_not_obeyed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = LOG.read_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if "SparkListenerApplicationStart" in line)
+    event = json.loads(lines[at])
+    event["App Name"] = "jobs\x1b[2J\x1b]0;title\x07 \N{RIGHT-TO-LEFT OVERRIDE}"
+    lines[at] = json.dumps(event)
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    assert main(["spark-qualify", str(tmp_path / "log")]) == 0
+    out = capsys.readouterr().out
+    assert r"jobs\x1b[2J\x1b]0;title\x07 \u202e" in out
+    assert not {"\x1b", "\x07", "\N{RIGHT-TO-LEFT OVERRIDE}"} & set(out)

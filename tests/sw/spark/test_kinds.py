@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from splitjoin import signed
 from splitjoin.errors import InputError, UnsupportedError
 from splitjoin.spark import explain, stream_join, stream_sql
+from splitjoin.spark.streaming.plan import SHOW_CONDITION
 
 from ...support.sampling import at_length
 from ...support.spark_files import Files
@@ -160,4 +161,13 @@ def test_statements_over_streams(spark: SparkSession, tmp_path: Path, tables: Ta
     said = explain(*frames.values(), on="r.x = s.x", how="left", late=0, state=files.state, **query)
     joined = stream_join(*frames.values(), on="r.x = s.x", how="left", late=0, state=files.state, **query)
     assert "splitjoin[(r.x = s.x); left; r: " in joined._jdf.queryExecution().analyzed().toString()
+    try:
+        spark.conf.set(SHOW_CONDITION, "false")  # literals in it may be nobody else's business
+        joined = stream_join(*frames.values(), on="r.x = s.x", how="left", late=0, state=files.state, **query)
+        spark.conf.set(SHOW_CONDITION, "no")
+        with pytest.raises(InputError, match=r"spark\.splitjoin\.showCondition must be true or false, not 'no'"):
+            stream_join(*frames.values(), on="r.x = s.x", how="left", late=0, state=files.state, **query)
+    finally:
+        spark.conf.unset(SHOW_CONDITION)
+    assert "splitjoin[condition not shown; left; r: " in joined._jdf.queryExecution().analyzed().toString()
     assert "rows come out when the watermark has decided them" in said

@@ -1,0 +1,1 @@
+"""Files and messages that were damaged at random: none ends the process, and none raises but errors of splitjoin."""

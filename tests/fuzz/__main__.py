@@ -1,0 +1,28 @@
+"""Read inputs that were damaged at random, in other processes, and report what ends one or raises a foreign error.
+
+Run: python -m tests.fuzz [--cases N] [--seed N] [INPUT…]
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from .run import names, run
+
+
+def main() -> None:
+    """Run with the arguments of the command line. Exits with 1 if there are findings."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Reads damaged inputs.")
+    parser.add_argument("inputs", nargs="*", metavar="INPUT", help=f"of {', '.join(names())} (default: all)")
+    parser.add_argument("--cases", type=int, default=12_500, help="of each input (default: 12500)")
+    parser.add_argument("--seed", type=int, default=0, help="of the damages (default: 0)")
+    args = parser.parse_args()
+    if unknown := set(args.inputs) - set(names()):
+        parser.error(f"there is no input {', '.join(sorted(unknown))}; there are {', '.join(names())}")
+    found = run(args.inputs or names(), args.cases, args.seed, partial(print, flush=True))
+    raise SystemExit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
