@@ -12,7 +12,9 @@ from __future__ import annotations
 import json
 import socket as sockets
 import struct
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -28,6 +30,7 @@ from ..lang.ir import columns
 from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..lang.types import from_arrow
+from .budget import Budget
 
 __all__ = [
     "MAX_HEADER",
@@ -46,6 +49,7 @@ __all__ = [
     "read_items",
     "read_latencies",
     "receive",
+    "receiving",
     "send",
 ]
 
@@ -53,10 +57,17 @@ __all__ = [
 MAGIC = b"SJD\x01"
 _HEAD = struct.Struct("<4sI")
 #: The most bytes of a header.
-MAX_HEADER = 16 << 20
+MAX_HEADER = 1 << 20
+#: Bytes of Python's objects for a byte of JSON, at most: a list of empty lists takes that.
+HEADER_FACTOR = 48
 #: The most payloads of a message, and the most bytes of all of them.
 MAX_PAYLOADS = 8
 MAX_PAYLOAD_BYTES = 256 << 20
+
+#: Bytes that are read before memory for more is taken.
+_PIECE = 1 << 20
+#: The types of messages of Arrow's IPC that have a body, in their metadata (Schema.fbs, Message.fbs of Arrow 1.0).
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 
 _ITEM_SCHEMA = pa.schema([("kind", pa.uint8()), ("side", pa.uint8()), ("r", pa.int64()), ("s", pa.int64())])
 _LATENCY_SCHEMA = pa.schema([("cycles", pa.int64())])
@@ -85,20 +96,46 @@ def send(socket: sockets.socket, header: Mapping[str, Any], payloads: Sequence[p
         socket.sendall(payload)
 
 
-def receive(socket: sockets.socket) -> Message | None:
-    """The next message; None if the other end has closed the connection.
+@contextmanager
+def receiving(socket: sockets.socket, *, within: float | None = None, budget: Budget | None = None,
+              waits: Callable[[], bool] = lambda: True) -> Iterator[Message | None]:
+    """Within the block, the next message has its memory; None if the other end has closed the connection.
 
-    Raises `ProtocolError` for anything but a complete message, and `OSError` if the connection fails.
+    Memory is taken as bytes arrive, whatever the message says of its length. ``within``: seconds after the first byte
+    in which the header, and then each MiB, must have arrived; None sets no limit, and leaves the time-out of the socket
+    as it is. ``budget``: what the message takes its bytes from, as long as ``waits`` holds.
+
+    Raises `ProtocolError` for anything but a complete message in time, `DeviceError` if the budget has no bytes, and
+    `OSError` if the connection fails.
     """
-    head = _read(socket, _HEAD.size, may_end=True)
+    with ExitStack() as held:
+        def reserve(nbytes: int) -> None:
+            if budget is not None:
+                held.enter_context(budget.reserved(nbytes, waits))
+
+        if within is not None:
+            held.callback(socket.settimeout, None)
+        yield _received(socket, within, reserve)
+
+
+def receive(socket: sockets.socket) -> Message | None:
+    """The next message; None if the other end has closed the connection. Raises as `receiving`."""
+    with receiving(socket) as message:
+        return message
+
+
+def _received(socket: sockets.socket, within: float | None, reserve: Callable[[int], None]) -> Message | None:
+    head = _read(socket, 1, None, may_end=True)
     if head is None:
         return None
+    head += _read(socket, _HEAD.size - 1, within, before=1) or b""
     magic, length = _HEAD.unpack(head)
     if magic != MAGIC:
         raise ProtocolError(f"a message must begin with {MAGIC!r}, not with {bytes(magic)!r}; daemon and client must "
                             f"be of one release of splitjoin")
     _check_sizes(length, ())
-    text = _read(socket, length)
+    reserve(HEADER_FACTOR * length)
+    text = _read(socket, length, within)
     try:
         header = json.loads(bytes(text or b""), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -107,7 +144,8 @@ def receive(socket: sockets.socket) -> Message | None:
     if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes):
         raise ProtocolError("the header of a message must be an object with the lengths of its payloads")
     _check_sizes(length, sizes)
-    return Message(header, [pa.py_buffer(_read(socket, n) or b"") for n in sizes])
+    reserve(sum(sizes))
+    return Message(header, [pa.py_buffer(_read(socket, n, within) or b"") for n in sizes])
 
 
 def option(header: Mapping[str, Any], name: str, *kinds: type[T] | None) -> T | None:
@@ -248,8 +286,13 @@ def _written(table: pa.Table) -> pa.Buffer:
 
 
 def _read_table(payload: pa.Buffer) -> pa.Table:
-    """The Arrow table in ``payload``, after a check of all its offsets, lengths and texts."""
+    """The Arrow table in ``payload``, after a check of all its offsets, lengths and texts. Raises `ProtocolError`, also
+    for compressed batches, which may be of any size when they are read.
+    """
     try:
+        if any(_is_compressed(message) for message in pa.ipc.MessageReader.open_stream(payload)):
+            raise ProtocolError("the batches of a payload must not be compressed; daemon and client must be of one "
+                                "release of splitjoin")
         with pa.ipc.open_stream(payload) as reader:
             batches = list(reader)
             schema = reader.schema
@@ -259,21 +302,71 @@ def _read_table(payload: pa.Buffer) -> pa.Table:
         if len(schema):
             return pa.Table.from_batches(batches, schema)
         return pa.table({"": pa.nulls(sum(len(batch) for batch in batches))}).select([])
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError, struct.error,
+            IndexError) as error:
         raise ProtocolError(f"a payload must be an Arrow IPC stream: {str(error)[:200]}") from None
 
 
-def _read(socket: sockets.socket, n: int, *, may_end: bool = False) -> bytearray | None:
-    """The next ``n`` bytes; with ``may_end``, None if the connection ended before the first one."""
-    found = bytearray(n)
-    view, done = memoryview(found), 0
-    while done < n:
-        got = socket.recv_into(view[done:])
-        if not got:
-            if may_end and not done:
-                return None
-            raise ProtocolError(f"the connection ended within a message, after {done} of {n} bytes")
-        done += got
+def _is_compressed(message: pa.ipc.Message) -> bool:
+    """True for a batch whose buffers are compressed, by the field ``compression`` of its RecordBatch: PyArrow tells it
+    nowhere. Raises ValueError and `struct.error` for what is no metadata.
+    """
+    data = message.metadata.to_pybytes()
+
+    def table(at: int, field: int) -> int:
+        """The place of a field of the table at ``at`` (FlatBuffers), 0 if it is not there."""
+        vtable = at - struct.unpack_from("<i", data, at)[0]
+        if min(at, vtable) < 0:
+            raise ValueError("its metadata leads outside")
+        if 4 + 2 * field >= struct.unpack_from("<H", data, vtable)[0]:
+            return 0
+        offset: int = struct.unpack_from("<H", data, vtable + 4 + 2 * field)[0]
+        return offset and at + offset
+
+    def target(at: int) -> int:
+        return int(at + struct.unpack_from("<I", data, at)[0])
+
+    root = target(0)
+    kind, header = table(root, 1), table(root, 2)
+    if not kind or not header or data[kind] not in (_DICTIONARY_BATCH, _RECORD_BATCH):
+        return False
+    batch = target(header)
+    if data[kind] == _DICTIONARY_BATCH:
+        inner = table(batch, 1)
+        if not inner:
+            return False
+        batch = target(inner)
+    return table(batch, 3) != 0
+
+
+def _read(socket: sockets.socket, n: int, within: float | None, *, may_end: bool = False,
+          before: int = 0) -> bytearray | None:
+    """The next ``n`` bytes; with ``may_end``, None if the connection ended before the first one.
+
+    ``within``: seconds for each `_PIECE`. ``before``: how many bytes of what is read have come, for messages.
+    """
+    found = bytearray()
+    while (begin := len(found)) < n:
+        found += bytes(min(n - begin, _PIECE))
+        end = None if within is None else time.monotonic() + within
+        with memoryview(found) as view:
+            at = begin
+            while at < len(view):
+                if end is not None and within is not None:
+                    socket.settimeout(max(end - time.monotonic(), 1e-3))
+                try:
+                    got = socket.recv_into(view[at:])
+                except TimeoutError:
+                    if within is None:
+                        raise
+                    raise ProtocolError(f"each MiB of a message must arrive within {within:g} s, but only "
+                                        f"{before + at} of {before + n} bytes did") from None
+                if not got:
+                    if may_end and not at:
+                        return None
+                    raise ProtocolError(f"the connection ended within a message, after {before + at} of {before + n} "
+                                        f"bytes")
+                at += got
     return found
 
 

@@ -20,6 +20,7 @@ from ..device.api import ITEM, Device, Items, Session
 from ..errors import DeviceError, SplitJoinError, first_line
 from ..lang.query import Query
 from ..lang.serial import decode_query
+from .budget import Budget
 from .leases import ClientDisconnected, Holder, Lease, Leases, Unit, Wanted
 from .place import check_peer, listen, lock_socket
 from .protocol import (
@@ -30,7 +31,7 @@ from .protocol import (
     latencies_payload,
     option,
     read_arrivals,
-    receive,
+    receiving,
     send,
 )
 
@@ -48,6 +49,11 @@ _ITEMS = 1 << 20
 _LOOK_SECONDS = 0.2
 #: Seconds that a stopping daemon waits for running calls of devices.
 _STOP_SECONDS = 5.0
+#: Seconds in which each MiB of a message must have come from a client or gone to it; those of an error that ends a
+#: connection.
+_MESSAGE_SECONDS, _REFUSE_SECONDS = 60.0, 5.0
+#: The most bytes of all messages together that are being read or answered.
+_BUDGET = 1 << 30
 
 
 class Server:
@@ -69,6 +75,7 @@ class Server:
         self.path = socket = socket.absolute()
         self.leases = Leases(units, idle_timeout=idle_timeout, clock=clock)
         self._log, self._began = log, time.monotonic()
+        self.budget = Budget(_BUDGET)
         self._stopping, self._stopped = Event(), Event()
         self._connections: dict[sockets.socket, Thread] = {}
         self._guard = Lock()
@@ -90,6 +97,11 @@ class Server:
         finally:
             clean = self._end()
         return clean
+
+    @property
+    def stopping(self) -> bool:
+        """True from `stop` on."""
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """Make `serve` return soon; may be called from any thread or signal handler."""
@@ -134,6 +146,9 @@ class Server:
                     connection.end()
                 if connection.asked_to_stop:
                     self._stopped.wait()  # the client sees the end of the connection when the socket is free
+            except ProtocolError as error:
+                self._log(f"a client sent no message: {error}")
+                _refuse(socket, error)
             except Exception as error:  # of one client: the others go on
                 self._log(f"a connection failed: {type(error).__name__}: {error}")
                 _refuse(socket, error)
@@ -173,18 +188,33 @@ class Connection:
 
     def run(self) -> None:
         """Answer requests until the client closes the connection, or sends anything but a request."""
-        while not self.asked_to_stop and (message := receive_or_refuse(self._socket)) is not None:
-            try:
-                header, payloads = self._answer(message)
-            except SplitJoinError as error:
-                send(self._socket, error_header(error))
-                if isinstance(error, ProtocolError):
-                    self._log(f"process {self._pid} sent no request: {error}")
+        while not self.asked_to_stop:
+            with receiving(self._socket, within=_MESSAGE_SECONDS, budget=self._server.budget,
+                           waits=lambda: not self._server.stopping) as message:
+                if message is None or not self._replied(message):
                     return
-            except ClientDisconnected:
-                return
-            else:
-                send(self._socket, header, payloads)
+
+    def _replied(self, message: Message) -> bool:
+        """Answer a request; False if the connection must end."""
+        self._socket.settimeout(None)
+        try:
+            header, payloads = self._answer(message)
+        except SplitJoinError as error:
+            self._send(error_header(error))
+            if isinstance(error, ProtocolError):
+                self._log(f"process {self._pid} sent no request: {error}")
+                return False
+        except ClientDisconnected:
+            return False
+        else:
+            self._send(header, payloads)
+        return True
+
+    def _send(self, header: Mapping[str, Any], payloads: Sequence[Any] = ()) -> None:
+        """Send a reply. Raises TimeoutError if the client does not take it."""
+        self._socket.settimeout(_MESSAGE_SECONDS)
+        send(self._socket, header, payloads)
+        self._socket.settimeout(None)
 
     def end(self) -> None:
         """End the session that the connection still has, as its state is unknown."""
@@ -355,15 +385,6 @@ class Connection:
         return Wanted(_name(header, "device"), _name(header, "address"))
 
 
-def receive_or_refuse(socket: sockets.socket) -> Message | None:
-    """The next message; None if the connection has ended, or after an error reply to anything but a message."""
-    try:
-        return receive(socket)
-    except ProtocolError as error:
-        _refuse(socket, error)
-        return None
-
-
 def _opened(lease: Lease) -> dict[str, Any]:
     assert lease.session is not None
     return {"address": lease.unit.address, "row_limit": lease.session.row_limit}
@@ -380,4 +401,5 @@ def _refuse(socket: sockets.socket, error: Exception) -> None:
     """Send the client the error that ends its connection, if it is still connected."""
     reply = error if isinstance(error, SplitJoinError) else DeviceError(f"the daemon failed: {type(error).__name__}")
     with suppress(OSError):
+        socket.settimeout(_REFUSE_SECONDS)
         send(socket, error_header(reply))

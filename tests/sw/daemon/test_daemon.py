@@ -6,7 +6,7 @@ import os
 import pickle
 import socket as sockets
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -331,6 +331,48 @@ def test_what_is_no_message_ends_the_connection(raw: sockets.socket, shared: Ser
     raw.sendall(data)
     assert message in refused(raw)
     assert shared.status()["health"] == "ok"
+
+
+def test_announced_bytes_take_no_memory(shared: Server) -> None:
+    """Of 40 bytes each, six connections announce 1.5 GiB."""
+    message = b'{"op": "push", "payloads": [268435456]}'
+    with ExitStack() as opened:
+        before = resident()
+        for _ in range(6):
+            socket = opened.enter_context(sockets.socket(sockets.AF_UNIX))
+            socket.connect(str(shared.path))
+            socket.sendall(b"SJD\x01" + len(message).to_bytes(4, "little") + message)
+        until(lambda: shared.budget.free < 256 << 20)
+        assert resident() - before < 64 << 20
+    until(lambda: shared.budget.free == shared.budget.total)
+
+
+def resident() -> int:
+    """The bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def test_a_client_that_stops_within_a_message_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It neither sends the rest, nor takes replies; one that is idle between messages stays."""
+    monkeypatch.setattr(servers, "_MESSAGE_SECONDS", 0.2)
+    lines: list[str] = []
+    with serving(tmp_path, [GoldenDevice()], log=lines.append) as server, ExitStack() as opened:
+        idle, half, deaf = (opened.enter_context(sockets.socket(sockets.AF_UNIX)) for _ in range(3))
+        for socket in (idle, half, deaf):
+            socket.connect(str(server.path))
+        half.sendall(b"SJD\x01\x05")
+        half.settimeout(SOON)
+        assert "each MiB of a message must arrive within 0.2 s, but only 5 of 8 bytes did" in refused(half)
+        deaf.setblocking(False)
+        status = b'{"op": "status", "payloads": []}'
+        with suppress(BlockingIOError, ConnectionError):  # its buffer is full, or the daemon has let it go
+            while True:
+                deaf.sendall(b"SJD\x01" + len(status).to_bytes(4, "little") + status)
+        until(lambda: server.status()["connections"] == 1)
+        idle.settimeout(SOON)
+        protocol.send(idle, {"op": "status"})
+        assert receive(idle) is not None
+    assert any("a connection failed: TimeoutError" in line for line in lines)
 
 
 QUERY = client.encode_query(BAND.query())

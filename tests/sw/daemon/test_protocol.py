@@ -7,7 +7,7 @@ import re
 import socket as sockets
 import struct
 from collections.abc import Iterator
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from hypothesis import given, settings, strategies as st
 from splitjoin import errors
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.circuit.driver import DeviceStalled
+from splitjoin.daemon.budget import Budget
 from splitjoin.daemon.protocol import (
+    HEADER_FACTOR,
     MAGIC,
     MAX_HEADER,
     MAX_PAYLOAD_BYTES,
@@ -34,6 +36,7 @@ from splitjoin.daemon.protocol import (
     read_items,
     read_latencies,
     receive,
+    receiving,
     send,
 )
 from splitjoin.device.api import ITEM
@@ -43,6 +46,7 @@ from splitjoin.lang.schema import Schema
 
 from ...support.sampling import examples
 from ...support.scenarios import SCENARIOS
+from .conftest import SOON
 
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 
@@ -187,6 +191,69 @@ def test_texts_that_are_no_utf8_are_refused() -> None:
                                                  pa.py_buffer(b"\xff\xfe")])
     with pytest.raises(ProtocolError, match="a payload must be an Arrow IPC stream"):
         read_arrivals([order(), tables()[0], written(pa.table({"a": bad}))], QUERY)
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+@pytest.mark.parametrize("column", [pa.array(["a" * 1000]), pa.array(["a" * 1000]).dictionary_encode()],
+                         ids=["batch", "dictionary"])
+def test_compressed_batches_are_refused(column: pa.Array, compression: str) -> None:
+    """A kilobyte could become a gigabyte when it is read."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([("a", column.type)]),
+                           options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(pa.table({"a": column}))
+    with pytest.raises(ProtocolError, match="the batches of a payload must not be compressed"):
+        read_arrivals([order(stream=(1,), ts=(1,)), tables(x=())[0], sink.getvalue()], QUERY)
+
+
+def test_a_message_must_arrive_in_time(pair: tuple[sockets.socket, sockets.socket]) -> None:
+    a, b = pair
+    whole = framed({"payloads": [3]}, b"abc")
+    for sent in (1, 8, 12, len(whole) - 1):
+        a.sendall(whole[:sent])
+        with pytest.raises(ProtocolError, match=r"each MiB of a message must arrive within 0\.01 s, but only \d+"), (
+                receiving(b, within=0.01)):
+            pass
+    assert b.gettimeout() is None, "an idle connection may stay"
+    a.sendall(whole)
+    with receiving(b, within=SOON) as found:
+        assert found is not None
+        assert found.payloads[0].to_pybytes() == b"abc"
+
+
+def test_a_message_takes_its_bytes_from_the_budget(pair: tuple[sockets.socket, sockets.socket]) -> None:
+    a, b = pair
+    whole = framed({"payloads": [3]}, b"abc")
+    header = HEADER_FACTOR * len(json.dumps({"payloads": [3]}))
+    budget = Budget(header + 3, patience=0.01)
+    a.sendall(whole)
+    with receiving(b, budget=budget) as found:
+        assert found is not None
+        assert budget.free == 0
+        a.sendall(whole)
+        with pytest.raises(DeviceError, match=r"must hold at most \d+ bytes of messages, but other clients have"), (
+                receiving(b, budget=budget)):
+            pass
+    assert budget.free == header + 3
+    with budget.reserved(1 << 60):
+        assert budget.free == 0, "what is larger than the budget takes all of it"
+
+
+def test_bytes_that_become_free_wake_whoever_waits() -> None:
+    budget, got = Budget(10), Event()
+
+    def wait() -> None:
+        with budget.reserved(8):
+            got.set()
+
+    with budget.reserved(5):
+        thread = Thread(target=wait)
+        thread.start()
+        with pytest.raises(DeviceError), budget.reserved(8, lambda: False):
+            pass
+        assert not got.is_set()
+    thread.join(SOON)
+    assert got.is_set()
 
 
 def test_offsets_that_lead_outside_are_refused() -> None:
