@@ -16,8 +16,9 @@ from ..lang.schema import SIDES, Side
 from ..lang.windows import WindowSpec
 from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
 from .placement import device_name, folding, parts
-from .streaming.plan import Lateness, StreamingJoin, StreamOptions
-from .text import duration, extent
+from .streaming.group import GroupJoin
+from .streaming.plan import Idle, Lateness, StreamingJoin, StreamOptions
+from .text import WHICH, duration, extent
 
 __all__ = ["explain"]
 
@@ -30,8 +31,9 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             select: Sequence[str] | None = None, device: str | Device = "cpu",
             device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
-            null_time: str | None = None, groups: int | None = None, state: str | None = None, name: str | None = None,
-            fail_on_fallback: bool = True, how: str = "inner", direction: str | None = None,
+            null_time: str | None = None, idle: Idle | None = None, groups: int | None = None,
+            state: str | None = None, name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
+            direction: str | None = None,
             allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
             mode: str = "PLAN", **options: DeviceOption) -> str:
     """Describe, as text, how `stream_join` will run with these arguments.
@@ -46,7 +48,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
     device_options = merged_options(device_options, options, device, explain)
-    streaming = StreamOptions(late, late_to, null_time, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, idle, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | StreamingJoin
     if check_kinds(left, right, streaming, partitions):
@@ -103,8 +105,6 @@ def _batch(joined: PartitionedJoin, partitions: Partitions | None,
 def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
     join, query = joined.join, joined.join.query
     assert query.time is not None
-    tick = query.time.tick
-    late = [str(join.delays[side]) if tick is None else duration(join.delays[side], tick) for side in SIDES]
     if join.slots.keys is not None:
         spread = (f"a row goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']}); rows of very "
                   f"frequent keys go to all groups" if query.is_pairs else
@@ -113,16 +113,31 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
         spread = "a row of left goes to one of them, a row of right to all"
     else:
         spread = "a row goes to all groups, and one of them stores it"
-    when = ("when the watermark has decided them: no later row can find their row in its window" if
-            not query.is_pairs else
+    decided = "when the watermark has decided them: no later row can find their row in its window"
+    when = (f"{decided}, but those of pairs in the micro-batch that brings their second row" if join.by_matches else
+            decided if not query.is_pairs else
             "in the micro-batch that brings their second row" if not join.waits else
             "when the watermark has passed their later row: ROWS windows and order 'total' need arrival order")
     return [
         ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
         *_common(query, join.ties, join.device, join.options),
-        ("late", f"rows below the watermark: the lesser of left's greatest time less {late[0]} and right's less "
-                 f"{late[1]}"),
+        ("late", f"rows below the watermark: {_watermark(join)}"),
         ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),
         ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
         ("state", f"{joined.root}, of the last {joined.retained} micro-batches"),
     ]
+
+
+def _watermark(join: GroupJoin) -> str:
+    """The rule of the watermark in words."""
+    assert join.query.time is not None
+    tick, rule = join.query.time.tick, join.rule
+    times = []
+    for side in SIDES:
+        if (delay := rule.delays[side]) is not None:
+            times.append(f"{WHICH[side]}'s greatest time less {delay if tick is None else duration(delay, tick)}")
+    both = f"the {'lesser' if rule.policy == 'min' else 'greater'} of {' and '.join(times)}"
+    idle = [f"{WHICH[side]} has had no row for {duration(limit, 'ms')}" for side in SIDES
+            if (limit := rule.idle[side]) is not None and len(times) == 2 and rule.policy == "min"]
+    return (both if len(times) == 2 else times[0]) + (f"; of the other one alone while {' or '.join(idle)}" if idle
+                                                      else "")

@@ -32,7 +32,7 @@ from .packed import PackedTask, packed
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device
 from .resources import check_resources
-from .streaming.plan import Lateness, StreamingJoin, StreamOptions
+from .streaming.plan import Idle, Lateness, StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
 from .windows import ANY_WINDOW, windowed
 from .workers import check_workers, cores, shipped
@@ -53,8 +53,9 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 select: Sequence[str] | None = None,
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
-                late_to: str | None = None, null_time: str | None = None, groups: int | None = None,
-                state: str | None = None, name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
+                late_to: str | None = None, null_time: str | None = None, idle: Idle | None = None,
+                groups: int | None = None, state: str | None = None, name: str | None = None,
+                fail_on_fallback: bool = True, how: str = "inner",
                 direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
                 aggregate: Mapping[str, str] | None = None, **options: DeviceOption) -> DataFrame:
     """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
@@ -91,12 +92,17 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
             256.
         metrics: Collects the devices' counters when the result is computed.
         late: Streaming only. The delay of the watermark, which is the lesser of both streams' greatest event times in
-            earlier micro-batches, each less its delay. A row below the watermark is late: it is counted, and left out
-            of the join. ``"10 SECONDS"``, a whole number for integer times, or a pair (left's, right's); by default the
-            delays of both DataFrames' ``withWatermark``.
+            earlier micro-batches, each less its delay, and never falls. (With
+            ``spark.sql.streaming.multipleWatermarkPolicy=max`` it is the greater.) A row below the watermark is late:
+            it is counted, and left out of the join. ``"10 SECONDS"``, a whole number for integer times, or a pair
+            (left's, right's), in which None stands for a stream that has no say in the watermark; by default the delays
+            of both DataFrames' ``withWatermark``.
         late_to: Streaming only. A folder to which late rows are written as Parquet, in ``left/`` and ``right/``.
         null_time: Streaming only. The treatment of a row whose event time is NULL. ``"error"``, the default, stops the
             query; ``"late"`` leaves the row out of the join, counts it, and writes it where late rows are written.
+        idle: Streaming only. A time without rows, such as ``"30 SECONDS"``, after which a stream no longer holds the
+            watermark back, until it has a row again; that row may be late then. A pair (left's, right's) may have None
+            for a stream that is to be waited for. By default both are. The time is that of Spark's micro-batches.
         groups: Streaming only. The number of tasks that join a micro-batch, at most 32,768; by default the number of
             Spark's cores, and 1 with order ``"total"``. It may change when a query starts again.
         state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
@@ -105,7 +111,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
             in one streaming query need different names.
         fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses the query.
         how: The kind of join, as for `splitjoin.join`. For batch DataFrames, kinds other than inner and aggregates need
-            RANGE windows without ROWS. For streaming ones, a row waits until the watermark has decided it.
+            RANGE windows without ROWS. For streaming ones, a row that depends on all partners of its tuple waits until
+            the watermark has decided it.
         direction: Of as-of joins, as for `splitjoin.join`.
         allow_exact: Likewise.
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
@@ -129,7 +136,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         select = list(select)  # it is read twice
     check_metrics(metrics)
     device_options = merged_options(device_options, options, device, stream_join)
-    streaming = StreamOptions(late, late_to, null_time, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, idle, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     if check_kinds(left, right, streaming, partitions):
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,

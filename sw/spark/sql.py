@@ -30,7 +30,7 @@ from .join import (
     computed_field,
     streaming_join,
 )
-from .streaming.plan import Lateness, StreamOptions
+from .streaming.plan import Idle, Lateness, StreamOptions
 from .windows import ANY_WINDOW, windowed
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
                device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
                late: Lateness | None = None, late_to: str | None = None, null_time: str | None = None,
-               groups: int | None = None, state: str | None = None, name: str | None = None,
+               idle: Idle | None = None, groups: int | None = None, state: str | None = None, name: str | None = None,
                fail_on_fallback: bool = True, aggregates: Mapping[str, Any] | None = None,
                **streams: DataFrame | DeviceOption) -> DataFrame:
     """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
@@ -70,7 +70,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     check_options(statement, more, device, stream_sql)
     check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
-    options = StreamOptions(late, late_to, null_time, groups, state, name)
+    options = StreamOptions(late, late_to, null_time, idle, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, time)
     select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,

@@ -16,8 +16,9 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.spark.streaming import task as tasks
 from splitjoin.spark.streaming.group import GroupJoin
 from splitjoin.spark.streaming.slots import Slots
-from splitjoin.spark.streaming.spread import Spread
+from splitjoin.spark.streaming.spread import NOW, Spread
 from splitjoin.spark.streaming.task import METRICS, GroupTask
+from splitjoin.spark.streaming.watermark import WatermarkRule
 
 __all__ = ["MicroBatches"]
 
@@ -28,7 +29,8 @@ class MicroBatches:
 
     ``root``: the folder of the state files. ``late``: the lateness of both streams. ``query``: arguments of
     `Query.make`. ``partition``: the number of every task of a group, in place of that of the group. ``kept``: sessions
-    are kept. ``nulls_are_late``: rows without a time are left out.
+    are kept. ``nulls_are_late``: rows without a time are left out. ``rule``: the rule of the watermark, in place of
+    ``late``. ``now``: the time of the next micro-batch in milliseconds.
     """
 
     root: str
@@ -44,6 +46,8 @@ class MicroBatches:
     partition: int | None = None
     kept: bool = False
     nulls_are_late: bool = False
+    rule: WatermarkRule | None = None
+    now: int = 0
     batch: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -52,8 +56,8 @@ class MicroBatches:
         made = Query.make(Schema.from_arrow("r", self.r), Schema.from_arrow("s", self.s), **self.query)
         columns = result_columns(made, self.r, self.s, None)
         assert made.time is not None
-        delays: dict[Side, int] = dict.fromkeys(SIDES, parse_lateness(self.late, made.time))
-        join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, delays, self.ties, self.groups, self.device,
+        rule = self.rule or WatermarkRule(dict.fromkeys(SIDES, parse_lateness(self.late, made.time)))
+        join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, rule, self.ties, self.groups, self.device,
                          {}, Slots.make(made), self.kept, self.nulls_are_late)
         return GroupTask(join, join.result.schema, self.root, "join", self.retained, self.late_to, None)
 
@@ -102,5 +106,6 @@ class MicroBatches:
             spread = Spread(task.join, side, self.root, "join")
             for part in parts:
                 packed += spread.packed(self.batch, "query", iter(part.to_batches(max_chunksize=7)))
+        packed = [b.append_column(NOW, pa.array([self.now] * len(b), pa.int64())) for b in packed]
         mine = [b.filter(pa.compute.equal(b.column("group"), group)) for b in packed]
         return task.run(self.batch, "query", group if self.partition is None else self.partition, iter(mine))

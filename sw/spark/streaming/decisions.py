@@ -1,7 +1,8 @@
 """Rows of kinds of join other than inner, and of aggregates, in a micro-batch of a group (semantics, sections 7 and 8).
 
-Such a row waits until the watermark has passed the last time at which its tuple could meet another one. What is known
-of the tuples that wait, such as whether they are in a pair, is a part of the group's state.
+Here tuples are joined in arrival order; matched.py has the kinds that do without it. A row waits until the watermark
+has passed the last time at which its tuple could meet another one. What is known of the tuples that wait, such as
+whether they are in a pair, is a part of the group's state.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def decided(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbe
     done = np.array(undecided["done"] if undecided else [0, 0]).tolist()
     ends = [before + len(new[side]) for side, before in zip(SIDES, done, strict=True)]
     first = {side: end - len(known[side]) for side, end in zip(SIDES, ends, strict=True)}
-    fresh, watermark = in_arrival_order(new["r"], new["s"]), join.watermark(step.state)
+    fresh, watermark = in_arrival_order(new["r"], new["s"]), step.state.progress.watermark
     if fold is not None:
         fold.begin(first, in_arrival_order(stored["r"], stored["s"]), in_arrival_order(known["r"], known["s"]))
         if fold.fresh and undecided:

@@ -5,8 +5,8 @@ stores, and stores those whose slot is its own. A pair is found by the group tha
 tuples are of one micro-batch, by the group that stores the tuple of R.
 
 With order "none" and RANGE windows, a pair depends on its two tuples alone, so a tuple is joined in the micro-batch in
-which it comes. ROWS windows and order "total" depend on arrival order, so there a tuple waits until the watermark has
-passed it.
+which it comes. ROWS windows, order "total", as-of joins and aggregates depend on arrival order, so there a tuple waits
+until the watermark has passed it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..results import ResultRows
 from .rows import Rows, arrival_order
 from .sessions import KeptSession, in_slices, widened
 from .slots import Slots
+from .watermark import Progress, WatermarkRule
 
 __all__ = ["Counts", "GroupJoin", "GroupState", "Step"]
 
@@ -48,19 +49,20 @@ class GroupState:
     Attributes:
         stored: The tuples of each stream that the group stores and later tuples may meet, by event time.
         waiting: The tuples that the watermark has not passed, where tuples wait.
-        greatest: The greatest event time of each stream so far, in all groups; None before its first tuple.
+        progress: The event times so far, in all groups, and the watermark.
         tuples: The number of tuples of each stream that the group has joined.
         hot: Slots whose tuples are stored by all groups in turn, since one group would have too much with them.
         beside: The live tuples of S that other groups store, where the group pairs its tuples of R with them too
             (`GroupJoin.replicates`), else None; a version does not hold them.
-        undecided: What is known of the tuples whose rows wait for a decision (`KindOperator.state`); empty for pairs.
+        undecided: What is known of the tuples whose rows wait for a decision (`KindOperator.state`; for joins that
+            `GroupJoin.by_matches`, the ids of those stored tuples of each stream that are in a pair); empty for pairs.
         needed: The ids of the first tuples that later rows may have, where windows count rows and rows wait for a
             decision; else None.
     """
 
     stored: Mapping[Side, Rows]
     waiting: Mapping[Side, Rows]
-    greatest: Mapping[Side, int | None]
+    progress: Progress
     tuples: Mapping[Side, int]
     hot: frozenset[int] = frozenset()
     beside: Rows | None = None
@@ -71,7 +73,7 @@ class GroupState:
     def initial(cls, schemas: Mapping[Side, pa.Schema]) -> GroupState:
         """The state before the first micro-batch."""
         none = {side: Rows.empty(schemas[side]) for side in SIDES}
-        return cls(none, none, dict.fromkeys(SIDES), dict.fromkeys(SIDES, 0))
+        return cls(none, none, Progress(), dict.fromkeys(SIDES, 0))
 
 
 @dataclass
@@ -118,7 +120,7 @@ class GroupJoin:
         schemas: The Arrow schemas of the columns that travel, of each stream.
         columns: The result columns that are gathered.
         projection: The SELECT list of a statement, None for `stream_join`.
-        delays: How far behind its stream's greatest event time a tuple may come, in ticks, of each stream.
+        rule: The rule of the watermark.
         ties: The columns that order tuples with equal times, where that matters.
         groups: The number of groups.
         device: The device, and its options.
@@ -130,7 +132,7 @@ class GroupJoin:
     schemas: Mapping[Side, pa.Schema]
     columns: Sequence[OutputColumn]
     projection: Projection | None
-    delays: Mapping[Side, int]
+    rule: WatermarkRule
     ties: Mapping[Side, Sequence[str]]
     groups: int
     device: str | Device
@@ -142,7 +144,20 @@ class GroupJoin:
     @property
     def waits(self) -> bool:
         """True if tuples wait for the watermark before they are joined."""
-        return self.query.order.kind != "none" or self.counts_rows or not self.query.is_pairs
+        return self.query.order.kind != "none" or self.counts_rows or not (self.query.is_pairs or self.by_matches)
+
+    @property
+    def by_matches(self) -> bool:
+        """True for an outer, semi or anti join whose pairs do not depend on arrival order: it needs to know no more of
+        a tuple than whether it is in a pair.
+        """
+        return (not self.query.is_pairs and not self.query.aggregates and not self.query.kind.is_asof
+                and self.query.order.kind == "none" and not self.counts_rows)
+
+    @property
+    def numbered(self) -> bool:
+        """True if stored tuples keep their row ids."""
+        return self.waits or self.by_matches
 
     @property
     def counts_rows(self) -> bool:
@@ -168,25 +183,15 @@ class GroupJoin:
         """Stored tuples in arrival order."""
         return rows.take(np.argsort(rows.ids, kind="stable")) if self.waits else rows.sorted()
 
-    def watermark(self, state: GroupState) -> int | None:
-        """The time below which tuples are late: the lesser of both streams' greatest times less their delays."""
-        if any(state.greatest[side] is None for side in SIDES):
-            return None
-        return min((state.greatest[side] or 0) - self.delays[side] for side in SIDES)
-
     def step(self, state: GroupState, group: int, rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]],
-             greatest: Mapping[Side, int | None], total: int) -> Step:
+             progress: Progress, total: int) -> Step:
         """The step of group number ``group`` from ``state``.
 
-        ``rows``: the new tuples of each stream, in any order, and their slots, uint16 (n,). ``greatest``: the greatest
-        event time of each stream in the micro-batch, in all groups; None for a stream without tuples. ``total``: the
-        number of tuples of the micro-batch, in all groups.
+        ``rows``: the new tuples of each stream, in any order, and their slots, uint16 (n,). ``progress``: that after
+        the micro-batch. ``total``: the number of tuples of the micro-batch, in all groups.
         """
-        limit = self.watermark(state)
-        after = replace(state, greatest={
-            side: max((t for t in (state.greatest[side], greatest[side]) if t is not None), default=None)
-            for side in SIDES})
-        passed = self.watermark(after)
+        limit, passed = state.progress.watermark, progress.watermark
+        after = replace(state, progress=progress)
         late, fresh, waiting, own, beside = {}, {}, {}, {}, state.beside
         tuples = dict(state.tuples)
         for side in SIDES:
@@ -194,25 +199,24 @@ class GroupJoin:
             mine = slots % self.groups == group
             behind = np.zeros(len(new), np.bool_) if limit is None else new.ts < limit
             late[side] = new.where(behind & mine)
-            new, mine = new.where(~behind), mine[~behind]
+            new = new.where(~behind)
+            # Until a tuple is joined, its id holds its slot, which is the same in every group.
+            taken = Rows(new.table, new.ts, slots[~behind].astype(np.int64))
             if self.waits:
-                # Between the micro-batches, ids hold the slot: it must be the same in every group.
-                marked = Rows(new.table, new.ts, slots[~behind].astype(np.int64))
-                pool = Rows.concat([state.waiting[side], marked])
+                pool = Rows.concat([state.waiting[side], taken])
                 ready = np.zeros(len(pool), np.bool_) if passed is None else pool.ts < passed
                 waiting[side] = pool.where(~ready)
                 pool = pool.where(ready)
                 taken = arrival_order(pool, self.ties[side], pool.ids)
-                mine = taken.ids % self.groups == group
-                fresh[side] = taken.numbered(tuples[side])
-                own[side] = fresh[side].where(mine)
             else:
                 waiting[side] = state.waiting[side]
-                fresh[side] = new.sorted()
-                own[side] = new.where(mine).sorted()
-            tuples[side] += len(fresh[side])
+                taken = taken.sorted()
+            mine = taken.ids % self.groups == group
+            fresh[side] = taken.numbered(tuples[side])
+            own[side] = fresh[side].where(mine)
+            tuples[side] += len(taken)
             if side == "s" and self.replicates:
-                foreign = (fresh[side] if self.waits else new).where(~mine)
+                foreign = fresh[side].where(~mine)
                 beside = self.by_arrival(Rows.concat([*([] if beside is None else [beside]), foreign]))
         after = replace(after, waiting=waiting, tuples=tuples, hot=state.hot | self._hot(rows, group, total))
         stored = {side: self.kept(side, after, Rows.concat([state.stored[side], own[side]]).sorted(), state.needed)
@@ -261,7 +265,7 @@ class GroupJoin:
         """
         if needed is not None:
             return rows.slice(int(np.searchsorted(rows.ids, needed[side])), len(rows))
-        window, passed = self.query.window(side), self.watermark(state)
+        window, passed = self.query.window(side), state.progress.watermark
         if self.counts_rows and not self.query.is_pairs:
             return rows  # nothing is decided yet
         if window.rows is not None and len(rows):

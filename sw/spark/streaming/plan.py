@@ -20,7 +20,8 @@ from ...errors import InputError, SchemaError, WindowError
 from ...gate.times import parse_lateness
 from ...lang.query import Query
 from ...lang.schema import SIDES, Side
-from ...lang.types import TIME_UNITS
+from ...lang.types import TIME_UNITS, UNIT_NS
+from ...lang.windows import Span, parse_window
 from ...output import OutputColumn
 from ...statement import Projection
 from ..partitions import needed_columns, numbered
@@ -29,17 +30,20 @@ from ..text import WHICH, extent
 from ..workers import in_a_task, is_remote, shipped
 from .group import GroupJoin
 from .slots import SLOTS, Slots
-from .spread import PACKED, Spread
+from .spread import NOW, PACKED, Spread
 from .store import TEMPORARY, check_root
 from .task import COUNTS, METRICS, GroupTask
+from .watermark import WatermarkRule
 
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["SHOW_CONDITION", "Lateness", "StreamOptions", "StreamingJoin"]
+__all__ = ["SHOW_CONDITION", "Idle", "Lateness", "StreamOptions", "StreamingJoin"]
 
-#: How late rows may come: of both streams, or of each.
-Lateness = Union[int, str, Sequence[Union[int, str]], Mapping[str, Union[int, str]]]
+#: How late rows may come: of both streams, or of each; None for a stream that has no say in the watermark.
+Lateness = Union[int, str, Span, Sequence[Union[int, str, Span, None]], Mapping[str, Union[int, str, Span, None]]]
+#: After what time without rows a stream no longer holds the watermark back: both, or each; None for never.
+Idle = Union[str, Span, Sequence[Union[str, Span, None]], Mapping[str, Union[str, Span, None]]]
 
 #: Spark's name for the delay of a watermark, in the metadata of its column.
 _DELAY = "spark.watermarkDelayMs"
@@ -54,6 +58,7 @@ class StreamOptions:
     late: Lateness | None = None
     late_to: str | None = None
     null_time: str | None = None
+    idle: Idle | None = None
     groups: int | None = None
     state: str | None = None
     name: str | None = None
@@ -100,7 +105,7 @@ class StreamingJoin:
         the columns that order rows with equal times, where that matters.
         """
         spark = frames["r"].sparkSession
-        delays = _delays(query, frames, options.late)
+        rule = _rule(query, frames, options.late, options.idle)
         name = _name(options.name)
         _check_name_is_free(frames, name)
         if options.null_time not in (None, "error", "late"):
@@ -111,7 +116,7 @@ class StreamingJoin:
             _check_root(spark, options.late_to, "late_to")
         schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         found = find_device(device, **device_options)
-        join = GroupJoin(query, schemas, gathered, projection, delays, ties, groups, device, device_options, slots,
+        join = GroupJoin(query, schemas, gathered, projection, rule, ties, groups, device, device_options, slots,
                          found.settles, options.null_time == "late")
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
         return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
@@ -124,7 +129,9 @@ class StreamingJoin:
         for side in SIDES:
             spread = shipped(Spread(self.join, side, self.root, self.name))
             rows = numbered(self.frames[side], self.join.schemas[side].names)
-            packed.append(rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED))
+            spread_rows = rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED)
+            # In a streaming query, the time of the micro-batch: the same if it runs again after a restart.
+            packed.append(spread_rows.withColumn(NOW, F.unix_millis(F.current_timestamp())))
         arrow = self.join.result.schema
         # The result's own names come last, since any may be equal to `METRICS`.
         numbers = [f"c{n}" for n in range(len(arrow))]
@@ -148,23 +155,52 @@ def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Se
     return pa.schema([f for f in schema if everything or f.name in needed])
 
 
-def _delays(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None) -> dict[Side, int]:
-    """Lateness allowed for a row of each stream: ticks behind the stream's greatest event time."""
+def _rule(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None, idle: Idle | None) -> WatermarkRule:
+    """The rule of the watermark, by the arguments ``late`` and ``idle`` and by Spark's settings."""
     time = query.time
     assert time is not None
+    delays: dict[Side, int | None]
     if late is None:
-        return {side: _watermark(query, side, frames[side]) for side in SIDES}
-    if isinstance(late, Mapping):
-        if set(late) != {"r", "s"}:
-            raise WindowError(f"a mapping of late must have the keys 'r' and 's', not {sorted(map(str, late))}")
-        given: dict[Side, Any] = {"r": late["r"], "s": late["s"]}
-    elif isinstance(late, Sequence) and not isinstance(late, str):
-        if len(late) != 2:
-            raise WindowError(f"late must be one lateness, or a pair (left's, right's), not {late!r}")
-        given = {"r": late[0], "s": late[1]}
+        delays = {side: _watermark(query, side, frames[side]) for side in SIDES}
     else:
-        given = {"r": late, "s": late}
-    return {side: parse_lateness(given[side], time) for side in SIDES}
+        given = _by_side(late, "late", "one lateness")
+        delays = {side: None if given[side] is None else parse_lateness(given[side], time) for side in SIDES}
+        if all(delay is None for delay in delays.values()):
+            raise WindowError(f"late={late!r} leaves the join without a watermark, so that it would have to keep all "
+                              f"rows; give the lateness of one stream at least")
+    silences = dict.fromkeys(SIDES) if idle is None else _by_side(idle, "idle", "one time")
+    policy = str(frames["r"].sparkSession.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min")).lower()
+    if policy not in ("min", "max"):
+        raise InputError(f"spark.sql.streaming.multipleWatermarkPolicy must be 'min' or 'max', not {policy!r}")
+    return WatermarkRule(delays, {side: _milliseconds(silences[side]) for side in SIDES},
+                         "max" if policy == "max" else "min")
+
+
+def _by_side(value: Any, argument: str, one: str) -> dict[Side, Any]:
+    """The ``argument`` of each stream: it is ``one`` for both, a pair, or a mapping."""
+    if isinstance(value, Mapping):
+        if set(value) != {"r", "s"}:
+            raise WindowError(f"a mapping of {argument} must have the keys 'r' and 's', not {sorted(map(str, value))}")
+        return {side: value[side] for side in SIDES}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != 2:
+            raise WindowError(f"{argument} must be {one}, or a pair (left's, right's), not {value!r}")
+        return dict(zip(SIDES, value, strict=True))
+    return dict.fromkeys(SIDES, value)
+
+
+def _milliseconds(idle: Any) -> int | None:
+    """A time without rows in milliseconds, rounded up; None for None."""
+    if idle is None:
+        return None
+    try:
+        window = parse_window(f"RANGE {idle}" if isinstance(idle, str) else idle)
+        if window.rows is not None or window.length is None or window.unit is None:
+            raise WindowError("it is no number with a unit")
+    except WindowError as error:
+        raise WindowError(f"idle must be a number and a unit, such as '30 SECONDS', but {idle!r} is not: "
+                          f"{error}") from None
+    return -(-window.length * UNIT_NS[window.unit] // UNIT_NS["MILLISECOND"])
 
 
 def _watermark(query: Query, side: Side, frame: DataFrame) -> int:

@@ -22,7 +22,7 @@ from .rows import Rows
 from .slots import are_hot
 from .store import StateFiles
 
-__all__ = ["PACKED", "Spread", "Unpacked", "unpacked"]
+__all__ = ["NOW", "PACKED", "Spread", "Unpacked", "unpacked"]
 
 #: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
 #: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots. If
@@ -30,6 +30,10 @@ __all__ = ["PACKED", "Spread", "Unpacked", "unpacked"]
 PACKED = "`group` int, stream int, tuples bigint, greatest bigint, timeless boolean, `rows` binary"
 _ARROW = pa.schema([("group", pa.int32()), ("stream", pa.int32()), ("tuples", pa.int64()), ("greatest", pa.int64()),
                     ("timeless", pa.bool_()), ("rows", pa.binary())])
+
+#: A column that the driver adds to them: the time of the micro-batch, which Spark keeps in the checkpoint, in
+#: milliseconds since 1970.
+NOW = "now"
 
 #: Rows that are packed together.
 _PACK = 1 << 16
@@ -98,6 +102,7 @@ class Unpacked:
     """The packed rows of a group in a micro-batch.
 
     Attributes:
+        now: The time of the micro-batch in milliseconds since 1970; 0 if there are no packed rows.
         group: The number of the group; None if there are no packed rows, because no input had a partition.
         rows: The tuples of each stream with their slots.
         greatest: The greatest event time of each stream in all groups; None for a stream without tuples.
@@ -110,6 +115,7 @@ class Unpacked:
     greatest: Mapping[Side, int | None]
     tuples: int
     timeless: Mapping[Side, pa.Table]
+    now: int
 
 
 def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
@@ -119,7 +125,9 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
     slots: dict[Side, list[npt.NDArray[np.uint16]]] = {side: [np.empty(0, np.uint16)] for side in SIDES}
     greatest: dict[Side, int | None] = dict.fromkeys(SIDES)
     tuples = dict.fromkeys(SIDES, 0)
+    now = 0
     for batch in batches:
+        now = max([now, *batch.column(batch.schema.get_field_index(NOW)).to_pylist()])
         groups.update(batch.column("group").to_pylist())
         for stream, n, last, lost, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
                                                  ("stream", "tuples", "greatest", "timeless", "rows")), strict=True):
@@ -146,7 +154,7 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
         rows[side] = Rows(table, ts, np.full(len(ts), -1, np.int64)), np.concatenate(slots[side])
     assert len(groups) <= 1, f"a task got the rows of the groups {sorted(groups)}"
     return Unpacked(min(groups, default=None), rows, greatest, sum(tuples.values()),
-                    {side: pa.concat_tables(timeless[side]) for side in SIDES})
+                    {side: pa.concat_tables(timeless[side]) for side in SIDES}, now)
 
 
 def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

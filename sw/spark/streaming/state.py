@@ -15,7 +15,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,24 +23,26 @@ import pyarrow as pa
 
 from ...errors import SnapshotError, first_line
 from ...ipc import read_ipc_stream
+from ...lang.canonical import canonical
 from ...lang.schema import SIDES, Side
-from ...lang.types import TimeUnit
-from ..text import WHICH, duration, extent
+from ..text import WHICH, extent
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
+from .watermark import Progress
 
 __all__ = ["Version", "check_identity", "header_bytes", "identity"]
 
 MAGIC = b"SPLJGRUP"
 #: Format of the layout and its contents; a reader accepts its own only.
-FORMAT = 3
+FORMAT = 4
 _HEAD = struct.Struct("<8sIIQI")
 #: The most bytes of a header.
 _MAX_HEADER = 256 << 20
-#: The most versions in a chain: as many files are read when a state is loaded.
-_LONGEST_CHAIN = 64
-#: Tuples in a chain for each live one, and tuples beside, before a version holds all live ones again.
-_MOST_DEAD, _FREE = 1.4, 4096
+#: The most versions in a chain, as many files are read when a state is loaded; and the most where fewer versions are
+#: kept than this number.
+_LONGEST_CHAIN, _SHORT_CHAIN = 64, 8
+#: Bytes in a chain for each byte that a version with all live tuples would have, before a version holds them again.
+_MOST_BYTES = 2
 #: Columns beside the stream's own ones, which are numbered: names may be anything.
 _TS, _ID = "ts", "id"
 
@@ -55,9 +57,9 @@ class Version:
         groups: The number of groups.
         identity: What must be the same in all versions of a join, by name.
         state: The state; in a version that was read, without the tuples of the rest of its chain.
-        chain: The versions that hold its stored tuples, with the number of tuples and bytes in each.
+        chain: The versions that hold its stored tuples, with the number of these tuples and of their bytes in each.
         token: A text that differs for every version that was ever written, but for those that were carried on.
-        undecided_bytes: The bytes of what is known of the tuples whose rows wait.
+        waiting_bytes: The bytes of the tuples that wait, and of what is known of those whose rows wait.
     """
 
     batch: int
@@ -67,45 +69,44 @@ class Version:
     state: GroupState
     chain: Sequence[tuple[int, int, int]]
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    undecided_bytes: int = 0
+    waiting_bytes: int = 0
 
     @classmethod
     def after(cls, before: Version | None, batch: int, group: int, join: GroupJoin, names: Mapping[str, str],
-              state: GroupState, own: Mapping[Side, Rows]) -> tuple[Version, bytes]:
+              state: GroupState, own: Mapping[Side, Rows], retained: int = _LONGEST_CHAIN) -> tuple[Version, bytes]:
         """The version after ``before`` (None: there is none, or it is of other groups), and its bytes.
 
-        ``own``: the tuples that the micro-batch has added.
+        ``own``: the tuples that the micro-batch has added. ``retained``: the number of micro-batches whose state is
+        kept; a chain of many more would keep as many old files.
         """
-        added = sum(len(own[side]) for side in SIDES)
-        live = sum(len(state.stored[side]) for side in SIDES)
         chain = [] if before is None else list(before.chain)
-        whole = (not chain or len(chain) >= _LONGEST_CHAIN
-                 or sum(n for _, n, _ in chain) + added > _MOST_DEAD * live + _FREE)
-        held = state.stored if whole else own
-        blobs = [_encoded(rows, join.waits) for rows in (*(held[side] for side in SIDES),
-                                                         *(state.waiting[side] for side in SIDES))]
-        link = batch, live if whole else added, sum(map(len, blobs))
-        undecided = _encoded_undecided(state)
-        version = cls(batch, group, join.groups, names, state, [link] if whole else [*chain, link],
-                      undecided_bytes=sum(map(len, undecided)))
-        return version, version._bytes([*blobs, *undecided], join.waits)
+        stored = [_encoded(own[side], join.numbered) for side in SIDES]
+        link = batch, sum(len(own[side]) for side in SIDES), sum(map(len, stored))
+        if not chain or len(chain) >= min(_LONGEST_CHAIN, max(retained, _SHORT_CHAIN)) or _is_wasteful(
+                [*chain, link], sum(len(state.stored[side]) for side in SIDES), join):
+            chain = []
+            stored = [_encoded(state.stored[side], join.numbered) for side in SIDES]
+            link = batch, sum(len(state.stored[side]) for side in SIDES), sum(map(len, stored))
+        rest = [*(_encoded(state.waiting[side], join.numbered) for side in SIDES), *_encoded_undecided(state)]
+        version = cls(batch, group, join.groups, names, state, [*chain, link], waiting_bytes=sum(map(len, rest)))
+        return version, version._bytes([*stored, *rest], join.numbered)
 
     def carried(self, batch: int, join: GroupJoin) -> bytes:
         """The bytes of the same state after micro-batch ``batch``, the next one, which had no tuples."""
         none = [Rows.empty(join.schemas[side]) for side in SIDES]
-        blobs = [_encoded(rows, join.waits) for rows in (*none, *(self.state.waiting[side] for side in SIDES))]
-        return replace(self, batch=batch)._bytes([*blobs, *_encoded_undecided(self.state)], join.waits)
+        blobs = [_encoded(rows, join.numbered) for rows in (*none, *(self.state.waiting[side] for side in SIDES))]
+        return replace(self, batch=batch)._bytes([*blobs, *_encoded_undecided(self.state)], join.numbered)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all tuples in its chain, and of what is known of those whose rows wait."""
-        return sum(n for _, _, n in self.chain) + self.undecided_bytes
+        """The bytes of all stored tuples in its chain, of those that wait, and of what is known of rows that wait."""
+        return sum(n for _, _, n in self.chain) + self.waiting_bytes
 
     def _bytes(self, blobs: Sequence[bytes], numbered: bool) -> bytes:
         header = json.dumps({
             "batch": self.batch, "group": self.group, "groups": self.groups, "identity": dict(self.identity),
             "chain": list(self.chain), "token": self.token, "numbered": numbered,
-            "greatest": dict(self.state.greatest), "tuples": dict(self.state.tuples),
+            "progress": asdict(self.state.progress), "tuples": dict(self.state.tuples),
             "hot": sorted(self.state.hot), "needed": self.state.needed and dict(self.state.needed),
             "blobs": [len(b) for b in blobs],
         }).encode()
@@ -132,12 +133,20 @@ class Version:
                 rows = _decoded(data[at:at + size], schemas[side], header["numbered"])
                 (stored if n < 2 else waiting)[side] = rows
                 at += size
-            state = GroupState(stored, waiting, header["greatest"], header["tuples"], frozenset(header["hot"]),
-                               undecided=undecided, needed=header.get("needed"))
+            state = GroupState(stored, waiting, Progress(**header["progress"]), header["tuples"],
+                               frozenset(header["hot"]), undecided=undecided, needed=header.get("needed"))
             return cls(header["batch"], header["group"], header["groups"], header["identity"], state,
                        [(batch, rows, size) for batch, rows, size in header["chain"]], header["token"])
         except (ArithmeticError, LookupError, TypeError, ValueError, OSError, pa.ArrowException) as error:
             raise _damaged(where, f"its contents cannot be read ({first_line(error)})") from error
+
+
+def _is_wasteful(chain: Sequence[tuple[int, int, int]], live: int, join: GroupJoin) -> bool:
+    """True if one version with all ``live`` tuples would have less than half of the bytes of ``chain``."""
+    frame = sum(len(_encoded(Rows.empty(join.schemas[side]), join.numbered)) for side in SIDES)  # schemas
+    rows, size = sum(n for _, n, _ in chain), sum(n for _, _, n in chain)
+    of_tuples = max(size - frame * len(chain), 0) * live // max(rows, 1)
+    return size > _MOST_BYTES * (frame + of_tuples)
 
 
 def _header(data: bytes | memoryview, where: str, *, whole: bool) -> tuple[dict[str, Any], int]:
@@ -182,19 +191,14 @@ def identity(join: GroupJoin) -> dict[str, str]:
     assert query.time is not None
     made = {
         "kind": "; ".join([str(query.kind), *(a.digest_text for a in query.aggregates)]),
-        "condition": str(query.predicate),
+        "condition": str(canonical(query.predicate)),
         "window of left": extent(query, "r"), "window of right": extent(query, "s"),
         "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",
         "order": str(query.order),
-        "lateness": ", ".join(f"{WHICH[side]} {_lateness(join.delays[side], query.time.tick)}" for side in SIDES),
         "ties": "; ".join(f"{WHICH[side]} {', '.join(join.ties[side]) or 'none'}" for side in SIDES),
     }
     return made | {f"columns of {WHICH[side]}":
                    ", ".join(f"{f.name} {f.type}" for f in join.schemas[side]) for side in SIDES}
-
-
-def _lateness(ticks: int, tick: TimeUnit | None) -> str:
-    return str(ticks) if tick is None else duration(ticks, tick)
 
 
 def check_identity(version: Version, now: Mapping[str, str], where: str) -> None:

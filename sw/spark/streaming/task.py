@@ -28,6 +28,7 @@ from ..text import WHICH
 from .decisions import decided
 from .folding import FoldCache
 from .group import Counts, GroupJoin, GroupState, Step
+from .matched import decided_by_matches
 from .micro_batch import micro_batch
 from .rows import Rows
 from .sessions import KeptSession, SessionCache
@@ -51,7 +52,7 @@ _MOST_CACHED = 8
 _SESSIONS = SessionCache()
 #: Folds of aggregates that it keeps.
 _FOLDS = FoldCache()
-#: Micro-batches between two looks for files that are not needed any more.
+#: Micro-batches between two looks for files that are not needed any more, at most.
 _DELETE_EVERY = 8
 
 
@@ -96,7 +97,8 @@ class GroupTask:
         new = unpacked(self.join, batches)
         group = partition if new.group is None else new.group
         before, state, reloaded = self._load(files, batch, group, names)
-        step = self.join.step(state, group, new.rows, new.greatest, new.tuples)
+        progress = state.progress if new.group is None else self.join.rule.after(state.progress, new.greatest, new.now)
+        step = self.join.step(state, group, new.rows, progress, new.tuples)
         counts = Counts()
         key, kept, fold = self._key(query, group), None, None
         token = "" if before is None else before.token
@@ -110,13 +112,15 @@ class GroupTask:
                 tables = self.join.results(step, counts, kept)
             else:  # the state depends on the pairs
                 began = perf_counter()
-                decision = decided(self.join, step, self.join.pairs(step, counts, kept), fold)
+                pairs = self.join.pairs(step, counts, kept)
+                decision = (decided_by_matches(self.join, step, pairs) if self.join.by_matches else
+                            decided(self.join, step, pairs, fold))
                 step, tables, counts.pairs = decision.step, decision.tables, decision.count
                 if fold is not None:
                     counts.seconds += perf_counter() - began
                     counts.comparisons += fold.comparisons()
                     counts.pushed, fold.pushed = counts.pushed + fold.pushed, 0
-            version, data = Version.after(before, batch, group, self.join, names, step.state, step.own)
+            version, data = Version.after(before, batch, group, self.join, names, step.state, step.own, self.retained)
             if new.group is None:
                 self._go_on(files, batch, names)
             else:
@@ -136,7 +140,7 @@ class GroupTask:
             _FOLDS.keep(key, version.token, fold)
         if kept is not None:
             _SESSIONS.keep(key, kept, version.token, resumable=not self.join.replicates)
-        if group == 0 and batch % _DELETE_EVERY == 0 and batch > self.retained:
+        if group == 0 and batch % min(_DELETE_EVERY, max(self.retained, 1)) == 0 and batch > self.retained:
             files.delete_unneeded(batch - self.retained, self.join.groups)
         yield self._with_counts(None, self._counts(step, new, counts, version, reloaded))
 
@@ -169,7 +173,7 @@ class GroupTask:
             else:
                 before, state, _ = self._load(files, batch, group, names)
                 none = {side: Rows.empty(self.join.schemas[side]) for side in SIDES}
-                _, data = Version.after(before, batch, group, self.join, names, state, none)
+                _, data = Version.after(before, batch, group, self.join, names, state, none, self.retained)
             files.write(batch, group, groups, data)
 
     def _load(self, files: StateFiles, batch: int, group: int,

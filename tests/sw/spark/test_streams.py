@@ -111,6 +111,30 @@ def test_a_watermark_says_how_late_rows_may_come(spark: SparkSession, files: Fil
     assert not (late / "right").exists()
 
 
+def test_a_silent_stream_holds_nothing_back(spark: SparkSession, files: Files) -> None:
+    """After the idle time, or with Spark's policy "max", which asks for the greater watermark."""
+    none = pa.table({"ts": pa.array([], pa.int64())})
+    for r, s in (([1, 2], [2]), ([50], None), ([100], None)):
+        files.add(pa.table({"ts": r}), none if s is None else pa.table({"ts": s}))
+    query: dict[str, Any] = {"on": "r.ts = s.ts", "window": "RANGE 9", "time": "ts", "how": "left", "late": 0,
+                             "device": "golden", "groups": 1}
+
+    def found(name: str, **more: Any) -> set[tuple[int, int | None]]:
+        joined = stream_join(files.frame("r"), files.frame("s"), **query, **more, state=f"{files.state}-{name}")
+        files.run(joined, name)
+        return {tuple(row.values()) for row in files.found(name).to_pylist()}  # type: ignore[misc]  # of two values
+
+    assert found("waits") == {(2, 2)}
+    # Two micro-batches are silent; each takes more than a millisecond.
+    assert found("idle", idle="1 MILLISECOND") == {(2, 2), (1, None), (50, None)}
+    spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "max")
+    try:
+        assert found("max") == {(2, 2), (1, None), (50, None)}
+        assert "the greater of left's" in explain(files.frame("r"), files.frame("s"), **query, state=files.state)
+    finally:
+        spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")
+
+
 def test_counts_and_metrics(spark: SparkSession, filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
     metrics = JoinMetrics(spark)
     joined = stream_join(filled.frame("r"), filled.frame("s"), on=ON, window="RANGE 9", time="ts", late=0,
@@ -141,8 +165,7 @@ def test_another_join_on_the_same_checkpoint_is_refused_by_name(filled: Files) -
     filled.run(stream_join(left, right, **query, select=["n_r", "n_s"]))
     filled.add(*(filled.spark.read.parquet(str(filled.root / side)).limit(1).toArrow() for side in "rs"))
     for change, reason in (({"window": "RANGE 8"}, "window of left: was 'the last 9', is now 'the last 8'"),
-                           ({"on": "r.x = s.x"}, "condition: was"),
-                           ({"late": 3}, "lateness: was 'left 0, right 0', is now")):
+                           ({"on": "r.x = s.x"}, "condition: was")):
         with pytest.raises(StreamingQueryException) as failure:
             filled.run(stream_join(left, right, **(query | change), select=["n_r", "n_s"]))
         error = task_error(failure.value)
@@ -197,6 +220,10 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     ({"late": "3 SECONDS"}, WindowError, "lateness must be like the length of a RANGE"),
     ({"late": (1, 2, 3)}, WindowError, "a pair"),
     ({"late": {"r": 1}}, WindowError, "must have the keys 'r' and 's'"),
+    ({"late": (None, None)}, WindowError, "leaves the join without a watermark"),
+    ({"idle": 30}, WindowError, "idle must be a number and a unit, such as '30 SECONDS', but 30 is not"),
+    ({"idle": "ROWS 5"}, WindowError, "idle must be a number and a unit, such as '30 SECONDS', but 'ROWS 5' is not"),
+    ({"idle": {"left": "5 SECONDS"}}, WindowError, "a mapping of idle must have the keys 'r' and 's'"),
     ({"partitions": 3}, InputError, "give groups=… instead"),
     ({"groups": 0}, InputError, "groups must be a number from 1 to 32768, not 0"),
     ({"groups": True}, InputError, "not True"),
@@ -278,7 +305,12 @@ def test_explain_of_streams(filled: Files) -> None:
     said = explain(filled.frame("r"), filled.frame("s"), on="abs(r.x - s.x) <= 6", **query, groups=3)
     assert "groups     3; a row goes to all groups, and one of them stores it" in said
     assert "pairs come out when the watermark has passed their later row" in said
-    assert "late       rows below the watermark: the lesser of left's greatest time less 3 and right's less 4" in said
+    assert ("late       rows below the watermark: the lesser of left's greatest time less 3 and right's greatest time "
+            "less 4") in said
+    said = explain(filled.frame("r"), filled.frame("s"), on="r.name = s.name",
+                   **(query | {"window": "RANGE 5", "how": "left", "idle": ("90 SECONDS", None)}))
+    assert "right's greatest time less 4; of the other one alone while left has had no row for 90 s" in said
+    assert "no later row can find their row in its window, but those of pairs in the micro-batch that brings" in said
     said = explain(filled.frame("r"), filled.frame("s"), on="r.name = s.name", **(query | {"window": "RANGE 5"}),
                    groups=3)
     assert "groups     3; a row goes to the group of its key (r.name = s.name)" in said

@@ -9,11 +9,13 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings, strategies as st
 from splitjoin.errors import SnapshotError
+from splitjoin.lang.schema import Side
 from splitjoin.sim.pysim import PysimDevice
+from splitjoin.spark.streaming.watermark import WatermarkRule
 
 from ....support.micro_batches import MicroBatches
 from ....support.sampling import at_length, examples
-from ....support.spark_streams import ON, answer, rows, stream
+from ....support.spark_streams import ON, answer, in_order, rows, stream
 from .test_group import END, TIES, cut, ending, run
 
 R, S = stream(1, 60, 40), stream(2, 50, 40)
@@ -100,13 +102,92 @@ def test_the_number_of_groups_stays(tmp_path: Path) -> None:
         again.run([R], [S])
 
 
-def test_rows_wait_for_the_watermark(tmp_path: Path) -> None:
-    def table(*ts: int) -> pa.Table:
-        return pa.table({"ts": ts, "x": ts})
+def times(*ts: int) -> pa.Table:
+    return pa.table({"ts": ts, "x": ts})
 
-    join = MicroBatches(str(tmp_path), table(1).schema, table(1).schema, 0,
-                        {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts", "order": "none", "how": "left"})
-    assert len(join.run([table(1, 2)], [table(2)])) == 0
-    assert join.run([table(4)], [table(4)]).to_pylist() == [{"ts_r": 2, "x_r": 2, "ts_s": 2, "x_s": 2}]
-    found = join.run([table(6)], [table(5)])  # the watermark is 5: r at 1 has seen all up to 4
-    assert {"ts_r": 1, "x_r": 1, "ts_s": None, "x_s": None} in found.to_pylist()
+
+@pytest.mark.parametrize(("how", "steps"), [
+    ("left", [{(2, 2)}, {(4, 4)}, {(1, None)}]), ("semi", [{(2,)}, {(4,)}, set()]), ("anti", [set(), set(), {(1,)}]),
+    ("full", [{(2, 2)}, {(4, 4)}, {(1, None)}]), ("right", [{(2, 2)}, {(4, 4)}, set()])])
+def test_pairs_come_at_once_and_other_rows_when_the_watermark_decides_them(
+        tmp_path: Path, how: str, steps: list[set[tuple[int | None, ...]]]) -> None:
+    join = MicroBatches(str(tmp_path), times(1).schema, times(1).schema, 0,
+                        {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts", "order": "none", "how": how})
+    found = []
+    for r, s in ((times(1, 2), times(2)), (times(4), times(4)), (times(6), times(5))):
+        got = join.run([r], [s])  # at last the watermark is 5: r at 1 has seen all up to 4
+        columns = [got[c].to_pylist() for c in ("ts_r", "ts_s", "ts") if c in got.column_names]
+        found.append(set(zip(*columns, strict=True)))
+    assert found == steps
+    total = MicroBatches(str(tmp_path / "total"), times(1).schema, times(1).schema, 0,
+                         {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts", "order": "total", "how": "left"})
+    assert len(total.run([times(1, 2)], [times(2)])) == 0  # in total order they wait for the watermark
+
+
+def test_a_silent_stream(tmp_path: Path) -> None:
+    """Pairs that were found come at once, and after the idle time also what is decided."""
+    rule = WatermarkRule({"r": 0, "s": 0}, {"r": None, "s": 100})
+    join = MicroBatches(str(tmp_path), times(1).schema, times(1).schema, 0,
+                        {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts", "order": "none", "how": "left"},
+                        rule=rule)
+    found = []
+    for now, r, s in ((0, times(1, 2), times(2)), (50, times(9), times()), (149, times(10), times()),
+                      (150, times(11), times()), (160, times(12), times(7, 11))):
+        join.now = now
+        join = join.restarted()
+        found.append({tuple(row) for row in zip(*join.run([r], [s]).select(["x_r", "x_s"]).to_pydict().values(),
+                                               strict=True)})
+    # At 150 the watermark is 11: what S brings then is late at 7, and the rows of R up to 7 are decided.
+    assert found == [{(2, 2)}, set(), set(), {(1, None)}, {(11, 11)}]
+    assert join.counts["late_s"] == 1
+
+
+@settings(max_examples=examples(16))
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS[:11]), window=st.sampled_from(WINDOWS[:3]),
+       groups=st.integers(1, 3), on=st.sampled_from([ON, "r.name = s.name"]), idle=st.sampled_from([None, 10, 25]),
+       policy=st.sampled_from(["min", "max"]), delays=st.sampled_from([(3, 3), (0, 9), (5, None)]))
+def test_streams_that_are_silent_or_late_give_the_rows_of_those_in_time(
+        tmp_path_factory: pytest.TempPathFactory, seed: int, kind: dict[str, Any], window: tuple[Any, bool],
+        groups: int, on: str, idle: int | None, policy: Any, delays: tuple[int, int | None]) -> None:
+    chance = random.Random(seed)
+    groups = 1 if kind["how"] in ("right", "full") and on == ON else groups
+    query: dict[str, Any] = {"on": on, "window": window[0], "time": "ts", **kind}
+    sides: tuple[Side, ...] = ("r", "s")
+    delay = dict(zip(sides, delays, strict=True))
+    rule = WatermarkRule(delay, dict.fromkeys(sides, idle), policy)
+    join = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 0, {**query, "order": "none"},
+                        groups, "golden", TIES, rule=rule)
+    left = {"r": R, "s": S}
+    kept: dict[str, list[pa.Table]] = {"r": [], "s": []}
+    greatest: dict[str, int] = {}
+    silent: dict[str, int] = {}
+    mark, now, found = -10**9, 0, []
+    while any(map(len, left.values())) or not found:
+        now += chance.choice([1, 10])
+        new = {}
+        for side, table in left.items():
+            n = 0 if chance.random() < 0.4 else min(len(table), chance.randint(1, 25))
+            rest = list(range(len(table)))
+            chance.shuffle(first := rest[:n + 5])  # somewhat out of order
+            later = sorted([*first[n:], *rest[n + 5:]])
+            new[side], left[side] = (table.take(pa.array(at, pa.int64())) for at in (first[:n], later))
+        join.now = now
+        found.append(join.run([new["r"]], [new["s"]], again=chance))
+        for side, table in new.items():
+            kept[side].append(table.filter(pc.field("ts") >= mark))
+            if len(table):
+                greatest[side] = max(greatest.get(side, -1), pc.max(table["ts"]).as_py())
+                silent.pop(side, None)
+            else:
+                silent.setdefault(side, now)
+        counts = [side for side in sides if delay[side] is not None]
+        if policy == "min" and idle is not None:
+            counts = [side for side in counts if side not in silent or now - silent[side] < idle]
+        known = [greatest[side] - (delay[side] or 0) for side in counts if side in greatest]
+        if known and (policy == "max" or len(known) == len(counts)):
+            mark = max(mark, (min if policy == "min" else max)(known))
+    found.append(join.run([ended(R).slice(len(R))], [ended(S).slice(len(S))]))
+    got = pa.concat_tables(found)
+    got = got.filter(pc.less(pc.coalesce(*(got[c] for c in ("ts", "ts_r", "ts_s") if c in got.column_names)), LAST))
+    tables = [in_order(pa.concat_tables(kept[side])) for side in sides]
+    assert rows(got) == rows(answer(*tables, **query))
