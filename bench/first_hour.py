@@ -123,20 +123,20 @@ def adopt_orphans() -> None:
 
 
 def first_result(out: Recorder, user: str) -> None:
-    """A user's first command from starting the process to its end: with empty caches, and once more."""
+    """A user's first command from starting the process to its end: with an empty cache, and once more."""
     words, rows = FIRST[user]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for side, table in tables(rows).items():
             pq.write_table(table, folder / f"{side}.parquet")
         # Users' first results do not wait for a compiler; those of the other benchmarks do.
-        caches = {"SPLITJOIN_CACHE": f"{folder}/cache", "NUMBA_CACHE_DIR": f"{folder}/numba",
-                  "SPLITJOIN_COMPILE": "background", "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+        caches = {"SPLITJOIN_CACHE": f"{folder}/cache", "SPLITJOIN_COMPILE": "background",
+                  "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
         (folder / "cache").mkdir(mode=0o700)
         for caching in ("cold", "warm"):
             found = run([sys.executable, *words], folder, caches, orphans=True)
             config = {"user": user, "cache": caching}
-            how = "of a new process, its imports included; cold: empty caches of splitjoin and numba"
+            how = "of a new process, its imports included; cold: an empty cache"
             out.add("first_result_cpu_seconds", found.cpu, "s", config,
                     f"CPU time of all processes, compilation in the background too, {how}")
             out.add("first_result_seconds", found.wall, "s", config, f"wall time on a machine in use, {how}")

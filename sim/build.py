@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from splitjoin import circuit, hw, link, version as own_version
-from splitjoin.cache import cache_folder, making
+from splitjoin.cache import find, making, place, publish
 from splitjoin.circuit.wire import Configuration
 from splitjoin.errors import ToolError
 from splitjoin.hw.top import padded
@@ -55,12 +55,20 @@ def library(config: Configuration, trace: str | None = None) -> Path:
     """
     verilator, compiler = find_verilator(), cxx()
     kind = model_kind(trace, verilator)
-    target = _target(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler), *kind.key)
-    if target.exists():
-        return target
+    name = _name(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler), *kind.key)
+    return cached(name, lambda target: _build(to_verilog(config), config, verilator, compiler, target,
+                                              part_modules(config), kind))
+
+
+def cached(name: str, make: Callable[[Path], None]) -> Path:
+    """The entry ``name`` of the cache; if it is not there yet, ``make`` makes it, while others wait for it."""
+    found = find(name)
+    if found is not None:
+        return found
+    target = place(name)
     with making(target.with_suffix(".lock")):
-        if not target.exists():
-            _build(to_verilog(config), config, verilator, compiler, target, part_modules(config), kind)
+        if find(name) is None:
+            make(target)
     return target
 
 
@@ -98,7 +106,7 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
         made = work / "model.so"
         _run([*compiler, "-shared", "-o", str(made), *compiled, *map(str, runtime), "-lpthread",
               *kind.libraries], verilator)
-        made.replace(target)  # atomic: a killed build leaves no half-written model
+        publish(made, target)  # a killed build leaves no half-written model
 
 
 def library_of(source: str, config: Configuration) -> Path:
@@ -107,12 +115,8 @@ def library_of(source: str, config: Configuration) -> Path:
     For other forms of the circuit than its own Verilog, such as a mapped netlist. Cached and raises as `library`.
     """
     verilator, compiler = find_verilator(), cxx()
-    target = _target(source, repr(config), *_recipe(verilator, compiler))
-    if not target.exists():
-        with making(target.with_suffix(".lock")):
-            if not target.exists():
-                _build(source, config, verilator, compiler, target)
-    return target
+    return cached(_name(source, repr(config), *_recipe(verilator, compiler)),
+                  lambda target: _build(source, config, verilator, compiler, target))
 
 
 def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
@@ -122,9 +126,9 @@ def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
             compiler_version(compiler))
 
 
-def _target(*parts: str) -> Path:
-    """The cache file of the model made from ``parts``."""
-    return cache_folder() / f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
+def _name(*parts: str) -> str:
+    """The entry of the cache that is the model made from ``parts``."""
+    return f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
 
 
 @contextmanager
@@ -134,7 +138,7 @@ def _work_folder(target: Path) -> Iterator[Path]:
     """
     work = target.with_suffix(".work")
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
+    work.mkdir(mode=0o700)
     try:
         yield work
     finally:

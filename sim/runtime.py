@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from splitjoin.cache import cache_folder, making
+from splitjoin.cache import find, making, place, publish
 from splitjoin.errors import ToolError
 
 from .tools import Verilator
@@ -34,31 +34,32 @@ def objects(verilator: Verilator, compiler: tuple[str, ...], level: str, names: 
 def header(verilator: Verilator, compiler: tuple[str, ...], options: tuple[str, ...]) -> Path:
     """The header to include first, which stands for ``verilated.h``, precompiled with ``options``."""
     source = verilator.root / "include" / "verilated.h"
-    made = _compiled(verilator, compiler, options, source, "verilated.h.gch", ("-x", "c++-header"))
-    plain = made.with_suffix("")  # the compiler finds the precompiled header by the name of the plain one
-    if not plain.exists():
-        part = made.with_suffix(".plain")
-        part.write_text('#include "verilated.h"\n')
-        part.replace(plain)
-    return plain
+    # The compiler finds the precompiled header by the name of the plain one.
+    return _compiled(verilator, compiler, options, source, "verilated.h.gch", ("-x", "c++-header")).with_suffix("")
 
 
 def _compiled(verilator: Verilator, compiler: tuple[str, ...], options: tuple[str, ...], source: Path, name: str,
               mode: tuple[str, ...]) -> Path:
-    """The file ``name`` made of ``source``, in a folder of the cache for its tools and options."""
+    """The file ``name`` made of ``source``, in a folder of the cache for its tools and options. Beside a precompiled
+    header, the plain one is made.
+    """
     key = "\0".join((verilator.version, *FLAGS, *options, compiler_version(compiler)))
-    folder = cache_folder() / f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
-    made = folder / name
-    if made.exists():
-        return made
-    with making(folder.with_suffix(".lock")):
-        if not made.exists():
-            folder.mkdir(exist_ok=True)
+    entry = f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}/{name}"
+    found = find(entry)
+    if found is not None:
+        return found
+    made = place(entry)
+    with making(made.parent.with_suffix(".lock")):
+        if find(entry) is None:
             part = made.with_suffix(".part")
             include = verilator.root / "include"
             run_tool([*compiler, *FLAGS, *options, f"-I{include}", f"-I{include / 'vltstd'}", *mode, str(source), "-o",
                       str(part)], verilator)
-            part.replace(made)  # atomic: a killed build leaves no half-written file
+            if made.suffix == ".gch":
+                plain = made.with_suffix(".plain")
+                plain.write_text(f'#include "{source.name}"\n')
+                publish(plain, made.with_suffix(""))
+            publish(part, made)  # a killed build leaves no half-written file
     return made
 
 

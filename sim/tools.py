@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from splitjoin.errors import ToolError
+from splitjoin.processes import SAFE
 
 __all__ = ["Verilator", "cxx", "find_verilator"]
 
@@ -32,8 +33,9 @@ class Verilator:
         """The environment for running it, and for tools that call it."""
         # The wheel was configured on another machine: its verilated.mk lacks these, without which make fails.
         flags = "CFG_CXXFLAGS_PCH_I=-include PYTHON3=python3 CFG_LDLIBS_THREADS=-lpthread"
-        path = os.pathsep.join([str(self.program.parent), os.environ.get("PATH", "")])
-        return {**os.environ, "VERILATOR_ROOT": str(self.root), "PATH": path, "MAKEFLAGS": flags}
+        # Without empty parts: these would be the current folder.
+        path = os.pathsep.join(filter(None, (str(self.program.parent), os.environ.get("PATH"))))
+        return {**os.environ, **SAFE, "VERILATOR_ROOT": str(self.root), "PATH": path, "MAKEFLAGS": flags}
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterable
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from filelock import lock_descriptor
 from splitjoin.errors import DeviceError
 
 from .runtime import UNTRACED, objects
@@ -88,9 +88,7 @@ def trace_file(path: str | os.PathLike[str]) -> IO[bytes]:
         file = open(path, "ab")  # noqa: SIM115  # the caller closes it
     except OSError as error:
         raise DeviceError(f"the waveform file {str(path)!r} cannot be written: {error.strerror}") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not lock_descriptor(file.fileno(), blocking=False):
         file.close()
         raise DeviceError(f"another session is writing the waveform file {str(path)!r}; a file holds the waveforms "
                           f"of one session, so close that one first, or run in one partition") from None

@@ -7,18 +7,16 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
-from splitjoin.cache import cache_folder
 
 # A shared machine makes any deadline a matter of luck.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
-# The models and kernels of tests run for moments: less of the compiler's time is worth more to them. Numba's own cache
-# does not tell levels apart, so that each has a folder; `make test-long` has kernels compiled as they are for users.
+# The models and kernels of tests run for moments: less of the compiler's time is worth more to them. `make test-long`
+# has kernels compiled as they are for users.
 os.environ.setdefault("SPLITJOIN_OPTIMIZE", "0")
 os.environ.setdefault("NUMBA_OPT", "1")
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / f"numba-{os.environ['NUMBA_OPT']}"))
 
 # Tests compile what they need before the first result; those of tiers say otherwise.
 os.environ.setdefault("SPLITJOIN_COMPILE", "first")

@@ -7,13 +7,13 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from splitjoin.cache import cache_folder, making
+from splitjoin.cache import find, making, place, publish
 from splitjoin.errors import ToolError
+from splitjoin.processes import SAFE, python_command
 
 __all__ = ["ECPPACK", "ECPUNPACK", "GOWIN_PACK", "ICEPACK", "NEXTPNR", "NEXTPNR_GOWIN", "NEXTPNR_ICE40", "YOSYS",
            "Tool", "cached"]
@@ -79,12 +79,13 @@ class Tool:
             self._check()
             code = (f"import sys, {self._package} as p; sys.argv[0] = {self.name!r}; "
                     f"sys.exit(p.{self._call}({'' if self._own else 'sys.argv[1:]'}))")
-            command = [sys.executable, "-c", code]
+            command = python_command(code)
         log = folder / "log.txt"
         with log.open("w") as file:
             try:
                 done = subprocess.run([*command, *self._adapt(arguments)], cwd=folder, stdout=file,
-                                      stderr=subprocess.STDOUT, check=False, timeout=seconds)
+                                      stderr=subprocess.STDOUT, check=False, timeout=seconds,
+                                      env={**os.environ, **SAFE})
             except subprocess.TimeoutExpired:
                 raise ToolError(f"{self.name} must end within {seconds:g} s, but did not; give it more time, or build "
                                 f"a smaller circuit") from None
@@ -135,14 +136,16 @@ def cached(kind: str, key: Iterable[str], make: Callable[[Path], None]) -> Path:
     A folder is there completely or not at all. Processes that need the same one wait for each other.
     """
     digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:24]
-    target = cache_folder() / f"{kind}-{digest}"
-    if target.exists():
-        return target
+    name = f"{kind}-{digest}"
+    found = find(name)
+    if found is not None:
+        return found
+    target = place(name)
     with making(target.with_suffix(".lock")):
-        if not target.exists():
+        if find(name) is None:
             work = target.with_suffix(".work")
             shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
-            work.mkdir()
+            work.mkdir(mode=0o700)
             make(work)
-            work.replace(target)
+            publish(work, target)
     return target

@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -19,8 +18,10 @@ import cocotb
 import cocotb_tools.config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Icarus as CocotbIcarus, Verilator as CocotbVerilator
-from splitjoin.cache import cache_folder, making
+from splitjoin.cache import publish
+from splitjoin.processes import SAFE, python_command
 
+from ..build import cached
 from ..runtime import FLAGS, RUNTIME, compiler_version, header, objects, run_tool
 from ..tools import Verilator, cxx, find_verilator
 from .designs import design
@@ -71,7 +72,7 @@ def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int =
     # A cached program may come from another environment, whose cocotb was elsewhere.
     libraries = os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), os.environ.get("LD_LIBRARY_PATH"))))
     variables = {"COCOTB_ANSI_OUTPUT": "0", "COCOTB_REWRITE_ASSERTION_FILES": _EXPLAINED, "SPLITJOIN_DESIGN": name,
-                 "PYTHONWARNINGS": "error", "LD_LIBRARY_PATH": libraries, **(environment or {})}
+                 "PYTHONWARNINGS": "error", "LD_LIBRARY_PATH": libraries, **SAFE, **(environment or {})}
     try:
         runner.test(
             module or f"splitjoin.sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
@@ -114,7 +115,7 @@ def _cxxrtl(text: str, top: str, folder: Path) -> Path:
     capi, libraries = include / "cxxrtl" / "capi", cocotb_tools.config.libs_dir
     parts = [model, capi / "cxxrtl_capi.cc", capi / "cxxrtl_capi_vcd.cc",
              *(own / "_cxx" / "src" / f"{name}.cc" for name in ("model", "vpi_provider", "harness"))]
-    for command in ([sys.executable, "-c", run, "-q", "-p", script],
+    for command in (python_command(run, "-q", "-p", script),
                     [*cxx(), "-std=c++17", "-O0", "-DCXXRTL_VPI_COCOTB", f"-I{own / '_cxx' / 'include'}",
                      f"-I{include}", *map(str, parts), f"-L{libraries}", "-lcocotbvpi_verilator",
                      f"-Wl,-rpath,{libraries}", "-o", str(program)]):
@@ -134,17 +135,13 @@ def _program(text: str, top: str, *, traced: bool) -> Path:
     options = (_LEVEL, f"-DVM_TRACE={int(traced)}")
     key = "\0".join((text, top, verilator.version, cocotb.__version__, *FLAGS, *options, compiler_version(compiler)))
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
-    folder = cache_folder() / f"bench-{digest}"
-    program = folder / top
-    with making(folder.with_suffix(".lock")):
-        if not program.exists():
-            _build(folder, program, text, top, verilator, compiler, options, traced)
-    return program
+    return cached(f"bench-{digest}/{top}",
+                  lambda program: _build(program, text, top, verilator, compiler, options, traced))
 
 
-def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilator, compiler: tuple[str, ...],
+def _build(program: Path, text: str, top: str, verilator: Verilator, compiler: tuple[str, ...],
            options: tuple[str, ...], traced: bool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = program.parent
     source, access = folder / f"{top}.v", folder / "access.vlt"
     source.write_text(text)
     # A bench accesses ports only, so internal signals are left to the optimizer.
@@ -165,7 +162,7 @@ def _build(folder: Path, program: Path, text: str, top: str, verilator: Verilato
               f"-I{include / 'vltstd'}", "-include", str(header(verilator, compiler, options)), str(everything),
               *map(str, runtime), "-o", str(part), f"-Wl,-rpath,{libraries}", f"-L{libraries}",
               "-lcocotbvpi_verilator", "-lpthread"], verilator)
-    part.replace(program)  # atomic: a killed build leaves no half-written program
+    publish(part, program)  # a killed build leaves no half-written program
 
 
 def _ports(text: str, top: str) -> list[str]:

@@ -20,9 +20,10 @@ __all__ = ["ProgramWriter", "fold_source"]
 _SOURCE = '''import numba
 import numpy as np
 from splitjoin.cpu.intrinsics import popcount
+from splitjoin.cpu.jit import compiled_as_numpy
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled_as_numpy
 def fold(lengths, valid, counts, {arrays}):
     """Add the partners of each base tuple to its state; returns the pair, the slot and the value that fails, or a
     negative pair.

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..daemon.client import daemon_addresses, daemon_status, stop_daemon
-from ..daemon.place import default_socket
-from ..device.registry import device
-from ..errors import DeviceError
+from ..device.registry import device, missing
+from ..errors import DeviceError, ToolError
 from ..safe_text import printable
 from .options import device_spec
 
@@ -47,7 +45,11 @@ def daemon_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_daemon(args: argparse.Namespace) -> None:
-    """Run the daemon, or ask the one that runs."""
+    """Run the daemon, or ask the one that runs. Raises `ToolError` on a platform that has no such sockets."""
+    if problem := missing("daemon"):
+        raise ToolError(problem)
+    from ..daemon.client import daemon_addresses, daemon_status, stop_daemon
+
     match args.action:
         case "status":
             found = daemon_status(args.socket)
@@ -61,6 +63,7 @@ def run_daemon(args: argparse.Namespace) -> None:
 
 
 def _serve(args: argparse.Namespace) -> None:
+    from ..daemon.place import default_socket
     from ..daemon.server import Server
 
     if not 1 <= args.count <= _MAX_COUNT:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..cache import cache_folder
+from ..cache import REFUSED, cache_folder, cache_problem
 from ..device.registry import DEVICES, missing
 from ..errors import ToolError
 from ..version import __version__
@@ -81,7 +81,7 @@ def run_doctor(_: argparse.Namespace) -> None:
     found = list(findings())
     for finding in found:
         print(finding)
-    broken = [f.name for f in found if not f.found and f.name in ("Python", "cache", "numba")]
+    broken = [f.name for f in found if not f.found and (f.name in ("Python", "numba") or f.cure.startswith(REFUSED))]
     if broken:
         raise ToolError(f"nothing runs without {' and '.join(broken)}; see above for how to get them")
 
@@ -90,7 +90,7 @@ def run_devices(_: argparse.Namespace) -> None:
     """Print the devices, and whether the packages that they need are installed."""
     for name in DEVICES:
         cure = missing(name)
-        print(f"{name:10}{_ABOUT[name]}{f' (not installed: {cure})' if cure else ''}")
+        print(f"{name:10}{_ABOUT[name]}{f' (missing: {cure})' if cure else ''}")
 
 
 def _package(name: str, uses: str, extra: str) -> Finding:
@@ -103,11 +103,11 @@ def _package(name: str, uses: str, extra: str) -> Finding:
 
 def _cache() -> tuple[str, str]:
     try:
+        if problem := cache_problem():
+            return "", problem
         folder = cache_folder()
     except ToolError as error:
         return "", str(error)
-    if not os.access(folder, os.W_OK):
-        return "", f"{folder} must be a folder that can be written to; set SPLITJOIN_CACHE to one that is"
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return f"{folder}, {size / 2**20:,.0f} MiB", ""
 

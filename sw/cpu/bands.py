@@ -85,13 +85,13 @@ def search_{name}(values, lows, highs):
 '''
 _ALL = '''
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def {name}(values, lows, highs):
     for a in range(0, len(values), {block}):
         v, low, high = values[a:a + {block}], lows[a:a + {block}], highs[a:a + {block}]
 {narrow}
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def {name}_keys(values, keys, lows, highs):
     lows[:] = np.{code}(0)
     highs[:] = np.{code}({full})

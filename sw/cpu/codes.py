@@ -189,7 +189,7 @@ class LaneCoder:
     def _compile(self) -> dict[tuple[int, str], tuple[Any, Any]]:
         """Per test and probing stream the functions of its float bands (`bands_source`)."""
         names: dict[tuple[int, str], str] = {}
-        sources = ["import numba\nimport numpy as np\n"]
+        sources = ["import numba\nimport numpy as np\nfrom splitjoin.cpu.jit import compiled\n"]
         for j, test in enumerate(self._plan.tests):
             bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
             for side in SIDES if bands else ():

@@ -12,26 +12,28 @@ import importlib.metadata
 import json
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
 from ..arrival import Arrivals
-from ..cache import cache_folder, making, try_lock
+from ..cache import KERNELS, NoCache, cache_folder, find, made, place, try_lock
 from ..errors import SplitJoinError, UnsupportedError
 from ..lang.ir import columns
 from ..lang.query import Query
 from ..lang.schema import SIDES
 from ..lang.serial import decode_query, encode_condition, encode_query
 from ..plan.passes.pipeline import make_plan
+from ..processes import SAFE, python_command, python_path
 from ..progress import tell
 from ..version import __version__
 from .engines import suits_runs
@@ -49,7 +51,7 @@ _SLOTS, _PATIENCE = 2, 5.0
 #: The exit code of a process that found all slots taken.
 _BUSY = 75
 #: Settings that numba compiles by.
-_SETTINGS = ("NUMBA_OPT", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+_SETTINGS = ("NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 
 
 class _Child:
@@ -91,10 +93,7 @@ class Compilation:
     @property
     def is_known(self) -> bool:
         """True if the query has been compiled before."""
-        with suppress(OSError):
-            os.utime(self._marker)  # the least recently used entries of the cache are removed first
-            return True
-        return False
+        return find(self._marker) is not None
 
     @property
     def is_loaded(self) -> bool:
@@ -129,29 +128,29 @@ class Compilation:
         if len(_children) >= _SLOTS:
             self._again = time.monotonic() + _PATIENCE
             return
-        sample = self._marker.with_suffix(f".{os.getpid()}")
-        with making(self._marker.with_suffix(".lock")):
-            _write_sample(sample, self._query, self._engine, coming.split(_SAMPLE)[0])
+        cache_folder()  # without one there is no place for what the process compiles
         tell("the first results come without compiled loops; these are compiled meanwhile, once for this machine")
         code = ("import os, sys; os.nice(10); from splitjoin.cpu.device import compile_in_background as run; "
                 "run(*sys.argv[1:])")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        quiet = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
-        # Not subprocess.Popen, which minds that its process outlives it. With a session of its own, Ctrl-C spares it.
-        self._child = _Child(os.posix_spawn(
-            sys.executable, [sys.executable, "-c", code, str(sample), str(self._marker)], environment,
-            file_actions=quiet, setsid=True))
+        with _nameless() as sample:
+            _write_sample(sample, self._query, self._engine, coming.split(_SAMPLE)[0])
+            sample.flush()
+            sample.seek(0)
+            files = [(os.POSIX_SPAWN_DUP2, sample.fileno(), 0),
+                     *((os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in (1, 2))]
+            # Not subprocess.Popen, which minds that its process outlives it. A session of its own keeps Ctrl-C from it.
+            self._child = _Child(os.posix_spawn(
+                sys.executable, python_command(code, self._marker), {**os.environ, **SAFE, "PYTHONPATH": python_path()},
+                file_actions=files, setsid=True))
         _children.append(self._child)
 
 
-def compile_sample(sample: Path, marker: Path, open_compiled: OpenCompiled) -> int:
+def compile_sample(sample: IO[bytes], marker: str, open_compiled: OpenCompiled) -> int:
     """Compile what the query of ``sample`` needs, and make the ``marker``. Returns the exit code of the process."""
-    try:
-        query, engine, coming = _read_sample(sample)
-    finally:
-        sample.unlink(missing_ok=True)
-    slots = [marker.parent / f"compiling-{n}.lock" for n in range(_SLOTS)]
-    with try_lock([marker.with_suffix(".compiling.lock")]) as mine, try_lock(slots if mine else []) as free:
+    query, engine, coming = _read_sample(sample)
+    folder = place(marker).parent
+    slots = [folder / f"compiling-{n}.lock" for n in range(_SLOTS)]
+    with try_lock([folder / f"{marker.rpartition('/')[2]}.lock"]) as mine, try_lock(slots if mine else []) as free:
         if not free:
             return _BUSY
         compile_query(query, engine, coming, open_compiled)
@@ -160,15 +159,15 @@ def compile_sample(sample: Path, marker: Path, open_compiled: OpenCompiled) -> i
 
 def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: OpenCompiled) -> None:
     """Compile, in this process, what a join of the ``coming`` arrivals needs, and note that it has been done."""
-    marker = _marker(query, engine)
     # As the window fills, and the values change, another engine may be chosen.
     others = ("index", "nested", *(["sorted"] if suits_runs(make_plan(query.predicate)) else []))
     for one in (engine, *(others if engine == "auto" else ())):
         with suppress(UnsupportedError), open_compiled(query, one) as session:
             session.push(coming)
             session.flush()
-        with making(marker.with_suffix(".lock")):
-            marker.touch()
+        with suppress(NoCache):
+            place(_marker(query, engine)).touch(mode=0o600)
+            made()
 
 
 @cache
@@ -180,12 +179,12 @@ def _toolchain() -> str:
                  np.__version__, [os.environ.get(name) for name in _SETTINGS]))
 
 
-def _marker(query: Query, engine: str) -> Path:
-    """The file that says that the loops of ``query`` for ``engine`` are in the cache."""
+def _marker(query: Query, engine: str) -> str:
+    """The entry of the cache that says that the loops of ``query`` for ``engine`` are in it."""
     key = [_without_names(encode_condition(query.predicate)), query.order.kind == "inner",
            [w.length is None for w in (query.window_r, query.window_s)], engine, _toolchain()]
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]
-    return cache_folder() / "kernels" / f"query_{name}.compiled"
+    return f"{KERNELS}/query-{name}.compiled"
 
 
 def _without_names(nodes: list[Any]) -> list[Any]:
@@ -200,7 +199,16 @@ def _without_names(nodes: list[Any]) -> list[Any]:
     return found
 
 
-def _write_sample(path: Path, query: Query, engine: str, coming: Arrivals) -> None:
+def _nameless() -> IO[bytes]:
+    """A file without a name, in memory where the system has such files: rows of the user's are on no disk afterwards,
+    however a process ends.
+    """
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("splitjoin-sample"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _write_sample(file: IO[bytes], query: Query, engine: str, coming: Arrivals) -> None:
     arrived = {"stream": pa.array(coming.stream)}
     if coming.ts is not None:
         arrived["ts"] = pa.array(coming.ts)
@@ -209,15 +217,13 @@ def _write_sample(path: Path, query: Query, engine: str, coming: Arrivals) -> No
     for side in SIDES:
         names = [c.name for c in columns(query.predicate) if c.side == side]
         tables.append(coming.table(side).select(names or coming.table(side).column_names[:1]))
-    with pa.OSFile(str(path), "wb") as file:
-        for table in tables:
-            with pa.ipc.new_stream(file, table.schema) as writer:
-                writer.write_table(table)
+    for table in tables:
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
 
 
-def _read_sample(path: Path) -> tuple[Query, str, Arrivals]:
-    with pa.OSFile(str(path)) as file:
-        arrived, r, s = (pa.ipc.open_stream(file).read_all() for _ in range(3))
+def _read_sample(file: IO[bytes]) -> tuple[Query, str, Arrivals]:
+    arrived, r, s = (pa.ipc.open_stream(file).read_all() for _ in range(3))
     header: dict[str, Any] = json.loads(arrived.schema.metadata[b"query"])
     stream = arrived.column("stream").to_numpy().astype(np.uint8)
     ts = arrived.column("ts").to_numpy().astype(np.int64) if "ts" in arrived.column_names else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from ..arrival import Arrivals
@@ -100,9 +99,9 @@ class CpuDevice(Device):
         return self.threads or _processors()
 
 
-def compile_in_background(sample: str, marker: str) -> None:
-    """Do the work of the process that compiles, and end it."""
-    sys.exit(compile_sample(Path(sample), Path(marker), _open))
+def compile_in_background(marker: str) -> None:
+    """Do the work of the process that compiles, whose standard input is the sample, and end it."""
+    sys.exit(compile_sample(sys.stdin.buffer, marker, _open))
 
 
 def _open(query: Query, engine: str) -> BatchSession:

@@ -34,6 +34,7 @@ STEP = 256
 _HEAD = '''import numba
 import numpy as np
 from splitjoin.cpu.intrinsics import popcount
+from splitjoin.cpu.jit import compiled_as_numpy
 
 '''
 
@@ -54,7 +55,7 @@ def mark(marks, {parameters}):
         marks[i] = {truth}
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled_as_numpy
 def find(p, start, end, base, stored, counts, rows, flags, marks, {arrays}):
     """Matches of probes p and later, of the {name} probing; returns the first probe for which ``rows`` had no room, and
     how many are in it. ``marks`` ({step},): scratch.
@@ -100,7 +101,7 @@ def find(p, start, end, base, stored, counts, rows, flags, marks, {arrays}):
 '''
 
 _VERIFY = '''
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled_as_numpy
 def verify(workers, worker, base, counts, rows, {arrays}):
     """Keep the matches among the candidates ``rows``, ``counts`` of each probe of the {name}; both change in place."""
     n, at = np.int64(0), np.int64(0)

@@ -1,9 +1,9 @@
-"""Compiling at run time with numba: functions of this package, and generated sources kept in the cache folder."""
+"""Compiling at run time with numba: functions of this package, and generated sources."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import linecache
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -12,28 +12,44 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from ..cache import cache_folder, making
+from .machine_code import MachineCode
 
-__all__ = ["compiled", "digest", "load"]
+__all__ = ["compiled", "compiled_as_numpy", "digest", "load"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Digests of the sources of generated modules, by module name.
+_generated: dict[str, str] = {}
 
-def compiled(function: F) -> F:
+
+def compiled(function: F, **options: Any) -> F:
     """Compile ``function`` on first use, for each combination of argument types; keep the machine code on disk.
 
-    It runs without the interpreter's lock. It must call compiled functions of its own file only: numba looks for
-    changes nowhere else.
+    It runs without the interpreter's lock. It must call compiled functions of its own file only: the cache looks for
+    changes nowhere else. ``options``: more of numba's.
     """
-    return cast(F, numba.njit(nogil=True, cache=True)(function))
+    found = numba.njit(nogil=True, **options)(function)
+    if found is not function:  # as it is with NUMBA_DISABLE_JIT
+        found._cache = MachineCode(function, lambda: _digest_of(function.__module__))
+    return cast(F, found)
+
+
+def compiled_as_numpy(function: F) -> F:
+    """As `compiled`, but a division by zero gives what NumPy gives, and is no error."""
+    return compiled(function, error_model="numpy")
 
 
 @cache
 def digest(*modules: ModuleType) -> str:
     """A hash of the files of ``modules``. A generated source that calls their functions contains it, as their machine
-    code becomes part of its own, and numba looks for changes in its own file only.
+    code becomes part of its own, and the cache looks for changes in its own file only.
     """
     return hashlib.sha256(b"".join(_source(m) for m in modules)).hexdigest()[:16]
+
+
+@cache
+def _digest_of(module: str) -> str:
+    return _generated.get(module) or hashlib.sha256(_source(sys.modules[module])).hexdigest()
 
 
 def _source(module: ModuleType) -> bytes:
@@ -43,20 +59,13 @@ def _source(module: ModuleType) -> bytes:
 
 @cache
 def load(text: str) -> ModuleType:
-    """The module with source ``text``, written once to the cache folder, where numba keeps its machine code as well."""
-    name = f"splitjoin_kernel_{hashlib.sha256((text + numba.__version__).encode()).hexdigest()[:24]}"
-    folder = cache_folder() / "kernels"
-    path = folder / f"{name}.py"  # numba keeps the machine code beside it, by processor
-    if not path.exists() or path.read_text() != text:  # a crash can leave it empty
-        with making(folder / f"{name}.lock"):
-            part = path.with_suffix(".part")
-            part.write_text(text)
-            part.replace(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # numba's cache looks the module up by name
-    spec.loader.exec_module(module)
+    """The module with source ``text``. Only the machine code of its functions goes to the disk."""
+    key = hashlib.sha256(text.encode()).hexdigest()
+    name = f"splitjoin_kernel_{key[:24]}"
+    file = f"<{name}>"
+    module = ModuleType(name)
+    _generated[name] = key
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # lines for tracebacks
+    sys.modules[name] = module  # numba looks the module up by name, for machine code from the cache too
+    exec(compile(text, file, "exec"), module.__dict__)
     return module
-

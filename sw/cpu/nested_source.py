@@ -27,6 +27,7 @@ _GRAIN = {"uint8": 256, "uint16": 128, "uint32": 64}
 
 _TEMPLATE = '''import numba
 import numpy as np
+from splitjoin.cpu.jit import compiled
 from splitjoin.cpu.intrinsics import interval_mask, lowest_bit
 
 # Made for functions of digest {digest}.
@@ -40,7 +41,7 @@ def hits({keys}, {bounds}):
     return n
 
 {suspects}
-@numba.njit(nogil=True, cache=True)
+@compiled
 def find(p, start, end, base, counts, rows, flags, {keys}, {arrays}{narrow}):
     """Matches of probes p and later; returns the first probe for which ``rows`` had no room, and how many are in it."""
     at = np.int64(0)

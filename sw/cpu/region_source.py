@@ -19,6 +19,7 @@ _AHEAD = 16
 
 _TEMPLATE = '''import numba
 import numpy as np
+from splitjoin.cpu.jit import compiled
 from splitjoin.cpu.cells import bound_levels, find_candidates, insert, prefetch
 from splitjoin.cpu.levels import write_levels
 
@@ -54,7 +55,7 @@ def verify(workers, worker, base, first, start, end, found, probe_of, m, count, 
     return n
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def region(stream, size, row, state, workers, worker, base, first, begin, start, end, numbers, reals, table, levels,
            other_numbers, other_reals, other_table, other_levels, stride, head, rows, pool, used, scratch,
            found, probe_of, count, out, {keys}, {bounds}):

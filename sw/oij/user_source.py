@@ -16,11 +16,12 @@ __all__ = ["compiles", "user_kernel"]
 _HEAD = '''import numba
 import numpy as np
 from splitjoin.cpu.intrinsics import popcount
+from splitjoin.cpu.jit import compiled_as_numpy
 
 
 '''
 
-_STEP = '''@numba.njit(nogil=True, cache=True, error_model="numpy")
+_STEP = '''@compiled_as_numpy
 def {name}({parameters}):
     """The new state, and False if it leaves its width."""
     {lines}
@@ -30,7 +31,7 @@ def {name}({parameters}):
 '''
 
 #: ``valid`` of a row: 0 if an argument is NULL, 1 if all are there, 2 if one is outside of its width.
-_RUN = '''@numba.njit(nogil=True, cache=True, error_model="numpy")
+_RUN = '''@compiled_as_numpy
 def run(ops, slots, n, valid, mask, {arrays}link, head, count, front, behind, adds, bad, dirty, states, suffix,
         suffix_adds, suffix_dirty, limit, out):
     """Carry out ``n`` operations, as `splitjoin.oij.accumulate.fold` does, on the states of one aggregate."""

@@ -25,6 +25,7 @@ from pyarrow import dataset
 
 from ..errors import SplitJoinError, ToolError
 from ..join import join
+from ..processes import SAFE
 from . import local_session, replay, stream_join
 from .flights import SETTINGS
 from .flights_data import CONDITION, MINUTES, departures
@@ -100,8 +101,8 @@ def _story(folder: Path, days: int) -> int:
 
 def _start(folder: Path) -> subprocess.Popen[bytes]:
     """The query in a process group of its own, so that it can be killed with its JVM and its workers."""
-    command = [sys.executable, "-m", "splitjoin.spark.flights_stream", "--go-on", "--output", str(folder)]
-    return subprocess.Popen(command, start_new_session=True)
+    command = [sys.executable, "-P", "-m", "splitjoin.spark.flights_stream", "--go-on", "--output", str(folder)]
+    return subprocess.Popen(command, start_new_session=True, env={**os.environ, **SAFE})
 
 
 def _await_batches(running: subprocess.Popen[bytes], commits: Path) -> int:

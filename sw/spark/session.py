@@ -16,6 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import ToolError
+from ..processes import SAFE
 
 __all__ = ["find_java", "local_session"]
 
@@ -83,6 +84,7 @@ def local_session(name: str, *, cores: int | None = None, log: Path | None = Non
     # A host name that does not resolve would crash the JVM.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.update(SAFE)  # for the workers, which Spark starts by -m
     conf = SparkConf().setAppName(name).setMaster(f"local[{cores or '*'}]")
     settings = {
         "spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.sql.session.timeZone": "UTC",

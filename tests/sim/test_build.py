@@ -30,25 +30,26 @@ def lend_runtime(folder: Path) -> None:
     for level in build._levels().values():
         objects(find_verilator(), cxx(), level)
         header(find_verilator(), cxx(), (level, "-DVM_TRACE=0"))
-    folder.mkdir()
+    folder.mkdir(parents=True, mode=0o700)
     for made in cache_folder().glob("runtime-*"):
         if made.is_dir():
             (folder / made.name).symlink_to(made)
 
 
 def test_a_relative_cache_and_what_a_killed_build_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lend_runtime(tmp_path / "cache")
+    folder = Path("cache", "splitjoin-cache")
+    lend_runtime(tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPLITJOIN_CACHE", "cache")
     run()
-    (model,) = Path("cache").glob("model-*.so")
+    (model,) = folder.glob("model-*.so")
     model.unlink()
     left = model.with_suffix(".work")
     left.mkdir()
     (left / "stale.cpp").write_text("stale")
     run()
     assert model.exists()
-    assert {path.suffix for path in Path("cache").iterdir()} == {".so", ".lock", ""}
+    assert {path.suffix for path in folder.iterdir()} == {".so", ".lock", ".TAG", ""}
     assert not left.exists()
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import splitjoin
 from hypothesis import given, settings, strategies as st
 from splitjoin import DeviceError, InputError, ToolError
 from splitjoin.arrival import Arrivals, arrivals
+from splitjoin.cache import cache_folder, place
 from splitjoin.cpu import CpuDevice, compilation, numpy_session, tiered
 from splitjoin.cpu.compilation import Compilation, compile_sample
 from splitjoin.cpu.numpy_session import NumpySession
@@ -179,48 +182,71 @@ def test_times_must_not_decrease_across_the_change() -> None:
 
 @pytest.fixture
 def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, in which nothing is compiled; numba's, of these modules, is that of all tests."""
+    """A cache of its own, in which no query is compiled; what all queries share has been compiled by other tests."""
+    shared = Path(cache_folder()) / "kernels"
     monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path / "cache"))
+    own = place("kernels/x").parent
+    for code in shared.glob("*.code"):
+        if not code.name.startswith(("region-", "find-", "verify-")):
+            shutil.copy(code, own)
     monkeypatch.setenv("SPLITJOIN_COMPILE", "background")
     monkeypatch.setattr(compilation, "_PATIENCE", 0.0)
     return tmp_path
 
 
-def test_another_process_compiles(cold: Path) -> None:
+def compiled(cold: Path) -> Iterator[Path]:
+    """The marks of queries whose loops have been compiled."""
+    return (cold / "cache" / "splitjoin-cache" / "kernels").glob("*.compiled")
+
+
+def left(cold: Path) -> set[str]:
+    """The kinds of files in the cache."""
+    return {path.suffix for path in (cold / "cache").rglob("*") if path.is_file()}
+
+
+def test_another_process_compiles(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs nothing of what lies in the current folder, such as a folder of downloads, and leaves no rows behind."""
     r, s = tables(300)
     how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100"}
     expected = splitjoin.join(r, s, **how, device="golden")
+    for name in ("numba", "numpy", "splitjoin"):
+        (cold / f"{name}.py").write_text("open('ran', 'w')\n")
+    monkeypatch.chdir(cold)
+    monkeypatch.setattr(Compilation, "is_loaded", True)  # also where no other test has loaded numba
     first = splitjoin.join(r, s, **how)
     assert (first.plan, first) == ("NumPy, by sorted keys, until the loops of the query are compiled", expected)
     deadline = time.monotonic() + 300
-    while not list((cold / "cache" / "kernels").glob("*.compiled")) and time.monotonic() < deadline:
+    while not list(compiled(cold)) and time.monotonic() < deadline:
         time.sleep(0.2)
     second = splitjoin.join(r, s, **how)
     assert second == expected
     assert "NumPy" not in second.plan
-    assert not list((cold / "cache" / "kernels").glob("query_*.[0-9]*"))  # samples
+    assert not (cold / "ran").exists(), "a module of the current folder has been run"
+    assert left(cold) == {".code", ".compiled", ".lock", ".TAG"}
 
 
 def test_only_some_processes_compile_at_a_time(cold: Path) -> None:
     r, s = tables(10)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 9")
     made = Compilation(query, "auto")
-    folder = made._marker.parent
-    folder.mkdir(parents=True)
-    sample = folder / "sample"
+    folder = place(made._marker).parent
 
     def session(query: Query, engine: str) -> BatchSession:
         opened.append(engine)
         return NumpySession(query)
 
+    def compile_() -> int:
+        with compilation._nameless() as file:
+            compilation._write_sample(file, query, "auto", arrivals(query, r, s))
+            file.seek(0)
+            return compile_sample(file, made._marker, session)
+
     with compilation.try_lock([folder / "compiling-0.lock"]), compilation.try_lock([folder / "compiling-1.lock"]):
         opened: list[str] = []
-        compilation._write_sample(sample, query, "auto", arrivals(query, r, s))
-        assert compile_sample(sample, made._marker, session) == 75
-    assert (opened, made.is_known, sample.exists()) == ([], False, False)
-    compilation._write_sample(sample, query, "auto", arrivals(query, r, s))
+        assert compile_() == 75
+    assert (opened, made.is_known) == ([], False)
     priority = os.getpriority(os.PRIO_PROCESS, 0)
-    assert compile_sample(sample, made._marker, session) == 0
+    assert compile_() == 0
     assert os.getpriority(os.PRIO_PROCESS, 0) == priority, "only the process that is started for it steps back"
     assert (opened, made.is_known) == (["auto", "index", "nested"], True)
     assert made.is_done(arrivals(query, r, s))
@@ -250,6 +276,7 @@ def test_many_queries_start_few_processes(cold: Path, monkeypatch: pytest.Monkey
             made[-1].is_done(coming)
             time.sleep(0.01)
         assert len(started) == 3
+        assert left(cold) == {".code", ".TAG"}, "the rows of a process that was killed are not left there"
     finally:
         for child in compilation._children:
             if child.code is None:
@@ -317,5 +344,5 @@ def test_nothing_is_imported_before_it_is_needed(cold: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert json.loads(done.stdout) == [[], False]
         deadline = time.monotonic() + 300  # the second time with compiled loops in the cache
-        while not list((cold / "cache" / "kernels").glob("*.compiled")) and time.monotonic() < deadline:
+        while not list(compiled(cold)) and time.monotonic() < deadline:
             time.sleep(0.2)

@@ -1,0 +1,125 @@
+"""Checks that nobody but this user or root can change a file or folder, to be made before its content runs as code.
+
+The rule is that of sshd's StrictModes: each folder from the root on belongs to this user or to root, and nobody else
+may write to it. In a folder with the sticky bit, such as ``/tmp``, others can neither rename nor remove what is ours.
+In a parent, the group may write if it is the user's private group, which has no other member (as Debian's sshd has it).
+
+Checking from the root on by path is no race: nobody else can exchange a part of a path whose earlier parts have passed.
+Systems without user ids (Windows) protect a user's folders by access lists; there all paths pass.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from functools import cache
+from pathlib import Path
+
+__all__ = ["Untrusted", "change_of", "check_folder", "is_private", "private_bytes"]
+
+#: Symbolic links that a path may go through, as in Linux.
+_LINKS = 40
+#: Write permission of the group and of all others.
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Untrusted(Exception):
+    """Others can change a path; the text says which part of it, and why."""
+
+
+def check_folder(folder: Path, *, inside: bool = True) -> Path:
+    """The absolute path ``folder`` without symbolic links. Raises `Untrusted` if others can exchange it or one of its
+    parents, or, with ``inside``, change what is in it; OSError if it is no folder.
+    """
+    if not hasattr(os, "geteuid"):
+        return folder.resolve(strict=True)
+    for _ in range(_LINKS):
+        link = _check_parts(folder, inside)
+        if link is None:
+            return Path(os.path.normpath(folder))
+        at, rest = link
+        folder = Path(at.parent / os.readlink(at), *rest)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
+
+
+def change_of(folder: Path, found: os.stat_result) -> str | None:
+    """A text that says how others than this user and root can change what is in ``folder``, or in the folder that it
+    links to; None if they cannot. ``found`` is its `os.lstat`. Its parents must have passed. Raises OSError for a link
+    to anything but a folder.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    if not _is_ours(found):
+        return f"{folder} is of user {found.st_uid}"
+    if stat.S_ISLNK(found.st_mode):
+        try:
+            check_folder(folder)
+        except Untrusted as error:
+            return str(error)
+        return None
+    if found.st_mode & _OTHERS_WRITE:
+        return f"{folder} has mode {stat.S_IMODE(found.st_mode):04o}"
+    return None
+
+
+def is_private(found: os.stat_result) -> bool:
+    """True for a regular file that nobody but this user or root owns or may write to."""
+    if not stat.S_ISREG(found.st_mode):
+        return False
+    return not hasattr(os, "geteuid") or (_is_ours(found) and not found.st_mode & _OTHERS_WRITE)
+
+
+def private_bytes(path: Path) -> bytes | None:
+    """The content of the file ``path``; None if there is none that is `is_private`.
+
+    The check is of the file that is open, so that it cannot be exchanged between check and reading.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+                       | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return None
+    with os.fdopen(file, "rb") as content:
+        return content.read() if is_private(os.fstat(file)) else None
+
+
+def _check_parts(folder: Path, inside: bool) -> tuple[Path, tuple[str, ...]] | None:
+    """Check ``folder`` from the root on, up to its first symbolic link: that link, and the parts after it."""
+    at = Path(folder.anchor)
+    for n, part in enumerate(folder.parts):
+        at = at / part if n else at
+        found = at.lstat()
+        if not _is_ours(found):
+            raise Untrusted(f"{at} is of user {found.st_uid}")
+        if stat.S_ISLNK(found.st_mode):
+            return at, folder.parts[n + 1:]
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(at))
+        strict = inside and n == len(folder.parts) - 1
+        if found.st_mode & _OTHERS_WRITE and (strict or not _is_safe_parent(found)):
+            raise Untrusted(f"{at} has mode {stat.S_IMODE(found.st_mode):04o}")
+    return None
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid in (os.geteuid(), 0)
+
+
+def _is_safe_parent(found: os.stat_result) -> bool:
+    if found.st_mode & stat.S_ISVTX:
+        return True
+    return not found.st_mode & stat.S_IWOTH and _is_private_group(found.st_gid, os.geteuid())
+
+
+@cache
+def _is_private_group(group: int, user: int) -> bool:
+    """True if ``group`` has the name of ``user``, and no other member."""
+    import grp  # these two are not on Windows
+    import pwd
+
+    try:
+        name, found = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_name == name and set(found.gr_mem) <= {name}
