@@ -17,8 +17,7 @@ from ..lang.types import Bool
 
 __all__ = ["ProgramWriter", "fold_source"]
 
-_SOURCE = '''import numba
-import numpy as np
+_SOURCE = '''import numpy as np
 from splitjoin.cpu.intrinsics import popcount
 from splitjoin.cpu.jit import compiled_as_numpy
 

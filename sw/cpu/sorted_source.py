@@ -11,8 +11,7 @@ from .tests_source import is_conjunction, test_source, used_slots
 
 __all__ = ["sorted_source"]
 
-_TEMPLATE = '''import numba
-import numpy as np
+_TEMPLATE = '''import numpy as np
 from splitjoin.cpu.jit import compiled
 from splitjoin.cpu.intrinsics import interval_mask, lowest_bit
 from splitjoin.cpu.runs import first_above, first_not_below, first_reaching, sort_rows, span

@@ -13,8 +13,7 @@ from ..lang.properties import value_range
 
 __all__ = ["compiles", "user_kernel"]
 
-_HEAD = '''import numba
-import numpy as np
+_HEAD = '''import numpy as np
 from splitjoin.cpu.intrinsics import popcount
 from splitjoin.cpu.jit import compiled_as_numpy
 

@@ -16,7 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import ToolError
-from ..processes import SAFE
+from ..processes import SAFE, python_path
 
 __all__ = ["find_java", "local_session"]
 
@@ -84,11 +84,14 @@ def local_session(name: str, *, cores: int | None = None, log: Path | None = Non
     # A host name that does not resolve would crash the JVM.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.update(SAFE)  # for the workers, which Spark starts by -m
     conf = SparkConf().setAppName(name).setMaster(f"local[{cores or '*'}]")
     settings = {
         "spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.sql.session.timeZone": "UTC",
-        "spark.driver.host": "127.0.0.1", "spark.ui.showConsoleProgress": "false", **(config or {}),
+        "spark.driver.host": "127.0.0.1", "spark.ui.showConsoleProgress": "false",
+        # Spark starts Python workers by -m. They find the modules that this process finds, but none in the folder in
+        # which it happens to run.
+        **{f"spark.executorEnv.{name}": value for name, value in {**SAFE, "PYTHONPATH": python_path()}.items()},
+        **(config or {}),
     }
     java = "spark.driver.extraJavaOptions"
     settings[java] = f"{_STACK} {settings.get(java, '')}".rstrip()

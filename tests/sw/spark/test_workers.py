@@ -1,5 +1,6 @@
 """Python workers that have no splitjoin, or another one, are refused by name."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,16 @@ def use(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[str | None], 
 
     yield given
     spark.conf.unset(PYTHON)
+
+
+def _must_be_safe() -> None:
+    if not sys.flags.safe_path:
+        raise ToolError("this Python looks for modules in the current folder first")
+
+
+def test_workers_import_nothing_from_the_current_folder(spark: SparkSession) -> None:
+    """Spark starts them by -m, which puts that folder first."""
+    in_a_task(spark, _must_be_safe)
 
 
 @pytest.mark.parametrize(("text", "said"), [
