@@ -14,7 +14,7 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, AxiShape
-from splitjoin.circuit.registers import MAGIC, REGISTERS
+from splitjoin.circuit.registers import MAGIC, REGISTERS, Register
 from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode
 from splitjoin.errors import InputError
 from splitjoin.version import __version__
@@ -147,6 +147,12 @@ def sidecar(config: Configuration, top_module: str = TOP, *, axi: bool = False) 
         "item_kinds": {kind.name: kind.value for kind in ItemKind},
         "orders": {mode.name: mode.value for mode in OrderMode},
         "output_record": list(config.output_record.fields),
-        "registers": [asdict(reg) for reg in REGISTERS],
+        "registers": [_described(reg, config) for reg in REGISTERS],
         **(described if axi else {}),
     }
+
+
+def _described(reg: Register, config: Configuration) -> dict[str, Any]:
+    """A register as plain data: its reset value (None if it counts on at once), and its fields' values by name."""
+    fields = [asdict(field) | {"values": dict(field.values)} for field in reg.fields]
+    return asdict(reg) | {"reset": config.reset_value(reg), "fields": fields}

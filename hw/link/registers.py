@@ -50,11 +50,9 @@ class RegisterBlock(wiring.Component):
         m = Module()
         config = self._config
         values = {"id": Const(MAGIC, 32), "abi": Const(config.abi_hash, 64)}
-        no_limit = {"rows_r", "rows_s", "range_r", "range_s"}
         for reg in REGISTERS:
             if reg.access == "rw":
-                init = (1 << reg.bits) - 1 if reg.name in no_limit else 0
-                values[reg.name] = Signal(reg.bits, name=reg.name, init=init)
+                values[reg.name] = Signal(reg.bits, name=reg.name, init=reg.reset)
             elif reg.name not in values:
                 values[reg.name] = getattr(self, reg.name)
 

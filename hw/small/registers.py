@@ -34,9 +34,9 @@ class SmallRegisters(wiring.Component):
     """Implements `splitjoin.circuit.registers.REGISTERS` but for counters other than ``tuples_r`` and ``tuples_s``.
 
     Bus: as of `splitjoin.hw.link.registers.RegisterBlock`; settings change two cycles after their write. What is
-    written is read from a memory: a reset changes no setting, and one that was never written reads anything.
-    ``tuples``: tuples of R and of S so far. ``overflow``: bit 0 or 1: input has stopped at a tuple of R, or of S,
-    without room, whose row id is then the number of tuples of its stream.
+    written is read from a memory. A reset cannot clear that, so a bit for each word says whether it was written since;
+    if not, the word reads its reset value. ``tuples``: tuples of R and of S so far. ``overflow``: bit 0 or 1: input has
+    stopped at a tuple of R, or of S, without room, whose row id is then the number of tuples of its stream.
     """
 
     def __init__(self, config: Configuration):
@@ -50,29 +50,37 @@ class SmallRegisters(wiring.Component):
         m.submodules.words = words = Memory(shape=WORD_BITS, depth=1 << len(self.addr), init=[],
                                             attrs={"ram_style": "block"})
         write, read = words.write_port(), words.read_port()
-        written = [reg.address + n for reg in REGISTERS if reg.access == "rw" for n in range(reg.bits // WORD_BITS)]
+        # Reset values are 0 or all ones, by the address of the word.
+        ones = {reg.address + n: reg.reset != 0 for reg in REGISTERS if reg.access == "rw"
+                for n in range(reg.bits // WORD_BITS)}
         addr, w_data, enable = Signal.like(self.addr, name="addr_held"), Signal(WORD_BITS), Signal()
         m.d.sync += [addr.eq(self.addr), w_data.eq(self.w_data),
-                     enable.eq(self.w_stb & self.addr.matches(*written))]
+                     enable.eq(self.w_stb & self.addr.matches(*ones))]
         m.d.comb += [write.addr.eq(addr), write.data.eq(w_data), write.en.eq(enable), read.addr.eq(self.addr)]
         others: dict[int, Value] = {register("id").address: Const(MAGIC, WORD_BITS),
                                     register("overflow").address: self.overflow}
         for n in range(2):
             others[register("abi").address + n] = Const(config.abi_hash >> WORD_BITS * n & 2**WORD_BITS - 1, WORD_BITS)
-            for kind in ("tuples", "overflow_row"):
-                others[register(f"{kind}_{'rs'[n]}").address] = self.tuples[n]
+            others[register(f"tuples_{'rs'[n]}").address] = self.tuples[n]
+            others[register(f"overflow_row_{'rs'[n]}").address] = Mux(self.overflow[n], self.tuples[n], 0)
         # All registers that cannot be written and are not among the others read 0, whatever the memory holds.
-        was_written = Signal()
-        m.d.sync += was_written.eq(self.addr.matches(*written))
+        was_written, reads_ones = Signal(), Signal()
         with m.Switch(addr):
             for at, value in others.items():
                 with m.Case(at):
                     m.d.sync += self.r_data.eq(value)
             with m.Default():
-                m.d.sync += self.r_data.eq(Mux(was_written, read.data, 0))
+                m.d.sync += self.r_data.eq(Mux(was_written, read.data, reads_ones.replicate(WORD_BITS)))
+        m.d.sync += [was_written.eq(0), reads_ones.eq(0)]
+        for at, one in ones.items():
+            since_reset = Signal(name=f"written{at}")
+            with m.If(enable & (addr == at)):
+                m.d.sync += since_reset.eq(1)
+            with m.If(self.addr == at):
+                m.d.sync += [was_written.eq(since_reset), reads_ones.eq(int(one))]
 
-        # These keep what the memory keeps, so a reset does not change them either.
-        kept = Signal(settings_layout(config), reset_less=True, init={"unlimited": 3})
+        most = {"rows": [-1, -1], "unlimited": 3} | ({"range": [-1, -1]} if config.time_bits else {})
+        kept = Signal(settings_layout(config), init=most)
         m.d.comb += [self.settings[name].eq(kept[name]) for name, _ in kept.shape() if name != "timed"]
         for target, at, value in self._settings(m, kept, w_data):
             with m.If(enable & (addr == at)):
@@ -89,7 +97,7 @@ class SmallRegisters(wiring.Component):
             found += [(kept.rows[n], at, word), (kept.unlimited[n], at, word[len(kept.rows[n]):].any())]
             if not time_bits:
                 continue
-            ones = Signal(2, name=f"ones_{side}", reset_less=True, init=3)
+            ones = Signal(2, name=f"ones_{side}", init=3)
             m.d.comb += self.settings.timed[n].eq(~ones.all())
             for half in range(2):
                 at = register(f"range_{side}").address + half

@@ -23,7 +23,7 @@ from .lowering import longest_range, plan_for
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
-from .registers import MAGIC, REGION_COUNTERS, REGISTERS, SELECTION_CYCLES, SMALL_COUNTERS, register, selection
+from .registers import COUNTERS, MAGIC, REGION_COUNTERS, SELECTION_CYCLES, SMALL_COUNTERS, register, selection
 from .row_ids import RowIds
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
@@ -253,9 +253,7 @@ class CircuitSession(Session):
         self._masked = masked
 
     def counters(self) -> dict[str, int]:
-        others = {"id", "selected", "abi", "overflow", "overflow_row_r", "overflow_row_s"}
-        found = {reg.name: self._read(reg.name) for reg in REGISTERS if reg.access == "r" and reg.name not in others
-                 and (not self._config.small or reg.name in SMALL_COUNTERS)}
+        found = {name: self._read(name) for name in (SMALL_COUNTERS if self._config.small else COUNTERS)}
         if self._verifier is not None:
             if self._config.small:
                 return found | {"matches": self._verifier.matches} | self._transport.counters()

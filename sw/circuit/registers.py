@@ -9,16 +9,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "SMALL_COUNTERS",
-           "RegionCounter", "Register", "register", "selection"]
+__all__ = ["COUNTERS", "COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "SMALL_COUNTERS",
+           "Field", "RegionCounter", "Register", "register", "selection"]
 
 #: The ID register: "SJ01" in ASCII.
 MAGIC = 0x534A3031
 
 
 @dataclass(frozen=True)
+class Field:
+    """Some bits of a register of 32 bits: the lowest one, their number, and their meaning.
+
+    ``values``: name → number of the values that have names.
+    """
+
+    name: str
+    low: int
+    bits: int
+    description: str
+    values: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Register:
-    """One register: word address, width in bits (32 or 64), access, meaning, and unit."""
+    """One register: word address, width in bits (32 or 64), access, meaning, and unit.
+
+    ``reset``: its value after a reset and after power-up; None if the configuration says it (``abi``), or if it counts
+    on at once (``cycles``). `splitjoin.circuit.wire.Configuration.reset_value` has the value in a circuit.
+    ``fields``: its fields, from bit 0 on, if it has more than one meaning.
+    """
 
     name: str
     address: int
@@ -26,6 +45,8 @@ class Register:
     access: Literal["r", "rw"]
     unit: str
     description: str
+    reset: int | None = 0
+    fields: tuple[Field, ...] = ()
 
 
 #: Width of a region's counters.
@@ -65,10 +86,30 @@ def selection(core: int, side: int, counter: int) -> int:
     return core | side << 16 | counter << 20
 
 
+#: Values of the register ``order``, in lower case those of `splitjoin.circuit.wire.OrderMode`.
+_ORDERS = (("none", 0), ("outer", 1), ("total", 2), ("inner", 3))
+_UNUSED = "kept as written; write 0"
+_FIELDS = {
+    "id": (Field("magic", 0, 32, "the constant", (("sj01", MAGIC),)),),
+    "order": (Field("mode", 0, 2, "the order of results", _ORDERS), Field("unused", 2, 30, _UNUSED)),
+    "select": (Field("core", 0, 16, "the core"),
+               Field("region", 16, 1, "the region of that core", (("stores_s", 0), ("stores_r", 1))),
+               Field("unused_17", 17, 3, _UNUSED),
+               Field("counter", 20, 4, "the counter of that region",
+                     tuple((counter.name, n) for n, counter in enumerate(REGION_COUNTERS))),
+               Field("unused_24", 24, 8, _UNUSED)),
+    "overflow": (Field("stream_r", 0, 1, "the first tuple without room was of R"),
+                 Field("stream_s", 1, 1, "the first tuple without room was of S")),
+}
+#: Registers with another value than 0 after a reset.
+_RESETS = {"id": MAGIC, "abi": None, "rows_r": 2**32 - 1, "rows_s": 2**32 - 1, "range_r": 2**64 - 1,
+           "range_s": 2**64 - 1, "cycles": None}
+
+
 def _layout(*rows: tuple[str, int, Literal["r", "rw"], str, str]) -> tuple[Register, ...]:
     out, at = [], 0
     for name, bits, access, unit, description in rows:
-        out.append(Register(name, at, bits, access, unit, description))
+        out.append(Register(name, at, bits, access, unit, description, _RESETS.get(name, 0), _FIELDS.get(name, ())))
         at += bits // 32
     return tuple(out)
 
@@ -76,16 +117,16 @@ def _layout(*rows: tuple[str, int, Literal["r", "rw"], str, str]) -> tuple[Regis
 REGISTERS = _layout(
     ("id", 32, "r", "", "the constant 'SJ01'"),
     ("abi", 64, "r", "", "the ABI hash of the configuration"),
-    ("order", 32, "rw", "", "0 none, 1 outer, 2 total, 3 inner"),
+    ("order", 32, "rw", "", "the order of results"),
     ("precision", 32, "rw", "probes", "a star after this many probes of a stream; 0 for no stars"),
     ("slice", 32, "rw", "tuples", "order inner: a star after this many tuples of each sub-window; 0 for none"),
     ("rows_r", 32, "rw", "tuples", "ROWS of R's window; all ones for no limit"),
     ("rows_s", 32, "rw", "tuples", "ROWS of S's window; all ones for no limit"),
     ("range_r", 64, "rw", "ticks", "RANGE of R's window; all ones for no limit"),
     ("range_s", 64, "rw", "ticks", "RANGE of S's window; all ones for no limit"),
-    ("select", 32, "rw", "", "a region's counter: bits 0–15 core, bit 16 region (0 stores S, 1 R), bits 20–23 counter"),
+    ("select", 32, "rw", "", "which counter of which region `selected` shows"),
     ("selected", 64, "r", "", "the counter that `select` names; 0 where the circuit is built without"),
-    ("overflow", 32, "r", "", "bit 0 or 1: the first tuple without room was of R or S; sticky, and input stops"),
+    ("overflow", 32, "r", "", "which stream's tuple was the first without room; sticky, and input stops"),
     ("overflow_row_r", 32, "r", "row id", "the first R tuple that did not fit"),
     ("overflow_row_s", 32, "r", "row id", "the first S tuple that did not fit"),
     ("cycles", 64, "r", "cycles", "clock cycles since reset"),
@@ -98,7 +139,9 @@ REGISTERS = _layout(
 )
 
 
-#: The counters that small circuits have, in 32 bits; all others read 0 there.
+#: The counters of events since the reset.
+COUNTERS = ("cycles", "tuples_r", "tuples_s", "comparisons", "matches", "input_stalls", "output_stalls")
+#: The counters that small circuits have, in 32 bits; all others read 0 there, always.
 SMALL_COUNTERS = ("tuples_r", "tuples_s")
 
 

@@ -19,7 +19,7 @@ from ..plan.plan import Tree
 from .core_kinds import KINDS, CoreKind, kind_names
 from .fold_parts import FoldPart, FoldValue
 from .parameters import BuildParameters, within
-from .registers import REGISTERS
+from .registers import COUNTERS, REGISTERS, SMALL_COUNTERS, Register
 from .schedule import PipelineRegisters, Schedule
 from .sums import Axis, Sum
 
@@ -349,6 +349,18 @@ class Configuration(BuildParameters):
             "records": {name: list(record.fields) for name, record in self.records.items() if name != "state"},
             "register_map": [(reg.name, reg.address, reg.bits, reg.access) for reg in REGISTERS],
         }
+
+    def reset_value(self, register: Register) -> int | None:
+        """The value of ``register`` in this circuit after a reset and after power-up; None if it counts on at once."""
+        if register.name == "abi":
+            return self.abi_hash
+        return 0 if self.always_zero(register) else register.reset
+
+    def always_zero(self, register: Register) -> bool:
+        """True if the circuit is built without what ``register`` shows, which then always reads 0."""
+        if register.name == "selected":
+            return not self.region_counters
+        return self.small and register.name in COUNTERS and register.name not in SMALL_COUNTERS
 
     @cached_property
     def abi_hash(self) -> int:

@@ -13,9 +13,11 @@ from ..circuit.query_circuit import chosen_circuit
 from ..circuit_component import query_description
 from ..errors import InputError, ToolError
 from ..explain import window_text
+from ..export.fusesoc import fusesoc_core
 from ..export.helpers import wire_helpers
-from ..export.ip import fusesoc_core, ip_xact, system_rdl
+from ..export.ip_xact import ip_xact
 from ..export.litex import litex_files
+from ..export.register_map import system_rdl
 from ..export.testbench import testbench_files
 from ..export.vectors import random_arrivals, vectors
 from ..files import replacing
@@ -97,7 +99,8 @@ def write_circuit(args: argparse.Namespace) -> None:
         verilog_bench = args.testbench == "verilog"
         contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{name}.vlt", "testbench.v" if verilog_bench
                                                  else None),
-                     "component.xml": ip_xact(top, described["ports"], list(texts)), f"{top}.rdl": system_rdl(top),
+                     "component.xml": ip_xact(top, config, described["ports"], list(texts)),
+                     f"{top}.rdl": system_rdl(top, config),
                      **litex_files(config, list(texts), name, top, given if verilog_bench else None)}
     contents[f"{name}.json"] = json.dumps(described, indent=2) + "\n"
     _check_alone(folder, name, contents)

