@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .circuit.parameters import CircuitParameters
+from .circuit.parameters import circuit_parameters
 from .circuit.query_circuit import QueryCircuit, chosen_circuit
 from .errors import InputError, ToolError
 from .explain import explain
@@ -42,7 +42,7 @@ def component(query: Query, **parameters: Any) -> JoinComponent:
     except ModuleNotFoundError as error:
         raise ToolError(f"a component needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
-    circuit = chosen_circuit(query, CircuitParameters(**parameters))
+    circuit = chosen_circuit(query, circuit_parameters(parameters))
     described = sidecar(circuit.config) | query_description(query, circuit, parameters, text(query.predicate))
     return JoinComponent(circuit.config, described)
 

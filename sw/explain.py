@@ -11,7 +11,7 @@ from .circuit.deciding import check_decides, deciding, needs_few_pairs
 from .circuit.fold_schedule import plan_fold
 from .circuit.geometry import comparisons, small_datapaths
 from .circuit.lowering import configure, folding_of, phases, plan_for, settings, sized, whole_refused
-from .circuit.parameters import CircuitParameters
+from .circuit.parameters import CircuitParameters, circuit_parameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
 from .cost.fold import fold_cost
@@ -47,7 +47,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     Raises `UnsupportedError` for parameters that no circuit can have.
     """
     check_family(family)
-    chosen = parameters or CircuitParameters(**options)
+    chosen = parameters or circuit_parameters(options)
     folded, aggregates, few = _folded(query), query.aggregates, deciding(query) if needs_few_pairs(query) else None
     if not query.kind.is_inner and not folded:
         pairs = "pairs" if few else "all pairs, which are rows"

@@ -7,14 +7,16 @@ that a circuit is built from (`splitjoin.circuit.wire.Configuration`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from ..errors import DeviceError, UnsupportedError, check
+from ..lang.schema import suggest
 from .core_kinds import KINDS
 
-__all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "declared", "within"]
+__all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "circuit_parameters", "declared",
+           "within"]
 
 #: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
 CORE_KINDS = ("auto", *KINDS)
@@ -195,3 +197,15 @@ class CircuitParameters(BuildParameters):
                            metavar="WHEN", choices=FOLD, parse=str, default="auto: where they can",
                            help="whether cores fold aggregates themselves, and give only those pairs that decide "
                                 "semi, anti and as-of joins")
+
+
+def circuit_parameters(options: Mapping[str, Any]) -> CircuitParameters:
+    """The parameters that a caller gave by name. Raises `UnsupportedError` for a name that is none of them, and for a
+    value that no circuit has.
+    """
+    known = [found.name for found, _ in declared(CircuitParameters)]
+    wrong = [name for name in options if name not in known]
+    if wrong:
+        raise UnsupportedError(f"a circuit has no parameter {', '.join(map(repr, wrong))}{suggest(wrong[0], known)}; "
+                               f"its parameters are {', '.join(known)}")
+    return CircuitParameters(**options)

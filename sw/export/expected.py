@@ -20,9 +20,11 @@ from ..golden import GoldenDevice, row_values
 from ..lang.aggregate import Aggregate
 from ..lang.eval.scalar import compile_condition
 from ..lang.fold import Overflow
-from ..lang.ir import columns
+from ..lang.ir import Lit, columns
 from ..lang.properties import denominator
 from ..lang.query import Query
+from ..lang.types import BOOL
+from .candidates import candidates
 
 __all__ = ["expected_items"]
 
@@ -38,10 +40,7 @@ def expected_items(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> l
     state leaves its width.
     """
     config = circuit.config
-    order = device_order(circuit.query, config, verified=circuit.plan.residual is not None)
-    with GoldenDevice(cores=config.cores).open(replace(circuit.query, order=order)) as session:
-        session.push(incoming)
-        items = session.flush()
+    items = _items(circuit, incoming)
     end = [_item(config, ItemKind.END)]
     if not config.folds:
         return [_pair_or_star(config, *item) for item in items.tolist()] + end
@@ -51,16 +50,30 @@ def expected_items(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> l
         return [item for row, state in enumerate(found) for item in _state_items(config, row, state)] + end
     out: list[int] = []
     seen: set[int] = set()  # tuples of R with a later partner
-    for kind, side, r, s in items.tolist():
+    for kind, side, r, s in items.tolist():  # in order total, as of all queries that a circuit folds
         if side == 1:
             if kind == STAR or not config.first_hits or r not in seen:
                 out.append(_pair_or_star(config, kind, side, r, s))
             seen |= {r} if kind == PAIR else set()
-        elif order.kind == "total" and kind == STAR:
+        elif kind == STAR:
             out += _state_items(config, r, found[r])
-    if order.kind != "total":
-        out += [item for row, state in enumerate(found) for item in _state_items(config, row, state)]
     return out + end
+
+
+def _items(circuit: QueryCircuit, incoming: Arrivals) -> Items:
+    """The pairs and stars of the reference model; of a circuit whose pairs the host verifies, with all candidates."""
+    verified = circuit.plan.residual is not None
+    query = replace(circuit.query, order=device_order(circuit.query, circuit.config, verified=verified))
+    if verified:
+        query = replace(query, predicate=Lit(BOOL, True))
+    with GoldenDevice(cores=circuit.config.cores).open(query) as session:
+        session.push(incoming)
+        items = session.flush()
+    if not verified:
+        return items
+    pair, found = items["kind"] == PAIR, candidates(circuit.plan, incoming)
+    kept: Items = items[~pair | found[np.where(pair, items["r"], 0), np.where(pair, items["s"], 0)]]
+    return kept
 
 
 def _partners(items: Items, whole: bool) -> _Partners:

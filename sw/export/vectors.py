@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 import random
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrival import Arrivals, arrivals
 from ..circuit.encode import Encoder, Words
@@ -19,7 +21,7 @@ from ..circuit.wire import Configuration
 from ..errors import InputError
 from ..lang.query import Query
 from ..lang.schema import Column, Schema
-from ..lang.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from ..lang.types import Binary, Bool, Date, Decimal, Duration, Float, Int, String, Timestamp, Type
 from .expected import expected_items
 
 __all__ = ["Vectors", "random_arrivals", "vectors"]
@@ -62,13 +64,10 @@ class Vectors:
 def vectors(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> Vectors:
     """The vectors for ``incoming`` tuples of ``query`` on its ``circuit``.
 
-    Raises `InputError` if the host verifies pairs of this query, so that the circuit's answer is no answer to it; if a
-    window does not fit the circuit; or if a state leaves its width.
+    Where the host verifies pairs, the items are the candidates that the circuit finds. Raises `InputError` if a window
+    does not fit the circuit, or if a state leaves its width.
     """
     config = circuit.config
-    if circuit.plan.residual is not None:
-        raise InputError("a circuit can be tested alone where it decides the whole condition, but the host verifies "
-                         "the pairs of this one; `splitjoin explain` says why. Test it with --device sim")
     _check_fits(circuit.query, config, incoming)
     encoder = Encoder(circuit.plan, config, longest_range(circuit.query), circuit.folding)
     records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush(last=True))]
@@ -76,7 +75,7 @@ def vectors(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> Vectors:
     for reg in REGISTERS:
         if reg.name in named:
             writes += [(reg.address + n, named[reg.name] >> 32 * n & 0xFFFFFFFF) for n in range(reg.bits // 32)]
-    order = device_order(circuit.query, config).kind
+    order = device_order(circuit.query, config, verified=circuit.plan.residual is not None).kind
     return Vectors(config.abi_hash, order, order == "total" or config.whole_states, writes, records,
                    expected_items(query, circuit, incoming))
 
@@ -129,21 +128,36 @@ def _value(column: Column, rng: random.Random, schema: Schema) -> Any:
         return rng.random() < 0.5
     if isinstance(of, String):
         return rng.choice(_WORDS)
+    if isinstance(of, Binary):
+        return rng.choice(_WORDS).encode()
     if isinstance(of, Float):
         return float(np.float32(rng.randrange(10 * _VALUES) / 10))
-    if isinstance(of, (Int, Date, Timestamp, Decimal)):
-        low, high = column.range or (0, _VALUES)
+    if isinstance(of, (Int, Date, Timestamp, Duration, Decimal)):
+        low, high = column.range or (0, 10**of.precision - 1 if isinstance(of, Decimal) else _VALUES)
         return rng.randint(low, min(high, low + _VALUES))
     raise InputError(f"there are no random values for the column {schema.side}.{column.name} of type {of}; leave it "
                      f"out of the schema if the condition does not need it")
 
 
 def _cast(values: list[Any], column: Column, schema: Schema) -> pa.Array:
+    """The drawn ``values`` as an array of the Arrow type that the schema has for ``column``."""
     assert schema.arrow is not None
     to = schema.arrow.field(column.name).type
-    if isinstance(column.type, (Bool, String, Float)):
+    encoded = pa.types.is_dictionary(to) or pa.types.is_run_end_encoded(to)
+    made = _plain(values, column.type, to.value_type if encoded else to)
+    if pa.types.is_dictionary(to):
+        return made.dictionary_encode().cast(to)
+    return pc.run_end_encode(made, run_end_type=to.run_end_type) if encoded else made
+
+
+def _plain(values: list[Any], of: Type, to: pa.DataType) -> pa.Array:
+    if isinstance(of, (Bool, String, Binary, Float)):
         return pa.array(values, to)
-    return pa.array(values, pa.int32() if isinstance(column.type, Date) else pa.int64()).cast(to)
+    if isinstance(of, Decimal):  # drawn without their point
+        return pa.array([None if v is None else decimal.Decimal(v).scaleb(-of.scale) for v in values], to)
+    if isinstance(of, Date):
+        return pa.array(values, pa.int32()).cast(pa.date32()).cast(to)
+    return pa.array(values, pa.int64()).cast(to)
 
 
 def _integers(words: Words) -> list[int]:

@@ -150,11 +150,7 @@ def test_the_page_of_the_wire_format_is_current() -> None:
 
 
 def test_a_testbench_says_what_it_cannot_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Pairs that the host verifies are no answer; and a window that overflows stops the circuit."""
-    residual = [*ARGUMENTS]
-    residual[2] = "abs(r.x - s.a) <= 3 AND (r.x & s.a) > 2"
-    assert main([*residual, "-o", str(tmp_path / "v")]) == 1
-    assert "the host verifies" in capsys.readouterr().err
+    """A window that overflows stops the circuit."""
     small = [*ARGUMENTS]
     small[small.index("64")] = "16"
     assert main([*small, "-o", str(tmp_path / "v")]) == 1

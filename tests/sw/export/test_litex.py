@@ -25,10 +25,12 @@ def soc(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("bus", "order"), [
-    ("axi-lite", "total"), pytest.param("wishbone", "none", marks=pytest.mark.long)])
-def test_the_example_soc_joins(bus: str, order: str, tmp_path: Path) -> None:
-    assert main([*ARGUMENTS, "--order", order, "-o", str(tmp_path)]) == 0
+@pytest.mark.parametrize(("bus", "options"), [
+    ("axi-lite", ()), pytest.param("wishbone", ("--order", "none"), marks=pytest.mark.long),
+    pytest.param("wishbone", ("--name", "near", "--how", "left", "--aggregate", "n=count(*)", "--aggregate",
+                              "m=avg(s.a)"), marks=pytest.mark.long)])
+def test_the_example_soc_joins(bus: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    assert main([*ARGUMENTS, *options, "-o", str(tmp_path)]) == 0
     code, text = soc(tmp_path, "--bus-standard", bus, "--simulate", "verilator")
     assert code == 0 and "PASS: 121 records, " in text, text
     if bus == "axi-lite":
