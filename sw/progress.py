@@ -25,7 +25,7 @@ def progress_bar(total: int | None, what: str, unit: str) -> Any:
 def tell(text: str) -> None:
     """Print a line on standard error, where somebody watches."""
     if _is_watched():
-        print(f"splitjoin: {text}", file=sys.stderr)
+        tqdm.write(f"splitjoin: {text}", file=sys.stderr)  # above bars, if there are any
 
 
 def _is_watched() -> bool:

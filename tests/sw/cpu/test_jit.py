@@ -5,7 +5,9 @@ import zipfile
 from importlib import import_module
 from pathlib import Path
 
+import numba
 import pytest
+from splitjoin.cpu import jit
 from splitjoin.cpu.jit import digest
 
 
@@ -25,3 +27,21 @@ def test_the_hash_of_a_module_is_the_same_in_a_zip_file(tmp_path: Path, monkeypa
         found.append(digest(import_module("hashed_module")))
     monkeypatch.delitem(sys.modules, "hashed_module")
     assert found[0] == found[1]
+
+
+def _twice(x):  # type: ignore[no-untyped-def]  # numba finds the types
+    return x + x
+
+
+def test_a_compilation_is_told_and_loading_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = []
+    monkeypatch.setattr(jit, "tell", told.append)
+    monkeypatch.setattr(jit, "_PAUSE", 0.0)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert jit.compiled(_twice)(4) == 8
+    assert told == ["compiling loops that this query needs, once for this machine, which takes some seconds"]
+    assert jit.compiled(_twice)(5) == 10  # from the disk
+    assert len(told) == 1
+    monkeypatch.setattr(jit, "_PAUSE", 60.0)
+    assert jit.compiled(_twice)(1.5) == 3.0  # compiled again, for another type, and told just before
+    assert len(told) == 1
