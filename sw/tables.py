@@ -69,6 +69,8 @@ def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
             return pa.table({column: _column(column, values) for column, values in data.items()})
         if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
             table = pa.table(made)
+            if type(made).__module__.partition(".")[0] == "duckdb":
+                return _with_enums(table, made)
             if type(made).__module__.partition(".")[0] != "pandas":  # all of it since pandas 3
                 return table
             if any(isinstance(index, dict) and index["name"] is not None for index in _pandas_index(table)):
@@ -96,6 +98,20 @@ def _pandas_index(table: pa.Table) -> list[Any]:
     or of a range a dict.
     """
     return list((table.schema.pandas_metadata or {}).get("index_columns", []))
+
+
+def _with_enums(table: pa.Table, relation: Any) -> pa.Table:
+    """``table``, made of a ``relation`` of DuckDB, with ordered dictionaries where DuckDB has enums: it compares these
+    by their order, which Arrow is not told.
+    """
+    for at, type_ in enumerate(getattr(relation, "types", ())):
+        field = table.schema.field(at)
+        if getattr(type_, "id", "") == "enum" and pa.types.is_dictionary(field.type):
+            ordered = pa.dictionary(field.type.index_type, field.type.value_type, ordered=True)
+            chunks = [pa.DictionaryArray.from_arrays(c.indices, c.dictionary, ordered=True)
+                      for c in table.column(at).chunks]
+            table = table.set_column(at, field.with_type(ordered), pa.chunked_array(chunks, ordered))
+    return table
 
 
 def _with_named_index(table: pa.Table, name: str) -> pa.Table:

@@ -10,12 +10,13 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from ..errors import InputError, PredicateError
+from .categories import holds_order, place, without_order
 from .fold import AggregateCall, Fold, Width
 from .ir import Arith, Expr, Lit, check_depth
 from .properties import denominator
 from .schema import Schema
 from .sql.parser import Reader, parse_tree
-from .types import EXACT, Bool, Duration, Float, is_exact
+from .types import EXACT, Bool, Duration, Float, OrderedText, is_exact
 
 __all__ = ["AGGREGATES", "Aggregate", "AggregateFunction", "UserAggregates", "is_aggregate", "named_folds",
            "parse_aggregates", "read_aggregate"]
@@ -126,6 +127,13 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
         arg = reader.expr(one)
         check_depth(arg)
         args.append(arg)
+    if args and function in ("min", "max", "argmin", "argmax") and holds_order(args[-1]):
+        by = args[-1]
+        args[-1:] = [*([by] if function in ("min", "max") else []),
+                     place(by, [by.type.categories] if isinstance(by.type, OrderedText) and by.type.categories else [],
+                           text)]
+        function = "argmin" if function in ("min", "argmin") else "argmax"
+    args = [without_order(arg) for arg in args]
     kind = args[0].type if args else None
     numeric = kind is not None and (is_exact(kind) or isinstance(kind, Float))
     if (function == "avg" and not numeric) or (function == "sum" and not numeric and not isinstance(kind, Duration)):

@@ -26,6 +26,7 @@ from typing import Literal, cast
 import numpy as np
 
 from ..errors import PredicateError, SchemaError
+from .categories import places
 from .conversions import same_unit, to_float, to_unit
 from .eval.vector import constant
 from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or
@@ -297,6 +298,8 @@ def compare(op: CmpOp, a: Expr, b: Expr, at: str) -> Expr:
     """``a op b`` for ``= <> < <= > >=``."""
     if isinstance(a, Lit) and not isinstance(b, Lit):
         a, b, op = b, a, MIRRORED[op]
+    if op not in ("=", "<>"):
+        a, b = places(a, b, at)
     a, b = _comparable(a, b, at)
     return Cmp(BOOL, op, a, b)
 
@@ -383,7 +386,7 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
         if isinstance(x, Lit) and isinstance(x.type, String) and isinstance(y.type, (Date, Timestamp)):
             time = time_literal(str(x.value), y.type, at)
             return _comparable(time, y, at) if x is a else _comparable(y, time, at)
-    if type(ta) is type(tb) and isinstance(ta, (Binary, Bool, Date, String)):
+    if any(isinstance(ta, kind) and isinstance(tb, kind) for kind in (Binary, Bool, Date, String)):
         return a, b
     raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared")
 

@@ -19,6 +19,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from ..errors import PredicateError
 from .build import compare, not_, time_literal
+from .categories import without_order
 from .conversions import to_float, to_unit
 from .ir import Case, Cast, Expr, Lit, sides
 from .properties import denominator, value_range
@@ -38,6 +39,7 @@ from .types import (
     Duration,
     Float,
     Int,
+    OrderedText,
     String,
     Timestamp,
     Type,
@@ -86,6 +88,8 @@ def cast(a: Expr, to: Type, at: str) -> Expr:
     """``CAST(a AS to)``. Raises `PredicateError` for casts that the rules above do not allow."""
     if isinstance(a, Lit) and a.value is None:
         return Lit(EXACT if is_exact(to) else to, None)
+    if to == STRING and isinstance(a.type, OrderedText):
+        return without_order(a)
     if a.type == to or (isinstance(a.type, (String, Binary)) and type(a.type) is type(to)):
         return a
     if isinstance(a, Lit) and isinstance(a.value, str) and isinstance(to, (Date, Timestamp)):

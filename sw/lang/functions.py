@@ -15,12 +15,13 @@ from typing import Literal
 from ..errors import PredicateError
 from .build import and_, arith, compare, condition, is_null, neg, not_, one_type, or_, remainder, time_literal, whole
 from .calendar import UNITS, CalendarUnit, started
+from .categories import holds_order
 from .conversions import to_float
 from .eval.vector import constant
 from .ir import Arith, Call, Case, Expr, Extreme, FloatCall, Like, Lit, StartsWith, UnitNumber, UnitStart
 from .operations import MAX_PLACES, OPERATIONS
 from .properties import denominator
-from .types import BOOL, EXACT, FLOAT64, Binary, Date, Exact, Float, Int, String, Timestamp, Type, is_exact
+from .types import BOOL, EXACT, FLOAT64, STRING, Binary, Date, Exact, Float, Int, String, Timestamp, Type, is_exact
 
 __all__ = ["case", "coalesce", "complement", "date_diff", "date_trunc", "distinct", "extreme", "in_", "like", "nullif",
            "operation", "rounded", "rounded_to", "shift", "square_root", "starts_with"]
@@ -42,6 +43,9 @@ def extreme(kind: Literal["least", "greatest"], args: Sequence[Expr], at: str) -
     """``least(…)`` or ``greatest(…)`` of the arguments that are not NULL."""
     if len(args) < 2:
         raise PredicateError(f"{at!r}: {kind}() needs two values or more")
+    if any(map(holds_order, args)):
+        raise PredicateError(f"{at!r}: {kind}() of ordered categories is not supported, as their order is not that of "
+                             f"text; write CASE with a comparison")
     values = one_type(args, at)
     return Extreme(_common(values), kind, tuple(values))
 
@@ -276,5 +280,7 @@ def _common(values: Sequence[Expr]) -> Type:
         return next(iter(types))
     if all(isinstance(t, Timestamp) for t in types):
         return values[0].type  # of one unit; zones may differ, instants do not
+    if all(isinstance(t, String) for t in types):  # of which some are ordered
+        return STRING
     binaries = all(isinstance(t, Binary) for t in types)
     return Binary() if binaries else EXACT

@@ -10,6 +10,7 @@ from typing import Any, Union, cast
 from ..errors import InputError, OrderError, PredicateError, SchemaError
 from . import build
 from .aggregate import Aggregate, parse_aggregates
+from .categories import without_order
 from .ir import Expr, check_depth
 from .kind import INNER, Kind
 from .order import Order, parse_order
@@ -155,7 +156,7 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in _FRONT_ENDS.values())]
         raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}")
     check_depth(made)
-    return build.condition(made, str(made))
+    return without_order(build.condition(made, str(made)))
 
 
 def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import SchemaError
 from .field import check_range, range_of
-from .types import Opaque, Type, from_arrow, plain
+from .types import Opaque, Type, column_type, plain
 
 __all__ = ["SIDES", "Column", "Schema", "Side", "other_side", "suggest"]
 
@@ -59,13 +59,13 @@ class Schema:
     @classmethod
     def from_arrow(cls, side: Side, schema: pa.Schema) -> Schema:
         """The schema of stream ``side`` ("r" or "s"). A field's nullability is taken as declared."""
-        return cls(side, (Column(f.name, from_arrow(f.type), f.nullable, range_of(f)) for f in schema), schema)
+        return cls(side, (Column(f.name, column_type(f.type), f.nullable, range_of(f)) for f in schema), schema)
 
     @classmethod
     def from_table(cls, side: Side, table: pa.Table) -> Schema:
         """Like `from_arrow`, but a column is nullable exactly if it holds NULL, whatever its field declares."""
-        return cls(side, (Column(f.name, from_arrow(f.type), plain(table.column(i)).null_count > 0, range_of(f))
-                          for i, f in enumerate(table.schema)), table.schema)
+        return cls(side, (Column(f.name, column_type(f.type, table.column(i)), plain(table.column(i)).null_count > 0,
+                                 range_of(f)) for i, f in enumerate(table.schema)), table.schema)
 
     def check(self, table: pa.Table) -> None:
         """Raise `InputError` for the first value of ``table`` outside its column's range. Columns may be missing."""

@@ -309,6 +309,8 @@ def _encode_type(type_: Type) -> list[Any]:
             return ["Binary", type_.width]
         case Opaque():
             return ["Opaque", type_.arrow]
+        case String():  # ordered text, too
+            return ["String"]
     return [type(type_).__name__]
 
 

@@ -15,8 +15,8 @@ from .layouts import decoded
 
 __all__ = [
     "BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
-    "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "String", "TimeUnit", "Timestamp", "Type",
-    "duration_text", "finer", "from_arrow", "is_exact", "is_text", "plain", "units_per",
+    "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeUnit", "Timestamp",
+    "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact", "is_text", "plain", "units_per",
 ]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -126,6 +126,19 @@ class String(Type):
 
 
 @dataclass(frozen=True)
+class OrderedText(String):
+    """Text with an order of its own: the ``categories`` of an ordered dictionary, least first; None if nothing tells.
+
+    Only columns have it, until a front end has made a condition or a value of them (`splitjoin.lang.categories`).
+    """
+
+    categories: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        return "ordered text"
+
+
+@dataclass(frozen=True)
 class Binary(Type):
     """A sequence of bytes, compared byte by byte as unsigned numbers; of ``width`` bytes, or of any length (None)."""
 
@@ -175,6 +188,29 @@ def from_arrow(type_: pa.DataType) -> Type:
     if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
         return BINARY
     return Opaque(str(type_))
+
+
+def column_type(type_: pa.DataType, column: pa.ChunkedArray | None = None) -> Type:
+    """The type of a column of Arrow type ``type_``; its ``column``, if there are rows, tells the categories.
+
+    Categories in the order of their values are compared like all other values. A dictionary of other values than text
+    in another order is `Opaque`, as engines would compare the values.
+    """
+    found = from_arrow(type_)
+    if not pa.types.is_dictionary(type_) or not type_.ordered or isinstance(found, Opaque):
+        return found
+    if column is None:
+        return OrderedText() if isinstance(found, String) else found
+    lists = [[value for value in chunk.dictionary.to_pylist() if value is not None] for chunk in column.chunks]
+    if not any(map(len, column.chunks)):
+        return OrderedText(()) if isinstance(found, String) else found
+    first = lists[0]
+    if all(one == first for one in lists) and first == sorted(set(first)):
+        return found
+    if not isinstance(found, String):
+        return Opaque(str(type_))
+    same = all(one == first for one in lists) and len(set(first)) == len(first)
+    return OrderedText(tuple(first) if same else None)
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -21,7 +21,6 @@ from ..lang.order import Order
 from ..lang.python.aggregate import AggregateClass
 from ..lang.query import TimeSpec
 from ..lang.schema import SIDES, Schema, Side
-from ..lang.types import plain
 from ..lang.windows import WindowSpec
 from ..result import JoinResult
 from ..tables import ArrowSchema, Rows, table_or_files
@@ -143,6 +142,7 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
 
 
 def _measured(schema: Schema, rows: pa.Table) -> Schema:
-    """``schema`` with the nullability of ``rows``, which has some of its columns."""
-    nulls = {name: plain(rows.column(name)).null_count > 0 for name in rows.column_names}
-    return Schema(schema.side, [replace(c, nullable=nulls.get(c.name, c.nullable)) for c in schema], schema.arrow)
+    """``schema`` with the nullability and the categories of ``rows``, which has some of its columns."""
+    found = {c.name: c for c in Schema.from_table(schema.side, rows)}
+    return Schema(schema.side, [replace(c, nullable=found[c.name].nullable, type=found[c.name].type)
+                                if c.name in found else c for c in schema], schema.arrow)

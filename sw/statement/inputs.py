@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from ..device.registry import argument_names, option_names
 from ..errors import InputError, plural
 from ..files import TableFiles
 from ..lang.schema import Schema, Side, suggest
+from ..lang.types import STRING, OrderedText
 from .parts import Statement
 
 __all__ = ["bind_tables", "check_named", "check_options", "is_schema", "read_columns", "schema_of"]
@@ -105,10 +107,16 @@ def schema_of(side: Side, data: Any) -> Schema:
     rows, which holds no NULL.
     """
     if isinstance(data, TableFiles):
-        return Schema.from_arrow(side, data.schema())
+        return _of_rows(Schema.from_arrow(side, data.schema()))
     if isinstance(data, pa.Table):
-        return Schema.from_arrow(side, data.schema) if len(data) else Schema.from_table(side, data)
+        return _of_rows(Schema.from_arrow(side, data.schema)) if len(data) else Schema.from_table(side, data)
     return Schema.from_arrow(side, data if isinstance(data, pa.Schema) else pa.schema(data))
+
+
+def _of_rows(schema: Schema) -> Schema:
+    """``schema`` of rows that are not read yet, which will tell the order of categories; until then these are text."""
+    columns = [replace(c, type=STRING) if isinstance(c.type, OrderedText) else c for c in schema]
+    return Schema(schema.side, columns, schema.arrow)
 
 
 def read_columns(data: pa.Table | TableFiles, columns: list[str]) -> pa.Table:

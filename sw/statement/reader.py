@@ -11,6 +11,7 @@ from sqlglot import exp
 from ..errors import PredicateError, SchemaError
 from ..lang import build
 from ..lang.aggregate import AGGREGATES, Aggregate, UserAggregates, is_aggregate, read_aggregate
+from ..lang.categories import without_order
 from ..lang.ir import Expr, check_depth, too_deep
 from ..lang.schema import Column, Schema, suggest
 from ..lang.sql.parser import Reader
@@ -117,7 +118,7 @@ def read_condition(statement: Statement, tables: Tables, tree: exp.Expr, clause:
     def read(reader: TreeReader) -> Expr:
         made = reader.expr(tree)
         try:
-            return build.condition(made, reader.quote(tree))
+            return without_order(build.condition(made, reader.quote(tree)))
         except PredicateError as error:
             raise PredicateError(f"{error}{reader.mark(tree)}" if reader.quoting else str(error)) from None
 
@@ -132,7 +133,7 @@ def read_value(statement: Statement, tables: Tables, item: SelectItem) -> Expr |
                 return reader.find(item.tree)
             except (PredicateError, SchemaError) as error:
                 raise type(error)(f"{error}{reader.mark(item.tree)}" if reader.quoting else str(error)) from None
-        return reader.value(item.tree)
+        return without_order(reader.value(item.tree))
 
     return _read(statement, tables, "the SELECT list", (), read)
 
