@@ -5,7 +5,6 @@ import zipfile
 from importlib import import_module
 from pathlib import Path
 
-import numba
 import pytest
 from splitjoin.cpu import jit
 from splitjoin.cpu.jit import digest
@@ -37,7 +36,7 @@ def test_a_compilation_is_told_and_loading_is_not(monkeypatch: pytest.MonkeyPatc
     told = []
     monkeypatch.setattr(jit, "tell", told.append)
     monkeypatch.setattr(jit, "_PAUSE", 0.0)
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
     assert jit.compiled(_twice)(4) == 8
     assert told == ["compiling loops that this query needs, once for this machine, which takes some seconds"]
     assert jit.compiled(_twice)(5) == 10  # from the disk
