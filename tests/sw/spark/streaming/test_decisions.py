@@ -33,7 +33,8 @@ KINDS: list[dict[str, Any]] = [
 #: Windows, and whether they count rows.
 WINDOWS: list[tuple[Any, bool]] = [
     ("RANGE 7", False), ({"r": "RANGE 3", "s": "RANGE 12"}, False), ({"r": "RANGE 0", "s": "RANGE 9"}, False),
-    ("RANGE 1000", False), ("ROWS 5", True), ({"r": "ROWS 3", "s": "RANGE 9"}, True), ("ROWS 6 RANGE 10", True)]
+    ("RANGE 1000", False), ("ROWS 5", True), ({"r": "ROWS 3", "s": "RANGE 9"}, True),
+    ({"r": "RANGE 9", "s": "ROWS 4"}, True), ("ROWS 6 RANGE 10", True)]
 
 
 def ended(table: pa.Table) -> pa.Table:
@@ -122,6 +123,26 @@ def test_pairs_come_at_once_and_other_rows_when_the_watermark_decides_them(
     total = MicroBatches(str(tmp_path / "total"), times(1).schema, times(1).schema, 0,
                          {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts", "order": "total", "how": "left"})
     assert len(total.run([times(1, 2)], [times(2)])) == 0  # in total order they wait for the watermark
+
+
+@pytest.mark.parametrize(("kind", "steps"), [
+    ({"how": "asof"}, [set(), {(4, 3)}, {(9, 3)}]), ({"how": "asof_left"}, [{(2, None)}, {(4, 3)}, {(9, 3)}]),
+    ({"how": "asof", "allow_exact": False}, [set(), {(4, 3)}, {(9, 3)}]),
+    ({"how": "asof", "direction": "forward"}, [set(), set(), {(2, 3), (4, 10), (9, 10)}]),
+    ({"how": "asof", "direction": "nearest"}, [set(), set(), {(2, 3), (4, 3), (9, 10)}])], ids=str)
+@pytest.mark.parametrize("order", ["none", "total"])
+def test_rows_that_look_backward_come_when_the_watermark_has_passed_them(
+        tmp_path: Path, kind: dict[str, Any], steps: list[set[tuple[int, int | None]]], order: str) -> None:
+    """They do not wait for the end of their window, and are not stored as long."""
+    join = MicroBatches(str(tmp_path), times(1).schema, times(1).schema, 0,
+                        {"on": "r.x > -s.x", "window": "RANGE 50", "time": "ts", "order": order, **kind})
+    found = []
+    for r, s in ((times(2, 4), times(3)), (times(9), times(10)), (times(100), times(100))):
+        got = join.run([r], [s])
+        found.append(set(zip(got["x_r"].to_pylist(), got["x_s"].to_pylist(), strict=True)))
+        if kind.get("direction", "backward") == "backward" and len(found) == 2:
+            assert join.counts["stored_rows"] == 1
+    assert found == steps
 
 
 def test_a_silent_stream(tmp_path: Path) -> None:
