@@ -56,7 +56,7 @@ def check_name(name: str) -> str:
     if (not re.fullmatch(r"[A-Za-z](_?[A-Za-z0-9])*", name, re.ASCII) or len(name) > _LONGEST_NAME
             or name in _OTHER_MODULES or is_keyword(name)):
         raise InputError(f"a circuit's name must be a letter, then letters and digits, with single underscores between "
-                         f"them, up to {_LONGEST_NAME} characters, and neither a keyword of Verilog nor one of "
+                         f"them, up to {_LONGEST_NAME} characters, and neither a keyword of Verilog or C++ nor one of "
                          f"{', '.join(_OTHER_MODULES)}, but it is {name!r}; give another --name")
     return name
 

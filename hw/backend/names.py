@@ -43,8 +43,8 @@ def is_anonymous(name: str) -> bool:
 
 
 def is_keyword(name: str) -> bool:
-    """True if ``name`` is a reserved word of Verilog or SystemVerilog."""
-    return name in _KEYWORDS
+    """True if ``name`` is a reserved word of Verilog, SystemVerilog or C++."""
+    return name in _KEYWORDS or name in _CPP_KEYWORDS
 
 
 def is_plain(name: str) -> bool:
@@ -60,7 +60,7 @@ def stem(name: str) -> str:
     text = re.sub(r"[^A-Za-z0-9_]+", "_", text).rstrip("_") or "x"
     if text[0].isdigit():
         text = f"n{text}"
-    return f"{text}_" if text in _KEYWORDS or text in _CPP_KEYWORDS else text
+    return f"{text}_" if is_keyword(text) else text
 
 
 class Names:

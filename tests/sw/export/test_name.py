@@ -37,7 +37,7 @@ def test_modules_and_files_begin_with_the_name(tmp_path: Path) -> None:
         assert all(module.startswith("trades") for module in modules(texts[name])), name
     assert re.search(r"^  trades circuit \(", texts["trades_axi.v"], re.MULTILINE)
     assert "name: splitjoin:ip:trades_axi:" in texts["trades_axi.core"] and "- trades.v" in texts["trades_axi.core"]
-    assert "<ipxact:name>trades_axi</ipxact:name>" in texts["component.xml"]
+    assert "<spirit:name>trades_axi</spirit:name>" in texts["component.xml"]
     compiler = RDLCompiler()
     compiler.compile_file(str(folder / "trades_axi.rdl"))
     assert compiler.elaborate().top.inst_name == "trades_axi"
@@ -74,7 +74,7 @@ def test_a_name_changes_nothing_else() -> None:
         assert code(re.sub(r"\bx7(?=\b|_)", "splitjoin", write(config, "x7"))) == code(write(config))
 
 
-@pytest.mark.parametrize("name", ["", "7up", "a-b", "a b", "a__b", "a_", "_a", "modul\u00e9", "module", "logic",
+@pytest.mark.parametrize("name", ["", "7up", "a-b", "a b", "a__b", "a_", "_a", "modul\u00e9", "module", "logic", "long",
                                   "testbench", "x" * 65, "a.b", "../a"])
 def test_names_that_no_module_can_have(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ARGUMENTS, "--name", name, "-o", str(tmp_path / "v")]) == 1
