@@ -39,7 +39,7 @@ from .memory import check_memory, too_large
 from .oij.operators import interval_engine
 from .output import OutputColumn, gather, indices, output_schema
 from .progress import progress_bar
-from .result import JoinResult, StoredRows
+from .result import JoinResult
 
 if TYPE_CHECKING:
     from .circuit.driver import CircuitDevice, CircuitSession
@@ -124,7 +124,7 @@ def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Devic
         return JoinResult(table, items, **told)
     with TableWriter(to, table.schema) as writer:
         writer.write(table)
-    return JoinResult(StoredRows(writer.path, table.schema, writer.rows, table.nbytes), None, **told)
+    return JoinResult(writer.stored(), None, **told)
 
 
 def _told(session: Session) -> dict[str, Any]:
@@ -179,13 +179,11 @@ def _run_without_pairs(query: Query, incoming: Arrivals, output: Output, choice:
 
     items: list[Items] = [np.empty(0, ITEM)]
     if to is not None:
-        nbytes = 0
         with TableWriter(to, output.schema or schema) as writer:
             for rows in tables(items):
                 writer.write(rows)
-                nbytes += rows.nbytes
                 items.clear()
-        return JoinResult(StoredRows(writer.path, output.schema or schema, writer.rows, nbytes), None, **told)
+        return JoinResult(writer.stored(), None, **told)
     try:
         parts = list(tables(items))
         none = _gathered(query, incoming, output, items[0], [pa.array([], f.type) for f in aggregate_fields(query)])
@@ -205,13 +203,11 @@ def _stored(query: Query, incoming: Arrivals, output: Output, device: Device, to
     schema = output.schema
     if schema is None:
         schema = pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
-    nbytes = 0
     with TableWriter(to, schema) as writer, device.open_deciding(query) as session:
         for rows in _parts(query, incoming, output, device, session, groups):
             writer.write(rows)
-            nbytes += rows.nbytes
         told = _told(session)
-    return JoinResult(StoredRows(writer.path, schema, writer.rows, nbytes), None, **told)
+    return JoinResult(writer.stored(), None, **told)
 
 
 def _parts(query: Query, incoming: Arrivals, output: Output, device: Device, session: Session,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import importlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +12,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .device.api import Items
-from .errors import InputError, SchemaError, ToolError, plural
-from .files import read_batches, read_table
+from .errors import InputError, SchemaError, plural
+from .exports import to_duckdb, to_pandas, to_polars
+from .files import StoredTable
+from .lang.layouts import empty_table
 from .lang.schema import suggest
 from .memory import check_memory
 from .safe_text import printable
 
-__all__ = ["JoinResult", "StoredRows"]
+__all__ = ["JoinResult"]
 
 #: Rows of a batch, unless the caller wants others.
 _BATCH = 1 << 16
 #: Rows and columns that are shown of a result, and characters of a value.
 _SHOWN_ROWS, _SHOWN_COLUMNS, _SHOWN_WIDTH = 5, 8, 32
-
-
-@dataclass(frozen=True)
-class StoredRows:
-    """Result rows in a file. ``nbytes``: about how many bytes they take in memory."""
-
-    path: Path
-    schema: pa.Schema
-    rows: int
-    nbytes: int
 
 
 class JoinResult:
@@ -53,7 +43,7 @@ class JoinResult:
         region_counters: As of `Session.region_counters`.
     """
 
-    def __init__(self, rows: pa.Table | StoredRows, items: Items | None, counters: dict[str, int], *, plan: str = "",
+    def __init__(self, rows: pa.Table | StoredTable, items: Items | None, counters: dict[str, int], *, plan: str = "",
                  latencies: npt.NDArray[np.int64] | None = None,
                  region_counters: dict[str, npt.NDArray[np.int64]] | None = None):
         self._rows, self._items = rows, items
@@ -63,7 +53,7 @@ class JoinResult:
     @property
     def path(self) -> Path | None:
         """The file that holds the rows; None if they are in memory."""
-        return self._rows.path if isinstance(self._rows, StoredRows) else None
+        return self._rows.path if isinstance(self._rows, StoredTable) else None
 
     @property
     def items(self) -> Items:
@@ -91,7 +81,7 @@ class JoinResult:
     @property
     def num_rows(self) -> int:
         """The number of rows."""
-        return self._rows.rows if isinstance(self._rows, StoredRows) else len(self._rows)
+        return self._rows.rows if isinstance(self._rows, StoredTable) else len(self._rows)
 
     def __len__(self) -> int:
         return self.num_rows
@@ -103,30 +93,35 @@ class JoinResult:
         """The rows in batches of at most ``rows`` (from 1), in order."""
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
             raise InputError(f"a batch must have at least 1 row, not {rows!r}")
-        if isinstance(self._rows, StoredRows):
-            return read_batches(self._rows.path, rows)
+        if isinstance(self._rows, StoredTable):
+            return self._rows.batches(rows)
         return iter(self._rows.to_batches(max_chunksize=rows))
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table. Raises `CapacityError` for rows in a file that do not fit into memory."""
-        if isinstance(self._rows, StoredRows):
+        if isinstance(self._rows, StoredTable):
             check_memory(self._rows.rows, self._rows.nbytes)
-            return read_table(self._rows.path)
+            return self._rows.read()
         return self._rows
 
     def to_pandas(self, **options: Any) -> Any:
-        """The rows as a pandas DataFrame; ``options`` are those of `pyarrow.Table.to_pandas`."""
-        _package("pandas")
-        return self.to_arrow().to_pandas(**options)
+        """The rows as a pandas DataFrame; ``options`` are those of `pyarrow.Table.to_pandas`.
+
+        A column of whole numbers with NULL holds floats, as pandas makes of it, or where these would round a number,
+        pandas' Int64 or UInt64.
+        """
+        return to_pandas(self.to_arrow(), **options)
 
     def to_polars(self) -> Any:
-        """The rows as a Polars DataFrame."""
-        return _package("polars").from_arrow(self.to_arrow())
+        """The rows as a Polars DataFrame. Raises `InputError` for columns that Polars does not take as they are."""
+        return to_polars(self.to_arrow())
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """The rows as a DuckDB relation, of ``connection`` or of DuckDB's default one."""
-        duckdb = _package("duckdb")
-        return (duckdb if connection is None else connection).from_arrow(self.to_arrow())
+        """The rows as a DuckDB relation, of ``connection`` or of DuckDB's default one.
+
+        Raises `InputError` for columns with values that DuckDB does not hold.
+        """
+        return to_duckdb(self.to_arrow(), connection)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """The rows as a list of dicts."""
@@ -143,7 +138,7 @@ class JoinResult:
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
             raise InputError(f"head gives 1 row or more, not {rows!r}")
         first = next(self.batches(rows), None)
-        return self.schema.empty_table() if first is None else pa.Table.from_batches([first])
+        return empty_table(self.schema) if first is None else pa.Table.from_batches([first])
 
     def column(self, name: str | int) -> pa.ChunkedArray:
         """The column ``name``, or the one at this place.
@@ -180,7 +175,7 @@ class JoinResult:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows as an Arrow C stream (the Arrow PyCapsule interface)."""
-        if isinstance(self._rows, StoredRows):
+        if isinstance(self._rows, StoredTable):
             return pa.RecordBatchReader.from_batches(self.schema, self.batches()).__arrow_c_stream__(requested_schema)
         return self._rows.__arrow_c_stream__(requested_schema)
 
@@ -242,11 +237,3 @@ def _value(scalar: pa.Scalar) -> str:
         text = str(scalar)
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN_WIDTH else text[:_SHOWN_WIDTH - 1] + "…"
-
-
-def _package(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise ToolError(f"to_{name} needs the Python package {name!r}, which is not installed; pip install {name}, or "
-                        f"take the rows with to_arrow") from error

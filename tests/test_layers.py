@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("circuit", "cpu", "daemon", "golden"),
     ("cost", "link"),
     ("tuner",),
-    ("output", "files", "result_values"),
+    ("exports", "output", "files", "result_values"),
     ("tables", "result", "expected_size"),
     ("aggregates", "schema_text"),
     ("oij",),

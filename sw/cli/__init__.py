@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ..interrupts import INTERRUPTED, quiet_interrupts
+from ..interrupts import INTERRUPTED, orderly_termination, quiet_interrupts
 
 with quiet_interrupts():
     from ..cost import FAMILIES
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             parser = command_parser()
             complete(parser)
-            with shown():
+            with shown(), orderly_termination():
                 args = parser.parse_args(arguments)
                 run: Any = args.run
                 run(args)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import IO, Any, cast
+from typing import IO, Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 
 from ..errors import InputError, first_line
-from ..files import check_columns, check_output
-from ..ipc import read_ipc_stream
+from ..files import check_columns, check_output, read_piped, stored_schema, to_stored
 from ..safe_text import printable
 from ..tables import as_table
 
@@ -26,8 +28,6 @@ __all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_
 STANDARD = "-"
 #: Formats of standard output.
 FORMATS = ("arrow", "csv")
-#: The first bytes of an Arrow IPC stream: the continuation marker of its first message.
-_STREAM = b"\xff\xff\xff\xff"
 
 
 def once(names: list[str]) -> None:
@@ -42,19 +42,19 @@ def read_source(name: str) -> pa.Table:
     """
     if name != STANDARD:
         return as_table(name, name)
-    data = sys.stdin.buffer.read()
-    if not data:
-        raise InputError("standard input must hold a table, as an Arrow IPC stream or as CSV, but it is empty")
-    form = "an Arrow IPC stream" if data.startswith(_STREAM) else "CSV"
+    return read_piped(_spooled(), "standard input")
+
+
+def _spooled() -> pa.Buffer:
+    """What standard input holds, in a file without a name, as a table is read from it more than once."""
     try:
-        if data.startswith(_STREAM):
-            return read_ipc_stream(data)
-        table = pyarrow.csv.read_csv(io.BytesIO(data))
-        _ = table.column_names  # Arrow checks the UTF-8 of a header only here
-        return table
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"standard input cannot be read as {form}: {first_line(error)}; it must be an Arrow IPC "
-                         f"stream or CSV") from None
+        with tempfile.TemporaryFile() as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+            file.flush()
+            return pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if file.tell() else b"")
+    except OSError as error:
+        raise InputError(f"standard input must fit into a file of the folder for temporary files, but that failed: "
+                         f"{error.strerror or error}; make room there, or set TMPDIR to another folder") from None
 
 
 def check_target(name: str, form: str | None, out: IO[str]) -> None:
@@ -115,16 +115,38 @@ def write_target(table: pa.Table, form: str | None, out: IO[str]) -> None:
 
     A reader that goes away ends the process quietly, as it would end others.
     """
-    made = io.BytesIO()
     if form == "csv":
-        pyarrow.csv.write_csv(table, made)
-    else:
-        with pa.ipc.new_stream(made, table.schema) as writer:
-            writer.write_table(table)
+        table = to_stored(table, stored_schema(table.schema, ".csv"), ".csv")
+    whole = _Whole(out.buffer)  # type: ignore[attr-defined]  # of a text stream over bytes
     try:
-        out.buffer.write(made.getbuffer())  # type: ignore[attr-defined]  # of a text stream over bytes
+        if form == "csv":
+            pyarrow.csv.write_csv(table, whole)
+        else:
+            with pa.ipc.new_stream(whole, table.schema) as writer:
+                writer.write_table(table)
         out.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())  # Python flushes again when it ends
     except OSError as error:
-        raise InputError(f"standard output cannot be written: {error.strerror or error}") from None
+        raise InputError(f"standard output cannot be written: {error.strerror or first_line(error)}") from None
+
+
+class _Whole(io.RawIOBase):
+    """A binary stream to ``out`` that writes all it is given, where that takes several writes: an unbuffered file, as
+    PYTHONUNBUFFERED makes standard output, writes as much as fits, and never more than 2 GiB.
+    """
+
+    def __init__(self, out: BinaryIO):
+        self._out = out
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write all of ``data``; gives the number of its bytes."""
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while len(rest):
+            rest = rest[self._out.write(rest) or 0:]
+        return size

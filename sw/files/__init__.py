@@ -1,8 +1,10 @@
 """Tables from and to files: Parquet, CSV or Arrow IPC, by suffix."""
 
 from .names import has_format, is_url
-from .reading import TableFiles, read_batches, read_schema, read_table
+from .reading import TableFiles, read_piped, read_schema, read_table
+from .stored import stored_schema, to_stored
+from .stored_table import StoredTable
 from .writing import TableWriter, check_columns, check_output, replacing, write_table
 
-__all__ = ["TableFiles", "TableWriter", "check_columns", "check_output", "has_format", "is_url", "read_batches",
-           "read_schema", "read_table", "replacing", "write_table"]
+__all__ = ["StoredTable", "TableFiles", "TableWriter", "check_columns", "check_output", "has_format", "is_url",
+           "read_piped", "read_schema", "read_table", "replacing", "stored_schema", "to_stored", "write_table"]

@@ -10,27 +10,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
 from ..errors import InputError, first_line
-from ..ipc import ipc_batches, ipc_schema, read_ipc_file, translated, validated
-from .csv_values import exact
+from ..ipc import ipc_schema, read_ipc_file, read_ipc_stream, translated, validated
+from ..lang.layouts import decoded, is_encoded
+from .common_types import common_type
+from .csv_source import CsvSource
+from .csv_values import read_csv
 from .names import IPC, is_url, known, short
 
-__all__ = ["TableFiles", "read_batches", "read_schema", "read_table"]
+__all__ = ["TableFiles", "read_piped", "read_schema", "read_table"]
+
+
+#: The first bytes of an Arrow IPC stream: the continuation marker of its first message.
+_STREAM = b"\xff\xff\xff\xff"
 
 
 def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
     """The table in ``path``, or some ``columns``.
 
     Raises `InputError` for a missing, unreadable, damaged or unknown file, and for a CSV file that is not in UTF-8 or
-    has a column of whole numbers that fit neither int64 nor uint64.
+    has a column of whole numbers that no type holds exactly.
     """
     path = _input(path)
     if path.suffix.lower() == ".csv":
-        table = _read_csv(path)
         with _reading(path):  # which refuses columns whose name is there twice
+            table = _read_csv(CsvSource.of_file(path))
             return table if columns is None else table.select(columns)
     with _reading(path):
         if path.suffix.lower() in IPC:
@@ -55,28 +61,28 @@ def read_schema(path: str | Path) -> pa.Schema:
         return schema
 
 
-def read_batches(path: str | Path, rows: int) -> Iterator[pa.RecordBatch]:
-    """The table in ``path`` in batches of at most ``rows``, one after the other. Raises `InputError`."""
-    path = _input(path)
-    with _reading(path):
-        if path.suffix.lower() == ".parquet":
-            with pyarrow.parquet.ParquetFile(path) as file:
-                yield from map(validated, file.iter_batches(rows))
-            return
-        found = ipc_batches(path) if path.suffix.lower() in IPC else read_table(path).to_batches()
-        for batch in found:
-            yield from (batch.slice(at, rows) for at in range(0, len(batch), rows))
+def read_piped(data: pa.Buffer, name: str) -> pa.Table:
+    """The table in ``data``, an Arrow IPC stream, or else CSV, which is read like a file.
 
-
-def _read_csv(path: Path) -> pa.Table:
+    ``name``: its name in messages. Raises `InputError`.
+    """
+    if not data.size:
+        raise InputError(f"{name} must hold a table, as an Arrow IPC stream or as CSV, but it is empty")
+    is_stream = data.slice(0, len(_STREAM)).to_pybytes() == _STREAM
     try:
-        with _reading(path):
-            table = pyarrow.csv.read_csv(path)
-        _ = table.column_names  # Arrow checks the UTF-8 of a header only here
-    except UnicodeDecodeError:
-        raise InputError(f"{path} must have column names in UTF-8, but its header holds other bytes; save it as UTF-8"
-                         ) from None
-    return exact(path, table)
+        return read_ipc_stream(data) if is_stream else _read_csv(CsvSource(data, name))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name} cannot be read as {'an Arrow IPC stream' if is_stream else 'CSV'}: "
+                         f"{first_line(error)}; it must be an Arrow IPC stream or CSV") from None
+
+
+def _read_csv(source: CsvSource) -> pa.Table:
+    with translated():
+        try:
+            return read_csv(source)
+        except UnicodeDecodeError:
+            raise InputError(f"{source.name} must have column names in UTF-8, but its header holds other bytes; save "
+                             f"it as UTF-8") from None
 
 
 @contextmanager
@@ -130,11 +136,12 @@ class TableFiles:
             return read_table(self.paths[0], columns)
         tables = [read_table(path, columns) for path in self.paths]
         schema = _unified(self, [table.schema for table in tables])
-        return pa.concat_tables([table.select(schema.names).cast(schema) for table in tables])
+        return pa.concat_tables([_converted(table, schema, path)
+                                 for path, table in zip(self.paths, tables, strict=True)])
 
 
 def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The one schema of several files: that of the first, with types for columns that are empty there."""
+    """The one schema of several files: the columns of the first, with types that hold the values of all."""
     first = schemas[0]
     for path, schema in zip(files.paths[1:], schemas[1:], strict=True):
         if sorted(schema.names) != sorted(first.names):
@@ -142,14 +149,29 @@ def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:
                              f"{', '.join(first.names)}, and {path} {', '.join(schema.names)}")
         for at, name in enumerate(first.names):
             a, b = first.field(at), schema.field(name)
-            if a.type != b.type and not pa.types.is_null(b.type):
-                if not pa.types.is_null(a.type):
-                    raise InputError(f"the files of {files.name} must have the same columns, but {name!r} is {a.type} "
-                                     f"in {files.paths[0]} and {b.type} in {path}; write both as Parquet files of one "
-                                     f"type")
-                a = a.with_type(b.type)
-            first = first.set(at, a.with_nullable(a.nullable or b.nullable))
+            type_ = common_type(a.type, b.type)
+            if type_ is None:
+                raise InputError(f"the files of {files.name} must have columns whose types have one in common, but "
+                                 f"{name!r} is {a.type} in {files.paths[0]} and {b.type} in {path}; write both as "
+                                 f"Parquet files of one type")
+            first = first.set(at, a.with_type(type_).with_nullable(a.nullable or b.nullable))
     return first
+
+
+def _converted(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
+    """``table``, from the file ``path``, with the columns of ``schema``, their values unchanged."""
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
+        try:
+            if is_encoded(column.type) and not is_encoded(field.type):
+                column = decoded(column)
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise InputError(f"the column {field.name!r} has type {field.type} because of the other files, which must "
+                             f"hold all values of {path}, where it is {column.type}: {first_line(error)}; write all "
+                             f"as Parquet files of one type") from None
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _input(path: str | Path) -> Path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,8 +17,10 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from ..errors import InputError, first_line
-from ..lang.types import plain
+from ..lang.layouts import empty_table
 from .names import IPC, is_url, known, short
+from .stored import stored_schema, to_stored
+from .stored_table import StoredTable, merged, signature
 
 __all__ = ["TableWriter", "check_columns", "check_output", "replacing", "write_table"]
 
@@ -46,9 +48,11 @@ class TableWriter:
 
     def __init__(self, path: str | Path, schema: pa.Schema):
         self.path = check_output(path)
-        check_columns(schema, self.path)
-        self.rows = 0
+        self._suffix = self.path.suffix.lower()
+        self._stored = stored_schema(schema, self._suffix)
+        self._rows = self._nbytes = 0
         self._schema = schema
+        self._dictionaries: dict[str, pa.Array] = {}
         self._stack = ExitStack()
         self._writer: Any = None
         self._waiting: list[pa.Table] = []
@@ -57,21 +61,21 @@ class TableWriter:
     def __enter__(self) -> TableWriter:
         with self._translated(), ExitStack() as stack:
             part = stack.enter_context(replacing(self.path))
-            suffix = self.path.suffix.lower()
-            schema = _writable(self._schema.empty_table(), suffix).schema
-            if suffix == ".parquet":
-                made = pyarrow.parquet.ParquetWriter(part, schema)
-            elif suffix in IPC:
-                made = pa.ipc.new_file(str(part), schema)
+            if self._suffix == ".parquet":
+                made = pyarrow.parquet.ParquetWriter(part, self._stored)
+            elif self._suffix in IPC:
+                made = pa.ipc.new_file(str(part), self._stored)
             else:
-                made = pyarrow.csv.CSVWriter(part, schema)
+                made = pyarrow.csv.CSVWriter(part, self._stored)
             self._writer = stack.enter_context(made)
             self._stack = stack.pop_all()
         return self
 
     def write(self, rows: pa.Table) -> None:
         """Add ``rows``, a table with the schema."""
-        self.rows += len(rows)
+        self._rows += len(rows)
+        self._nbytes += rows.nbytes
+        merged(self._dictionaries, rows)
         self._waiting.append(rows)
         self._held += len(rows)
         if self._held >= _GROUP:
@@ -85,18 +89,21 @@ class TableWriter:
                  trace: TracebackType | None) -> None:
         if kind is None:
             try:
-                self._write(pa.concat_tables([self._schema.empty_table(), *self._waiting]))
+                self._write(pa.concat_tables([empty_table(self._schema), *self._waiting]))
             except BaseException as failed:
                 self._stack.__exit__(type(failed), failed, failed.__traceback__)
                 raise
         with self._translated():
             self._stack.__exit__(kind, error, trace)
 
+    def stored(self) -> StoredTable:
+        """The table that has been written, once the block has ended."""
+        return StoredTable(self.path, self._schema, self._rows, self._nbytes, self._dictionaries, signature(self.path))
+
     def _write(self, rows: pa.Table) -> None:
+        table = to_stored(rows, self._stored, self._suffix)
         with self._translated():
-            suffix = self.path.suffix.lower()
-            table = _writable(rows, suffix)
-            self._writer.write_table(table.combine_chunks() if suffix == ".parquet" else table)
+            self._writer.write_table(table.combine_chunks() if self._suffix == ".parquet" else table)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -110,17 +117,42 @@ class TableWriter:
 def replacing(path: Path) -> Iterator[Path]:
     """A new file beside the one that ``path`` leads to, which it replaces when the block ends, but not if it raises."""
     target = _target(path)
-    handle, name = tempfile.mkstemp(prefix=_PART, suffix=path.suffix, dir=target.parent)
-    part = Path(name)
+    handle = _nameless(target.parent)
+    part = target.parent / f"{_PART}{secrets.token_hex(8)}{path.suffix}"
     try:
-        os.close(handle)
-        yield part
+        if handle is None:
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            yield part
+        else:
+            opened = f"/proc/self/fd/{handle}"
+            yield Path(opened)
+            # Only linkat follows the link in /proc; Python calls it for a src_dir_fd, which means nothing here.
+            os.link(opened, part, src_dir_fd=handle, follow_symlinks=True)
         umask = os.umask(0)
         os.umask(umask)
-        part.chmod(0o666 & ~umask)  # as a file opened for writing would have; mkstemp gives 0600
+        part.chmod(0o666 & ~umask)  # as a file opened for writing would have
         part.replace(target)
     finally:
+        if handle is not None:
+            os.close(handle)
         part.unlink(missing_ok=True)
+
+
+def _nameless(folder: Path) -> int | None:
+    """The handle of a new file in ``folder`` that has no name, so that nothing of it stays however the process ends;
+    None where the system or the file system has no such files.
+    """
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None:
+        return None
+    try:
+        handle = os.open(folder, flag | os.O_WRONLY, 0o600)
+    except OSError:
+        return None
+    if os.path.exists(f"/proc/self/fd/{handle}"):
+        return handle
+    os.close(handle)
+    return None
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
@@ -151,12 +183,7 @@ def check_output(path: str | os.PathLike[str]) -> Path:
 
 def check_columns(schema: pa.Schema, path: str | Path) -> None:
     """Raise `InputError` for the first column of ``schema`` that the format of ``path`` cannot hold."""
-    if Path(path).suffix.lower() != ".csv":
-        return
-    for field in schema:
-        if not _fits_csv(field.type):
-            raise InputError(f"a CSV file holds numbers, text and times, but column {field.name!r} of the result has "
-                             f"type {field.type}; write a .parquet file, or select other columns")
+    stored_schema(schema, Path(path).suffix.lower())
 
 
 def _target(path: Path) -> Path:
@@ -167,36 +194,3 @@ def _target(path: Path) -> Path:
     if target.is_symlink():
         target.stat()
     return target
-
-
-def _fits_csv(type_: pa.DataType) -> bool:
-    """True if Arrow writes every value of ``type_`` into a CSV file, perhaps as `_writable` lays it out."""
-    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
-        return _fits_csv(type_.value_type)
-    if pa.types.is_string_view(type_):
-        return True
-    if (pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_)
-            or pa.types.is_interval(type_)):  # bytes are written only if they happen to be UTF-8
-        return False
-    try:
-        pyarrow.csv.write_csv(pa.table({"x": pa.array([], type_)}), io.BytesIO())
-    except pa.ArrowException:
-        return False
-    return True
-
-
-def _writable(table: pa.Table, suffix: str) -> pa.Table:
-    """``table`` without the layouts of columns that Arrow does not write into files of ``suffix``."""
-    for at, field in enumerate(table.schema):
-        if _needs_plain(field.type, suffix):
-            table = table.set_column(at, field.name, plain(table.column(at)))
-    return table
-
-
-def _needs_plain(type_: pa.DataType, suffix: str) -> bool:
-    if pa.types.is_dictionary(type_):  # an IPC file has one dictionary a column, but each batch brings its own
-        return (suffix in IPC or bool(pa.types.is_nested(type_.value_type))
-                or type_.value_type in (pa.string_view(), pa.binary_view()))
-    if pa.types.is_run_end_encoded(type_):
-        return suffix not in IPC
-    return suffix == ".csv" and bool(pa.types.is_string_view(type_))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["decoded", "encoded", "is_encoded", "take"]
+__all__ = ["decoded", "empty_table", "encoded", "is_encoded", "take"]
 
 #: The types of the same values that all of Arrow's kernels take.
 _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -89,6 +89,11 @@ def _from_array(array: pa.Array, rows: pa.Array) -> pa.Array:
     return array.take(rows)
 
 
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """A table without rows, also for types of which Arrow makes no array."""
+    return pa.Table.from_arrays([pa.chunked_array([], field.type) for field in schema], schema=schema)
+
+
 def is_encoded(type_: pa.DataType) -> bool:
     """True if columns of ``type_`` hold their values in a dictionary or in runs."""
     return bool(pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_))
@@ -114,8 +119,7 @@ def encoded(column: pa.ChunkedArray, type_: pa.DataType, dictionary: pa.Array | 
     """``column``, which holds values, as the run-end encoded or dictionary ``type_``.
 
     Each value gets a run, as rows of a result seldom repeat. A ``dictionary`` that has all values stays as it is, if
-    ``type_`` has enough numbers for it; else each array gets one of its own. Raises `ArrowException` for types that
-    Arrow does not find in dictionaries.
+    ``type_`` has enough numbers for it; else each array gets one of its own.
     """
     if not column.num_chunks:
         return pa.chunked_array([], type_)
@@ -123,7 +127,10 @@ def encoded(column: pa.ChunkedArray, type_: pa.DataType, dictionary: pa.Array | 
         return pa.chunked_array([part for chunk in column.chunks for part in _with_runs(chunk, type_)], type_)
     if dictionary is not None and len(dictionary) <= _most(type_.index_type):
         kernel = _LARGE.get(dictionary.type, dictionary.type)
-        at = pc.index_in(column.cast(kernel), value_set=dictionary.cast(kernel), skip_nulls=True)
+        try:
+            at = pc.index_in(column.cast(kernel), value_set=dictionary.cast(kernel), skip_nulls=True)
+        except pa.ArrowNotImplementedError:  # as for lists
+            at = pa.chunked_array([pa.nulls(len(column))])
         if at.null_count == column.null_count:
             return pa.chunked_array([pa.DictionaryArray.from_arrays(
                 chunk.cast(type_.index_type), dictionary, ordered=type_.ordered) for chunk in at.chunks], type_)
@@ -140,7 +147,11 @@ def _with_runs(values: pa.Array, type_: pa.DataType) -> Iterator[pa.Array]:
 def _with_dictionary(values: pa.Array, type_: pa.DataType) -> Iterator[pa.Array]:
     """``values`` as arrays with the dictionary ``type_``, halved until its numbers suffice for the values of each."""
     kernel = _LARGE.get(type_.value_type, type_.value_type)
-    made = values.cast(kernel).dictionary_encode()
+    try:
+        made = values.cast(kernel).dictionary_encode()
+    except pa.ArrowNotImplementedError:  # each value is its own entry
+        rows = pa.array(np.arange(len(values)), mask=values.is_null().to_numpy(zero_copy_only=False))
+        made = pa.DictionaryArray.from_arrays(rows, values)
     if len(made.dictionary) > _most(type_.index_type):
         half = len(values) // 2
         yield from _with_dictionary(values.slice(0, half), type_)
