@@ -4,83 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 
-from .names import is_plain, stem
+from .definitions import Choice, Combined, Definition, FromInstance, Operation, Read, Register, Write, signals_of
+from .names import is_anonymous, is_plain, stem
 from .rtlil import Assign, Case, Cell, Chunk, RtlilModule, Signal, Statement, Switch, merged, sliced, width_of
+from .simplify import Simplifier
 
-__all__ = ["Choice", "Combined", "Definition", "FromInstance", "Netlist", "Operation", "Read", "Register", "Write",
-           "signals_of"]
+__all__ = ["Netlist"]
 
 _EXTENDED = ("$add", "$sub", "$mul", "$and", "$or", "$xor", "$not", "$neg")
 _COMPARED = ("$eq", "$ne", "$lt", "$le", "$gt", "$ge")
 _REDUCED = ("$reduce_and", "$reduce_or", "$reduce_xor", "$reduce_bool")
 _SHIFTS = ("$shl", "$shr", "$sshr", "$shift")
 _DIVIDED = ("$divfloor", "$modfloor")
-
-
-@dataclass
-class Operation:
-    """The result of an operator; the operands have the widths that Verilog computes with."""
-
-    kind: str
-    operands: tuple[Signal, ...]
-    signed: bool = False
-
-
-@dataclass
-class Combined:
-    """Several values side by side, or one under a second name."""
-
-    value: Signal
-
-
-@dataclass
-class Choice:
-    """The value that a combinational process assigns."""
-
-    body: list[Statement]
-
-
-@dataclass
-class Register:
-    """A register: at each rising edge of ``clock``, ``body`` assigns to ``process``, the name of its next value."""
-
-    clock: Signal
-    process: str
-    body: list[Statement]
-
-
-@dataclass
-class Read:
-    """A read port of a memory: at the rising edge of ``clock`` while ``enable`` is high, or at once if None."""
-
-    memory: str
-    address: Signal
-    clock: Signal | None
-    enable: Signal
-
-
-@dataclass
-class Write:
-    """A write port of a memory; ``enable`` has a bit for each bit of ``data``."""
-
-    memory: str
-    clock: Signal
-    address: Signal
-    data: Signal
-    enable: Signal
-
-
-@dataclass
-class FromInstance:
-    """An output of an instance."""
-
-    cell: Cell
-    port: str
-
-
-Definition = Operation | Combined | Choice | Register | Read | FromInstance
 
 
 class Netlist:
@@ -130,6 +66,7 @@ class Netlist:
         self.parts = self._parts()
         self.outputs = self._outputs()
         self._merge_registers()
+        self._simplify()
         self.uses: Counter[str] = Counter()
         self.partial: set[str] = set()
         self._count()
@@ -275,6 +212,20 @@ class Netlist:
                     definition.process, definition.body = wire, choice.body
                     del self.definitions[wire]
 
+    def _simplify(self) -> None:
+        """Leave out what is known before the circuit runs."""
+        named = {wire for wire, names in self.aliases.items() if any(map(is_plain, names))}
+        named |= {wire for (wire, _, _), names in self.fields.items() if any(map(is_plain, names))}
+        named |= {wire for wire in self.definitions if not is_anonymous(wire)}
+        simplifier = Simplifier(self.definitions, {name: wire.width for name, wire in self.module.wires.items()},
+                                named, self.outputs)
+        self.definitions = simplifier.definitions
+        new = simplifier.signal
+        self.writes = [Write(write.memory, new(write.clock), new(write.address), new(write.data), new(write.enable))
+                       for write in self.writes]
+        for cell in self.instances:
+            cell.ports |= {port: new(value) for port, value in self.inputs(cell).items()}
+
     def _signals(self) -> Iterator[Signal]:
         for definition in self.definitions.values():
             yield from signals_of(definition)
@@ -314,34 +265,6 @@ class Netlist:
                 definition = self.definitions.get(wire)
                 if definition is not None:
                     read(signals_of(definition))
-
-
-def signals_of(definition: Definition) -> Iterator[Signal]:
-    """The values that ``definition`` reads."""
-    if isinstance(definition, Operation):
-        yield from definition.operands
-    elif isinstance(definition, Combined):
-        yield definition.value
-    elif isinstance(definition, Choice):
-        yield from _read_in(definition.body)
-    elif isinstance(definition, Register):
-        yield definition.clock
-        yield from _read_in(definition.body)
-    elif isinstance(definition, Read):
-        yield definition.address
-        yield definition.enable
-        if definition.clock is not None:
-            yield definition.clock
-
-
-def _read_in(body: list[Statement]) -> Iterator[Signal]:
-    for statement in body:
-        if isinstance(statement, Assign):
-            yield statement.value
-        else:
-            yield statement.select
-            for case in statement.cases:
-                yield from _read_in(case.body)
 
 
 def _target(body: list[Statement]) -> str:

@@ -185,6 +185,9 @@ def _switch(select: Signal, patterns: tuple[tuple[str, ...], ...], bodies: list[
         test = condition.text if patterns[0] == ("1",) else f"!{condition.within('!')}"
         if len(inner) == 1 or not inner[1]:
             return [f"if ({test}) begin", *inner[0], "end"] if inner[0] else []
+        if not inner[0]:
+            test = f"!{condition.within('!')}" if patterns[0] == ("1",) else condition.text
+            return [f"if ({test}) begin", *inner[1], "end"]
         return [f"if ({test}) begin", *inner[0], "end else begin", *inner[1], "end"]
     if any("-" in pattern for some in patterns for pattern in some):
         return _priorities(select, patterns, inner, read)
@@ -198,9 +201,11 @@ def _switch(select: Signal, patterns: tuple[tuple[str, ...], ...], bodies: list[
 def _priorities(select: Signal, patterns: tuple[tuple[str, ...], ...], inner: list[list[str]],
                 read: _Reader) -> list[str]:
     """Lines of a choice whose cases may overlap: the first that matches happens."""
+    while inner and not inner[-1]:  # nothing happens in the last case, nor if there is none
+        inner = inner[:-1]
     folder = _Folder(read, lambda value, width: value, several=False)
     lines: list[str] = []
-    for some, body in zip(patterns, inner, strict=True):
+    for some, body in zip(patterns, inner, strict=False):
         word = "end else" if lines else ""
         if some:
             condition = folder.matches(Switch(select, [Case(some)]), some)
@@ -210,4 +215,4 @@ def _priorities(select: Signal, patterns: tuple[tuple[str, ...], ...], inner: li
         lines += [f"{word} begin", *body]
         if not some:
             break
-    return [*lines, "end"]
+    return [*lines, "end"] if lines else []

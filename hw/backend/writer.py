@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from .definitions import Choice, Combined, FromInstance, Operation, Read, Register, Write
 from .expressions import Expression, concatenation, literal, operation, part
 from .names import Names, is_anonymous, is_plain, stem
-from .netlist import Choice, Combined, FromInstance, Netlist, Operation, Read, Register, Write
+from .netlist import Netlist
 from .processes import chosen, clocked, reset_of
 from .rtlil import Assign, Cell, Chunk, Memory, RtlilModule, Signal, Statement, sliced, width_of
 
@@ -169,12 +170,14 @@ class _Writer:
             return
         width = _range(self._module.wires[wire].width)
         if isinstance(definition, (Register, FromInstance)) or (isinstance(definition, Read) and definition.clock):
+            kind = "wire" if isinstance(definition, FromInstance) else "reg"
+            first = self._module.wires[wire].init if kind == "reg" else None
+            start = f" = {literal(first).text}" if first is not None else ""
             if not is_port:
-                kind = "wire" if isinstance(definition, FromInstance) else "reg"
-                first = self._module.wires[wire].init
-                start = f" = {literal(first).text}" if first is not None and kind == "reg" else ""
                 attributes = _attributes(self._module.wires[wire].attributes)
                 self._first.append(f"{attributes}{kind} {width}{self._identifiers[wire]}{start};")
+            elif start:  # not in the list of ports, where some readers of Verilog take no value
+                self._first.append(f"initial {self._identifiers[wire]}{start};")
             return
         value = self._value(wire, definition)
         if self._may_inline(wire) and len(value.text) <= _INLINE:
@@ -234,10 +237,8 @@ class _Writer:
         for wire in self._ports_order:
             definition = self._net.definitions.get(root_of.get(wire.name, wire.name))
             stored = isinstance(definition, Register) or (isinstance(definition, Read) and bool(definition.clock))
-            init = self._module.wires[root_of.get(wire.name, wire.name)].init
-            start = f" = {literal(init).text}" if stored and init is not None else ""
             way = "input  wire" if wire.port == "input" else "output reg " if stored else "output wire"
-            lines.append(f"  {way} {_range(wire.width)}{self._ports[wire.name.removeprefix(chr(92))]}{start}")
+            lines.append(f"  {way} {_range(wire.width)}{self._ports[wire.name.removeprefix(chr(92))]}")
         return "\n" + ",\n".join(lines) + "\n);"
 
     def _instance(self, cell: Cell) -> list[str]:

@@ -80,6 +80,14 @@ def test_names_are_those_of_the_source():
     assert all(line.startswith("// ") for line in before), "a comment at each module"
 
 
+@pytest.mark.parametrize("cores", CORES)
+def test_nothing_is_computed_that_is_known_before(cores):
+    text = to_verilog(configuration(cores))
+    for known in (r"if \(1'b", r"\|\d+'d", r"[%/] \d+'d", r"!1'b", r"[&|] [01]'b", r"1'b[01] [&|?]", r"<< \d",
+                  r"output reg .*=", r"begin\n *end\n"):
+        assert re.search(known, text) is None, known
+
+
 def test_header_tells_version_parameters_and_query_in_comments():
     config = configuration(2)
     lines = header(config, ["Query: a\nmodule evil; */ /* \u2028 ends with \\"]).splitlines()

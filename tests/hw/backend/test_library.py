@@ -1,6 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """The Verilog writer against Amaranth's RTLIL: by proof, over all inputs."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,49 @@ class Operators(wiring.Component):
                     m.d.comb += self.picked[3].eq(a[3] ^ b[1])
             with m.Default():
                 m.d.comb += self.picked.eq(5)
+        return m
+
+
+class Constants(wiring.Component):
+    """Operators and choices with constants, as indexes of arrays and parts of fixed sizes make them."""
+
+    a: In(5)
+    b: In(3)
+    c: In(signed(4))
+    many: Out(64)
+    compared: Out(12)
+    chosen: Out(8)
+    kept: Out(6)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        a, b, c = self.a, self.b, self.c
+        zero, one, none = Const(0, 4), Const(1), Signal(0)
+        m.d.comb += [
+            self.many.eq(Cat(a + zero, zero - a, a - zero, a * 4, a * zero, a // 8, a % 8, a % 1, a // Const(0, 3),
+                             a % Const(0, 3), c >> Const(2), c >> Const(7, 3), a << Const(1), a & 31, a & zero,
+                             a | 31)),
+            self.compared.eq(Cat(a < zero, a >= zero, b[0] > 0, zero < a, zero <= a, a == a, Const(-2, 3) < Const(1, 3),
+                                 a ^ zero, a | zero, none.any(), ~one, -one)),
+            self.chosen.eq(Cat(Mux(one, a, b)[:3], Mux(b[0], a, a)[:3], Const(5, 3).bool(), Const(6, 3).xor())),
+        ]
+        with m.If(one):
+            m.d.sync += self.kept.eq(a)
+        with m.Else():
+            m.d.sync += self.kept.eq(b)
+        with m.Switch(Cat(b, zero)):
+            with m.Case(1, 9):
+                m.d.sync += self.kept[0].eq(b[1])
+            with m.Case(16):
+                m.d.sync += self.kept.eq(1)
+            with m.Case("-----1-"):
+                pass
+            with m.Case("----1--"):
+                m.d.sync += self.kept[4:].eq(c)
+        with m.If(c == 2):
+            pass
+        with m.Elif(a[0]):
+            m.d.sync += self.kept[1].eq(c[1])
         return m
 
 
@@ -107,6 +151,13 @@ def proof(folder: Path, component: wiring.Component, cycles: int = 0, wrong: tup
 
 def test_every_operator_is_written_as_it_is(tmp_path: Path) -> None:
     assert "SUCCESS!" in proof(tmp_path, Operators())
+
+
+def test_operators_with_constants_are_written_without_them(tmp_path: Path) -> None:
+    assert "SUCCESS!" in proof(tmp_path, Constants(), cycles=3)
+    text = (tmp_path / "written.v").read_text()
+    for left_out in (" % ", " / ", ">>", "<<", "1'b1", "+", "<= a <", "*"):
+        assert left_out not in re.sub(r"^//.*", "", text, flags=re.MULTILINE), left_out
 
 
 @pytest.mark.parametrize("wrong", [("- {3'd0, b}", "+ {3'd0, b}"), (">>> b", ">> b"), ("6'd9", "6'd8")])

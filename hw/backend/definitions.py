@@ -1,0 +1,102 @@
+"""Definitions of wires: alias, result of an operation, choice, register or read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .rtlil import Assign, Cell, Signal, Statement
+
+__all__ = ["Choice", "Combined", "Definition", "FromInstance", "Operation", "Read", "Register", "Write", "signals_of"]
+
+
+@dataclass
+class Operation:
+    """The result of an operator; the operands have the widths that Verilog computes with."""
+
+    kind: str
+    operands: tuple[Signal, ...]
+    signed: bool = False
+
+
+@dataclass
+class Combined:
+    """Several values side by side, or one under a second name."""
+
+    value: Signal
+
+
+@dataclass
+class Choice:
+    """The value that a combinational process assigns."""
+
+    body: list[Statement]
+
+
+@dataclass
+class Register:
+    """A register: at each rising edge of ``clock``, ``body`` assigns to ``process``, the name of its next value."""
+
+    clock: Signal
+    process: str
+    body: list[Statement]
+
+
+@dataclass
+class Read:
+    """A read port of a memory: at the rising edge of ``clock`` while ``enable`` is high, or at once if None."""
+
+    memory: str
+    address: Signal
+    clock: Signal | None
+    enable: Signal
+
+
+@dataclass
+class Write:
+    """A write port of a memory; ``enable`` has a bit for each bit of ``data``."""
+
+    memory: str
+    clock: Signal
+    address: Signal
+    data: Signal
+    enable: Signal
+
+
+@dataclass
+class FromInstance:
+    """An output of an instance."""
+
+    cell: Cell
+    port: str
+
+
+Definition = Operation | Combined | Choice | Register | Read | FromInstance
+
+
+def signals_of(definition: Definition) -> Iterator[Signal]:
+    """The values that ``definition`` reads."""
+    if isinstance(definition, Operation):
+        yield from definition.operands
+    elif isinstance(definition, Combined):
+        yield definition.value
+    elif isinstance(definition, Choice):
+        yield from _read_in(definition.body)
+    elif isinstance(definition, Register):
+        yield definition.clock
+        yield from _read_in(definition.body)
+    elif isinstance(definition, Read):
+        yield definition.address
+        yield definition.enable
+        if definition.clock is not None:
+            yield definition.clock
+
+
+def _read_in(body: list[Statement]) -> Iterator[Signal]:
+    for statement in body:
+        if isinstance(statement, Assign):
+            yield statement.value
+        else:
+            yield statement.select
+            for case in statement.cases:
+                yield from _read_in(case.body)
