@@ -74,6 +74,7 @@ class GoldenSession(Session):
         self._query = query
         self._cores = cores
         self._masked = frozenset(masked)
+        self.rotation = cores if masked else 1
         self._condition = compile_condition(query.predicate)
         self._streams = {side: _Stream(query.window(side)) for side in SIDES}
         self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in SIDES}
@@ -119,6 +120,7 @@ class GoldenSession(Session):
     def mask(self, cores: Collection[int]) -> None:
         """From the next tuple on, ignore the tuples stored in ``cores``, and only these."""
         self._masked = check_masked(cores, self._cores)
+        self.rotation = self._cores if self._masked else self.rotation
 
     def counters(self) -> dict[str, int]:
         """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs on which the condition was evaluated), ``matches``."""

@@ -251,6 +251,7 @@ class CircuitSession(Session):
         if changed:
             self._receive(pack(self._config.input_record, fields, len(changed)), until_end=False)
         self._masked = masked
+        self.rotation = self._config.cores if masked else self.rotation
 
     def counters(self) -> dict[str, int]:
         found = {name: self._read(name) for name in (SMALL_COUNTERS if self._config.small else COUNTERS)}

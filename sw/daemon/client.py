@@ -122,6 +122,7 @@ class DaemonSession(Session):
 
     def __init__(self, query: Query, connection: ClientConnection, reply: Mapping[str, Any], key: str | None):
         self.row_limit = reply.get("row_limit")
+        self.rotation = reply.get("rotation", 1)
         self.address: str = str(reply.get("address"))
         self.key = key
         self._connection, self._needed = connection, needed_columns(query)

@@ -387,7 +387,8 @@ class Connection:
 
 def _opened(lease: Lease) -> dict[str, Any]:
     assert lease.session is not None
-    return {"address": lease.unit.address, "row_limit": lease.session.row_limit}
+    return {"address": lease.unit.address, "row_limit": lease.session.row_limit,
+            "rotation": lease.session.rotation}
 
 
 def _name(header: Mapping[str, Any], name: str) -> str | None:

@@ -37,6 +37,9 @@ class Session(ABC):
 
     #: The most tuples of one stream that a session can number; None is no limit.
     row_limit: int | None = None
+    #: The number of cores where some are masked, else 1. Tuples that are replayed into a fresh session must begin at
+    #: row ids that are multiples of it; then each tuple is stored in the core where it was stored before.
+    rotation: int = 1
 
     @abstractmethod
     def push(self, arrivals: Arrivals) -> None:

@@ -55,6 +55,11 @@ class NumberedSession:
         return int(self._settled[0]), int(self._settled[1])
 
     @property
+    def rotation(self) -> int:
+        """Row ids at which retained rows may begin are multiples of this (`Session.rotation`)."""
+        return self._session.rotation
+
+    @property
     def lags(self) -> bool:
         """True if items may arrive without a push."""
         return not self._immediate

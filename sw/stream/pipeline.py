@@ -412,8 +412,8 @@ class Pipeline:
 
     def _trim(self, session: NumberedSession | None = None) -> None:
         """Drop the retained rows that nothing needs any more."""
-        settled = (session or self.device_session).settled
-        self.windows.trim(settled, None if self._kind is None else self._kind.needed)
+        session = session or self.device_session
+        self.windows.trim(session.settled, None if self._kind is None else self._kind.needed, session.rotation)
 
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""

@@ -77,16 +77,16 @@ class RetainedWindows:
             self.now = now
             self._checkpoint()
 
-    def trim(self, settled: tuple[int, int], needed: tuple[int, int] | None = None) -> None:
+    def trim(self, settled: tuple[int, int], needed: tuple[int, int] | None = None, rotation: int = 1) -> None:
         """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been delivered; none
-        from the row ids ``needed`` on.
+        from the row ids ``needed`` on. The rows that stay begin at a multiple of ``rotation`` (`Session.rotation`).
         """
         first = None
         while self._checkpoints and all(a <= b for a, b in zip(self._checkpoints[0][0], settled, strict=True)):
             first = self._checkpoints.popleft()[1]
         if first is not None:
             for side, row, limit in zip(SIDES, first, needed or first, strict=True):
-                self.streams[side].trim(min(row, limit))
+                self.streams[side].trim(min(row, limit) // rotation * rotation)
 
     def clear(self) -> None:
         """Drop all rows: there will be no more probes."""

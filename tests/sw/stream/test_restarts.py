@@ -265,3 +265,44 @@ def test_overflow_names_the_row_of_the_stream() -> None:
         with pytest.raises(WindowOverflow) as caught:
             session.heartbeat(51)
         assert (caught.value.stream, caught.value.row, caught.value.capacity) == ("r", 6, 2)
+
+
+@pytest.mark.parametrize("masked", [(0,), (1, 2)])
+@pytest.mark.parametrize("window", ["ROWS 3", "RANGE 2", ("ROWS 1", "ROWS 7")])
+def test_a_restart_leaves_each_tuple_in_the_core_where_it_was_stored(window: Any, masked: tuple[int, ...]) -> None:
+    """So a masked core costs the same pairs with and without restarts (semantics, section 6)."""
+    made = query(window=window, order="inner(1)")
+    device = GoldenDevice(cores=3, masked=masked)
+    with StreamJoin(made, device, punctuation=True) as whole, StreamJoin(made, device, punctuation=True) as often:
+        found: list[Any] = []
+        for at in range(40):
+            for to in (whole, often):
+                (to.push_s if at % 4 in (1, 2) else to.push_r)((s if at % 4 in (1, 2) else r)(at // 3))
+            if at % 3 == 2:
+                often.restart()
+                found += often.poll_items()[0].tolist()
+            if at % 7 == 6:
+                often.restore(often.snapshot())
+        for to in (whole, often):
+            to.close_r()
+            to.close_s()
+        found += often.poll_items()[0].tolist()
+        assert found == whole.poll_items()[0].tolist()
+        assert often.counters()["restarts"] >= 13
+
+
+def test_masks_after_a_restart_of_a_circuit() -> None:
+    """The cores of a simulated circuit keep their tuples, too."""
+    made = query(window="ROWS 3", time=None)
+    tables = [r(0), s(0), r(0), r(0), r(0), r(0), s(0), r(0), s(0)]
+    found = []
+    for restarts in (False, True):
+        with splitjoin.open(made, device="pysim", cores=3, capacity=4, masked=(0,), punctuation=True) as session:
+            for n, table in enumerate(tables):
+                (session.push_s if table.schema.names[1] == "a" else session.push_r)(table)
+                if restarts and n == 6:
+                    session.restart()
+            session.close_r()
+            session.close_s()
+            found.append(session.poll_items()[0].tolist())
+    assert found[0] == found[1]
