@@ -4,23 +4,21 @@ why circuits refuse it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from .circuit.deciding import check_decides, deciding, needs_few_pairs
-from .circuit.fold_schedule import plan_fold
-from .circuit.geometry import comparisons, small_datapaths
-from .circuit.lowering import configure, folding_of, phases, plan_for, settings, sized, whole_refused
+from .circuit.geometry import comparators, comparisons, small_datapaths
+from .circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized, whole_refused
 from .circuit.parameters import CircuitParameters, circuit_parameters
 from .circuit.plan import CircuitPlan
 from .circuit.wire import Configuration
-from .cost.fold import fold_cost
 from .cost.folding import first_hits, folding_emitter, stored_states
 from .cost.resources import check_family
 from .cost.text import cost_lines, family_name, resources_text
 from .cpu.engines import suits_runs
 from .errors import SplitJoinError, UnsupportedError, plural
-from .lang.aggregate import Aggregate
 from .lang.ir import text
 from .lang.query import Query
 from .lang.schema import Side
@@ -31,10 +29,15 @@ from .plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, tes
 
 __all__ = ["explain", "window_text"]
 
+#: Neighbouring lines of one label, and characters of a line, that are shown.
+_MOST_LINES, _MOST_CHARACTERS = 64, 4096
+
 
 def explain(query: Query, parameters: CircuitParameters | None = None, *, passes: bool = False,
             family: str = "ecp5", windowed: bool = True, **options: Any) -> str:
     """Explain, as text, the mapping of ``query`` onto a circuit, or the reason why there is none.
+
+    Of a condition with many tests, only the first lines of each kind are shown, and how many there are.
 
     Args:
         query: The query.
@@ -59,14 +62,14 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
              f"windows     {_windows(query, windowed)}",
              f"time        {_time(query)}",
              f"order       {query.order}",
-             *_folds(aggregates, chosen, family)]
+             *(f"aggregate   {a.name}: {a.text}" for a in aggregates if a.fold is not None)]
     host = make_plan(query.predicate)
     try:
-        plan, refused = plan_for(query, chosen), None
+        plan, refused = lower(host, sized(query, chosen)), None
     except SplitJoinError as error:
         # The plan for any circuit, to show the tests of the condition.
         chosen, refused = CircuitParameters(core="scan"), error
-        plan = plan_for(query, chosen)
+        plan = lower(host, sized(query, chosen))
     if passes:
         lines += _passes(host, sized(query, chosen))
     not_few = ""
@@ -94,11 +97,11 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         config = configure(query, plan, chosen, folding, first_hits=few is not None and few.first)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
-        return "\n".join([*lines, "circuits    no: " + str(error), *others])
+        return "\n".join(_shortened([*lines, "circuits    no: " + str(error), *others]))
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
     state = _state(config, family, "" if few is None else str(few), not_whole)
-    return "\n".join([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others])
+    return "\n".join(_shortened([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others]))
 
 
 def _windows(query: Query, windowed: bool) -> str:
@@ -139,20 +142,17 @@ def _state(config: Configuration, family: str, kind: str, not_whole: str | None)
     yield f"folding     on {family_name(known)} {resources_text(cost, known)} a core"
 
 
-def _folds(aggregates: Sequence[Aggregate], chosen: CircuitParameters, family: str) -> Iterator[str]:
-    """The circuits of user-defined aggregates."""
-    for aggregate in aggregates:
-        if aggregate.fold is None:
-            continue
-        yield f"aggregate   {aggregate.name}: {aggregate.text}"
-        try:
-            plan = plan_fold(aggregate.fold, chosen.clock)
-        except SplitJoinError as error:
-            yield f"  circuit   no: {error}"
-            continue
-        yield f"  circuit   {'; '.join(plan.lines())}"
-        known = check_family(family)
-        yield f"  cost      on {family_name(known)} {resources_text(fold_cost(known, plan), known)} for a unit"
+def _shortened(lines: Iterable[str]) -> Iterator[str]:
+    """``lines``, of which a condition with thousands of tests makes as many: of neighbours with one label only the
+    first, and of a long line only the beginning.
+    """
+    for label, group in groupby(lines, lambda line: line[:len(line) - len(line.lstrip())] + line.split(None, 1)[0]):
+        alike = list(group)
+        for line in alike[:_MOST_LINES]:
+            more = len(line) - _MOST_CHARACTERS
+            yield line if more <= 0 else f"{line[:_MOST_CHARACTERS]} … and {more:,} {plural(more, 'character')} more"
+        if left := len(alike[_MOST_LINES:]):
+            yield f"{label:<12}… and {left:,} {plural(left, 'line')} more"
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:
@@ -229,5 +229,5 @@ def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
         pairs, where = len(small_datapaths(config)), "in all"
     sums = f" and {len(config.sums) * pairs} {plural(len(config.sums) * pairs, 'sum')}" if config.sums else ""
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
-           f"{2 * len(config.tests) * pairs} comparators{sums} {where}; "
+           f"{comparators(config)} comparators{sums} {where}; "
            f"ABI {config.abi_hash:016x}")

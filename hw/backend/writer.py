@@ -332,7 +332,8 @@ class _Writer:
 
 def _runs(enable: Signal) -> list[Chunk]:
     """Bits of ``enable`` that are copies of one bit: that bit, with the number of copies as its width."""
-    bits = [sliced(enable, n, 1)[0] for n in range(width_of(enable))]
+    bits = [Chunk(chunk.wire, chunk.low + n if chunk.wire is not None else 0, 1, chunk.bits[chunk.width - 1 - n:][:1])
+            for chunk in enable for n in range(chunk.width)]
     out: list[Chunk] = []
     for bit in bits:
         if out and (out[-1].wire, out[-1].low, out[-1].bits) == (bit.wire, bit.low, bit.bits):

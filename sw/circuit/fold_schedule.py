@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..errors import UnsupportedError, plural
+from ..errors import UnsupportedError
 from ..lang.fold import Fold, Program, Slot
 from .delays import operation_ns, register_ns
 from .fold_nodes import Graph, build_graph
@@ -89,17 +89,6 @@ class FoldPlan:
             if node.low < low or node.high > high:
                 found.append((n, slot))
         return found
-
-    def lines(self) -> list[str]:
-        """The circuit in words."""
-        at = "" if self.clock is None else f" at {self.clock:g} MHz on ECP5"
-        told = [f"a partner every {self.interval} {plural(self.interval, 'cycle')}{at}, result {self.latency} "
-                f"{plural(self.latency, 'cycle')} after the last"]
-        told += [f"{self.state_bits} {plural(self.state_bits, 'bit')} of state"]
-        if self.fold.merge is None or self.fold.ordered:
-            told += [f"{'without' if self.fold.merge is None else 'with an ordered'} merge, so one unit folds all "
-                     f"partners"]
-        return [*told, *([f"result on the host: {self.host_result}"] if self.host_result else [])]
 
 
 def plan_fold(fold: Fold, clock: float | None = None) -> FoldPlan:

@@ -176,6 +176,11 @@ def comparisons(config: Configuration) -> int:
     return 1 if config.small else 2 * config.cores * config.lanes * config.probes
 
 
+def comparators(config: Configuration) -> int:
+    """Comparators of a region, two for each test, for each lane and probe; of a small circuit in all."""
+    return 2 * len(config.tests) * (len(small_datapaths(config)) if config.small else config.lanes * config.probes)
+
+
 # States that leave whole.
 
 

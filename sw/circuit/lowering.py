@@ -34,6 +34,7 @@ from ..plan.relations import Relation
 from .core_choice import CoreChoice, choose_core
 from .delays import Step, combined_digits, comparison, equality, sum_steps, tree, width_digits
 from .folding import FoldChoice, fold_choice
+from .geometry import comparators
 from .parameters import BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest
 from .schedule import Gate, PipelineRegisters, arranged
@@ -242,16 +243,23 @@ def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
     return lower(make_plan(query.predicate), sized(query, parameters))
 
 
+#: The largest circuits that are built, in comparators of a region and in bits of a tuple on the link: 64 tests with 32
+#: lanes × probes, and a hundred tests of 33 bits. Elaboration takes CPU time and memory in proportion to both, some ten
+#: seconds at these limits.
+MOST_COMPARATORS, MOST_RECORD_BITS = 4096, 8192
+
+
 def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
               folding: FoldChoice | None = None, *, first_hits: bool = False) -> Configuration:
     """The configuration of a circuit for ``plan`` with the windows of ``query``. ``folding``: what it folds; without it
     pairs leave. ``first_hits``: as of `Configuration`.
 
-    Raises `CapacityError` for a RANGE that needs more bits of time than circuits have.
+    Raises `CapacityError` for a RANGE that needs more bits of time than circuits have, and `UnsupportedError` for a
+    condition with so many tests that its circuit is larger than `MOST_COMPARATORS` or `MOST_RECORD_BITS`.
     """
     longest = longest_range(query)
     built = {f.name: getattr(sized(query, parameters), f.name) for f in fields(BuildParameters)}
-    return Configuration(
+    config = Configuration(
         **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
         keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
         index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else time_bits_for(longest),
@@ -259,6 +267,21 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
         values=() if folding is None else tuple(v.value for v in folding.values),
         folds=() if folding is None else folding.parts, first_hits=first_hits,
         whole_states=folding is not None and folding.whole)
+    _check_size(config)
+    return config
+
+
+def _check_size(config: Configuration) -> None:
+    """Raise `UnsupportedError` for a circuit that takes too long to elaborate."""
+    tests, bits = len(config.tests) + len(config.sums), config.input_record.width
+    found = comparators(config) + len(config.sums) * config.lanes * config.probes
+    if found > MOST_COMPARATORS or bits > MOST_RECORD_BITS:
+        raise UnsupportedError(
+            f"a circuit must have at most {MOST_COMPARATORS} comparators in a region and {MOST_RECORD_BITS} bits a "
+            f"tuple on the link, but the {tests} {plural(tests, 'test')} of this condition make {found} comparators "
+            f"with {config.lanes} {plural(config.lanes, 'lane')} × {config.probes} {plural(config.probes, 'probe')}, "
+            f"and {bits} bits; write a condition with fewer comparisons, ask for fewer lanes and probes, or use "
+            f"device='cpu'")
 
 
 def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters, built: Sequence[Aggregate] = (), *,

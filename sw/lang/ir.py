@@ -358,7 +358,17 @@ def columns(e: Expr) -> tuple[Col, ...]:
 
 def sides(e: Expr) -> frozenset[Side]:
     """The streams whose columns ``e`` reads."""
-    return frozenset(c.side for c in columns(e))
+    found: set[Side] = set()
+    seen: set[int] = set()
+    waiting = [e]
+    while waiting and len(found) < 2:
+        node = waiting.pop()
+        if isinstance(node, Col):
+            found.add(node.side)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            waiting += node.children
+    return frozenset(found)
 
 
 def distinct(e: Expr) -> list[tuple[Expr, tuple[int, ...]]]:

@@ -144,7 +144,7 @@ def plan_lines(plan: Plan, computed: Iterable[str] = (), brought: Iterable[str] 
             yield f"key         {side.upper()}{n}: {_slot(slot)}, {slot.key.width} {plural(slot.key.width, 'bit')}"
     ends = [BOTH_ENDS] * len(plan.tests) if brought is None else list(brought)
     for n, (test, end) in enumerate(zip(plan.tests, ends, strict=True)):
-        yield f"test        T{n}: {_test(test, end)}"
+        yield f"test        T{n}: {_selection(plan, test) or _test(test, end)}"
     for n, said in enumerate(computed, len(plan.tests)):
         yield f"test        T{n}: {said}"
     yield f"combined    {tree_text(plan.tree)}"
@@ -157,9 +157,22 @@ def plan_lines(plan: Plan, computed: Iterable[str] = (), brought: Iterable[str] 
 
 
 def _slot(slot: Slot) -> str:
+    if isinstance(slot.key, UnitKey):
+        held = " and ".join(f"{text(g.condition)} is {' or '.join(sorted(g.values))}" for g in slot.guards)
+        return f"1 where {held}, else 0" if held else "1 for every tuple"
     null = "; 0 for NULL" if slot.key.nullable and not slot.guards else ""
     guards = " and ".join(f"{text(g.condition)} is {' or '.join(sorted(g.values))}" for g in slot.guards)
     return key_text(slot.key) + (f"; 0 unless {guards}" if guards else null)
+
+
+def _selection(plan: Plan, test: Test) -> str:
+    """A test that compares no values, in words; empty for another one."""
+    r, s = plan.slots_r[test.r], plan.slots_s[test.s]
+    if not (isinstance(r.key, UnitKey) and isinstance(s.key, UnitKey)):
+        return ""
+    held = [name for name, slot in ((f"R{test.r}", r), (f"S{test.s}", s)) if slot.guards]
+    return (f"{held[0]} and {held[1]} are 1" if len(held) == 2 else
+            f"{held[0]} is 1, whatever the other tuple" if held else "lets every pair through")
 
 
 def _test(test: Test, brought: str) -> str:

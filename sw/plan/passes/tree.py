@@ -18,6 +18,7 @@ is a single key (an equality), by hash; the next one is a test of small selectiv
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -122,19 +123,18 @@ def _conjunction(args: Sequence[Form]) -> Node:
     guards = [a for a in args if isinstance(a, OneSided)]
     nodes = _flatten("and", [_node(a) for a in args if not isinstance(a, OneSided)])
     # Intervals of one key intersect, so tests of the same pair of keys become one test.
-    leaves: list[Leaf] = []
+    by_keys: dict[tuple[Key, Key], Leaf] = {}
     others: list[Node] = []
     for node in nodes:
         if not isinstance(node, Leaf):
             others.append(node)
             continue
-        twin = next((x for x in leaves if x.keys == node.keys), None)
-        if twin is None:
-            leaves.append(node)
-        else:
+        twin = by_keys.setdefault((node.keys["r"], node.keys["s"]), node)
+        if twin is not node:
             twin.relations += [r for r in node.relations if r not in twin.relations]
             for side in ("r", "s"):
                 twin.guards[side] += [g for g in node.guards[side] if g not in twin.guards[side]]
+    leaves = list(by_keys.values())
     if guards:
         # A guard costs nothing on a key that already has a code for NULL.
         host = next((x for x in leaves if _roomy(x)), None)
@@ -230,9 +230,11 @@ def _combined(op: str, args: list[Tree]) -> Tree:
         parts.setdefault(frozenset(_operands(a, _other(op))), _operands(a, _other(op)))
     # In a long list nearly all operands are single tests, so only compound operands are compared with each other.
     single = {x for key in parts if len(key) == 1 for x in key}
-    several = [key for key in parts if len(key) > 1]
+    # A compound one is implied by others only if these are shorter.
+    several = sorted((key for key in parts if len(key) > 1), key=len)
+    shorter = {size: bisect_left(several, size, key=len) for size in {len(key) for key in several}}
     kept = [inner for key, inner in parts.items() if len(key) == 1
-            or (single.isdisjoint(key) and not any(other < key for other in several))]
+            or (single.isdisjoint(key) and not any(other < key for other in several[:shorter[len(key)]]))]
     common = [x for x in kept[0] if all(x in inner for inner in kept)] if len(kept) > 1 else []
     rests = [_joined(_other(op), tuple(x for x in inner if x not in common)) for inner in kept]
     return _joined(_other(op), (*common, _joined(op, tuple(rests))))
