@@ -28,10 +28,12 @@ _SQL_TYPES: dict[str, pa.DataType] = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "varchar": pa.string(),
 }
-_KIND = re.compile(r"(.*?)\s*(\??)\s*(?:(?<=[ ?])(-?\d+)\.\.(-?\d+))?")
+#: Digits of the numbers of a range; more than any type's values have.
+_DIGITS = 40
+_KIND = re.compile(rf"(.*?)\s*(\??)\s*(?:(?<=[ ?])(-?\d{{1,{_DIGITS}}})\.\.(-?\d{{1,{_DIGITS}}}))?")
 #: Names that stand in a text as they are.
 _PLAIN = re.compile(r"[^:,()\[\]]+")
-_SIZED = re.compile(r"(decimal)\((\d+),\s*(\d+)\)|(binary)\[(\d+)\]")
+_SIZED = re.compile(r"(decimal)\((\d{1,3}),\s*(\d{1,3})\)|(binary)\[(\d{1,10})\]")
 
 
 def parse_schema(text: str) -> pa.Schema:
@@ -54,6 +56,7 @@ def parse_schema(text: str) -> pa.Schema:
         kind, null, low, high = (kind, "", None, None) if read is None else read.groups()
         type_ = _TYPES.get(kind) or _SQL_TYPES.get(kind.lower()) or _sized(kind)
         if type_ is None:
+            kind = kind if len(kind) <= 80 else f"{kind[:50]} … {kind[-25:]}"
             raise SchemaError(f"column {name!r} has the unknown type {kind!r}{suggest(kind, _TYPES)}; known are "
                               f"{', '.join(_TYPES)}, decimal(9, 2) and binary[16], and SQL's names "
                               f"{', '.join(_SQL_TYPES)}")

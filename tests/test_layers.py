@@ -16,7 +16,7 @@ FOLDERS = {"sw": "splitjoin", "hw": "splitjoin.hw", "sim": "splitjoin.sim", "boa
 #: Packages and modules below `splitjoin`, the lowest first: each imports only those before it. What stands in one tuple
 #: does not import each other either.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("interrupts", "processes", "safe_text", "trust", "version"),
+    ("interrupts", "json_text", "processes", "safe_text", "trust", "version"),
     ("errors",),
     ("cache", "ipc", "lang", "memory", "progress"),
     ("plan", "arrival", "sliding"),

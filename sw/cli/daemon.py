@@ -15,6 +15,7 @@ from typing import Any
 
 from ..device.registry import device, missing
 from ..errors import DeviceError, ToolError
+from ..json_text import parsed_json
 from ..safe_text import printable
 from .options import device_spec
 
@@ -93,7 +94,7 @@ def _option(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise DeviceError(f"--option must be NAME=VALUE, such as cores=4, not {text!r}")
     try:
-        return name.replace("-", "_"), json.loads(value)
+        return name.replace("-", "_"), parsed_json(value)
     except ValueError:
         return name.replace("-", "_"), value
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..circuit.parameters import CircuitParameters, declared
 from ..errors import InputError, SchemaError
 from ..files import replacing
+from ..json_text import parsed_json
 from ..schema_text import parse_schema, schema_text
 from ..tuner import Proposal
 from ..version import __version__
@@ -82,7 +83,7 @@ def take_design(args: argparse.Namespace) -> None:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = parsed_json(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"a design must be a readable JSON file that `splitjoin tune -o` wrote, but {path} is not: "
                          f"{error}") from None

@@ -32,6 +32,8 @@ _TESTBENCHES = ("cocotb", "verilog")
 _VERIFIED = "This circuit finds candidates; on each of them the host must check:"
 #: The texts that ``--hide-condition`` leaves out.
 _HIDDEN = "(not shown)"
+#: The most tuples of each stream in a testbench: a thousand times the default is still written within minutes.
+_MOST_TUPLES = 100_000
 #: The random tuples of a testbench are a function of this.
 _SEED = 1
 
@@ -62,8 +64,9 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
 def write_circuit(args: argparse.Namespace) -> None:
     """Write a query's circuit as Verilog, and the configuration that it was generated from beside it."""
     query, options = circuit_query(args)
-    if args.testbench_tuples < 1:
-        raise InputError(f"--testbench-tuples must be 1 or more, not {args.testbench_tuples}")
+    if not 1 <= args.testbench_tuples <= _MOST_TUPLES:
+        raise InputError(f"--testbench-tuples must be 1 to {_MOST_TUPLES}, not {args.testbench_tuples}; the golden "
+                         f"model answers each of them before the testbench is written")
     try:
         from splitjoin.hw.verilog import WAIVERS, axi_top, check_name, header, sidecar, to_axi_verilog, to_verilog
     except ModuleNotFoundError as error:

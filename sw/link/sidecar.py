@@ -11,6 +11,7 @@ from typing import Any
 from ..circuit.parameters import CircuitParameters
 from ..circuit.wire import Configuration
 from ..errors import DeviceError, InputError, SplitJoinError
+from ..json_text import parsed_json
 from ..lang.aggregate import Aggregate, parse_aggregates
 from ..lang.query import Query
 from ..lang.schema import Column
@@ -122,7 +123,7 @@ class Sidecar:
     def read(cls, path: str | Path) -> Sidecar:
         """The sidecar in the file ``path``. Raises `InputError` if it is missing or not a sidecar."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            found = parsed_json(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"a design must be a readable JSON file that `splitjoin build` wrote, but {path} is not: "
                              f"{error}") from error

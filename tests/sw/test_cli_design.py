@@ -37,10 +37,12 @@ def test_verilog_takes_what_tune_proposes(folder: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
 
 
+UNREADABLE = "a design must be a readable JSON file that `splitjoin tune -o` wrote, but design.json is not"
 WRONG: list[tuple[Any, tuple[str, ...], int, str]] = [
-    ("missing", (), FAILURE, "a design must be a readable JSON file that `splitjoin tune -o` wrote, but design.json is "
-                             "not"),
+    ("missing", (), FAILURE, UNREADABLE),
     ("no JSON", (), FAILURE, "a design must be a readable JSON file"),
+    ("[" * 100_000, (), FAILURE, f"{UNREADABLE}: lists and objects are nested too deep"),
+    ('{"parameters": {"cores": ' + "9" * 5000, (), FAILURE, f"{UNREADABLE}: a number has more than "),
     ([], (), FAILURE, "the design design.json must have the format 'splitjoin proposal 1'"),
     ({"format": "splitjoin design 1"}, (), FAILURE, "the design design.json must have the format"),
     ({"query": {}}, (), FAILURE, "the design design.json must have a query with schema_r, schema_s, on"),

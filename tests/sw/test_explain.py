@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 import splitjoin
@@ -10,6 +15,8 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.errors import UnsupportedError
 from splitjoin.explain import explain
+
+from ..support.sampling import at_length
 
 INT = pa.schema([pa.field("x", pa.int16(), nullable=False)])
 NULLABLE = pa.schema([("x", pa.int16())])
@@ -51,3 +58,31 @@ def test_circuits_are_bounded_before_they_are_elaborated(tests: int, parameters:
     query = splitjoin.query(NULLABLE, NULLABLE, on=on, window="ROWS 64")
     with pytest.raises(UnsupportedError, match=rf"the {tests} tests of this condition make .*write a condition with "):
         chosen_circuit(query, CircuitParameters(**parameters))  # type: ignore[arg-type]  # by name
+
+
+def limited(seconds: int, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command ``splitjoin`` with at most ``seconds`` of CPU time."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "splitjoin", *words, "--schema-r", "x:int32", "--schema-s", "a:int32",
+         "--window", "ROWS 64"], capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)))
+
+
+@pytest.mark.parametrize("tests", [600, at_length(3000)])
+def test_long_conditions_take_little_time(tests: int, tmp_path: Path) -> None:
+    """Elaboration of so many tests took minutes, or ended in a RecursionError."""
+    on = " AND ".join(f"r.x <> s.a + {n}" for n in range(tests))
+    made = limited(tests // 20, "verilog", "--on", on, "-o", str(tmp_path / "made"))
+    assert (made.returncode, made.stdout) == (1, "")
+    assert made.stderr.startswith("splitjoin: a circuit must have at most")
+    assert not (tmp_path / "made").exists()
+    explained = limited(tests // 20, "explain", "--on", on)
+    assert explained.returncode == 0
+    assert len(explained.stdout) < 50_000
+
+
+def test_testbenches_have_a_bound(tmp_path: Path) -> None:
+    made = limited(30, "verilog", "--on", "r.x = s.a", "--testbench", "verilog", "--testbench-tuples", "1000000000",
+                   "-o", str(tmp_path / "made"))
+    assert "--testbench-tuples must be 1 to 100000, not 1000000000" in made.stderr
+    assert not (tmp_path / "made").exists()

@@ -30,6 +30,9 @@ def test_files_of_every_format(name: str, tmp_path: Path) -> None:
     ("x:decimal(50, 2)", r"unknown type 'decimal\(50, 2\)'"), ("x:int32 ?? 0..1", r"unknown type 'int32 \?'"),
     ("x:int8 0..128", "the range of field 'x' must lie between -128 and 127, its least value first, not from 0 to 128"),
     ("x:int8 5..1", "its least value first, not from 5 to 1"),
+    (f"x:int32 0..{'9' * 5000}", "column 'x' has the unknown type 'int32 0\\.\\.9"),
+    (f"x:decimal({'9' * 5000}, 2)", r"column 'x' has the unknown type 'decimal\(9"),
+    (f"x:binary[{'9' * 5000}]", r"column 'x' has the unknown type 'binary\[9"),
     ("x:string 0..1", "field 'x' of type string must not have min or max"),
 ])
 def test_wrong_schemas(text: str, message: str) -> None:

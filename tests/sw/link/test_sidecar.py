@@ -5,7 +5,7 @@ import re
 import pytest
 from splitjoin.cli import main
 from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError
+from splitjoin.errors import DeviceError, InputError
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.sidecar import Sidecar
@@ -57,3 +57,11 @@ def test_whole_numbers_of_a_csv_file_are_int64(tmp_path, capsys):
                  "--device", "uart:none", "--design", str(tmp_path / "design.json"), "-o",
                  str(tmp_path / "out.csv")]) == 1
     assert "stream r with x:int32, not with x:int64" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "said"), [("[" * 100_000, "lists and objects are nested too deep"),
+                                            ('{"baud": ' + "9" * 5000 + "}", "a number has more than [0-9]+ digits")])
+def test_json_that_python_does_not_read_is_no_sidecar(tmp_path, text, said):
+    (tmp_path / "design.json").write_text(text)
+    with pytest.raises(InputError, match=f"a design must be a readable JSON file .* is not: {said}"):
+        Sidecar.read(tmp_path / "design.json")
