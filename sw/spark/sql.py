@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..lang.order import Order
 from ..lang.query import TimeSpec
 from ..lang.windows import WindowSpec
-from ..statement import Select
+from ..statement import Select, refuse_ordering
 from ..statement.inputs import bind_tables, check_named, check_options
 from ..statement.parts import parse
 from ..statement.projection import Output
@@ -68,6 +68,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     check_named(statement, unnamed)
     left, right, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)
+    refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
     check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
     options = StreamOptions(late, late_to, null_time, idle, groups, state, name)

@@ -3,7 +3,8 @@ before it and after it.
 """
 
 from .api import sql
+from .ordering import refuse_ordering
 from .projection import Projection
 from .select import Select
 
-__all__ = ["Projection", "Select", "sql"]
+__all__ = ["Projection", "Select", "refuse_ordering", "sql"]

@@ -11,12 +11,13 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 
 from ..aggregates import identical_rows
-from ..device.api import Device
+from ..device.api import PAIR, Device
 from ..device.registry import DeviceOption, device as find_device, merged_options
 from ..errors import InputError, WindowError
 from ..execution import Output, run
-from ..files import TableFiles, check_columns, check_output
+from ..files import TableFiles, TableWriter, check_columns, check_output
 from ..join import sorted_tables, sorts, whole_window
+from ..lang.layouts import take
 from ..lang.order import Order
 from ..lang.python.aggregate import AggregateClass
 from ..lang.query import TimeSpec
@@ -25,6 +26,7 @@ from ..lang.windows import WindowSpec
 from ..result import JoinResult
 from ..tables import ArrowSchema, Rows, table_or_files
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
+from .ordering import sorted_rows
 from .parts import Statement, parse
 from .select import Select
 
@@ -138,7 +140,23 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
     select = Select.make(statement, measured["r"], measured["s"], window=window, **how)
     groups = identical_rows(rows["r"]) if same else None
     output = Output(select.projection.gathered, select.projection.rows, select.schema)
-    return run(select.query, rows["r"], rows["s"], output, device, to, groups)
+    if statement.ordering.is_empty:
+        return run(select.query, rows["r"], rows["s"], output, device, to, groups)
+    return _ordered(run(select.query, rows["r"], rows["s"], output, device, None, groups), select, to)
+
+
+def _ordered(result: JoinResult, select: Select, to: Path | None) -> JoinResult:
+    """``result`` after ORDER BY, LIMIT and OFFSET; with ``to``, in this file."""
+    chosen = sorted_rows(result.table, select.sort_keys, select.statement)
+    rows = pa.array(chosen)
+    table = pa.table([take(column, rows) for column in result.table.columns], schema=result.schema)
+    told: dict[str, Any] = {"counters": result.counters, "plan": result.plan, "latencies": result.latencies,
+                            "region_counters": result.region_counters}
+    if to is None:
+        return JoinResult(table, result.items[result.items["kind"] == PAIR][chosen], **told)
+    with TableWriter(to, table.schema) as writer:
+        writer.write(table)
+    return JoinResult(writer.stored(), None, **told)
 
 
 def _measured(schema: Schema, rows: pa.Table) -> Schema:

@@ -25,13 +25,9 @@ _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
     "having": ((T.HAVING,), "HAVING", "a join gives pairs; put the condition on pairs into WHERE"),
     "qualify": ((T.QUALIFY,), "QUALIFY", "put the condition on pairs into WHERE"),
     "windows": ((T.WINDOW,), "WINDOW", "the windows of the streams are given by window=…, outside the text"),
-    "order": ((T.ORDER_BY,), "ORDER BY", f"streams do not end; order='total' gives rows in order of arrival, else "
-                                         f"{_AFTER}"),
     "sort": ((T.SORT_BY,), "SORT BY", _AFTER),
     "cluster": ((T.CLUSTER_BY,), "CLUSTER BY", _AFTER),
     "distribute": ((T.DISTRIBUTE_BY,), "DISTRIBUTE BY", _AFTER),
-    "limit": ((T.LIMIT, T.FETCH), "LIMIT", f"streams do not end; {_AFTER}"),
-    "offset": ((T.OFFSET,), "OFFSET", _AFTER),
     "into": ((T.INTO,), "INTO", "the rows are what is returned; write them yourself"),
     "locks": ((T.FOR,), "FOR UPDATE", "leave it out"),
     "hint": ((T.HINT,), "a hint", "leave it out; the device is given by device=…"),
@@ -39,7 +35,7 @@ _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
 }
 #: Words that cannot be next to a comma.
 _BETWEEN = {T.SELECT, T.ALL, T.FROM, T.WHERE, T.ON, T.JOIN, T.INNER, T.CROSS, T.COMMA, T.ALIAS}
-_READ = {"expressions", "from_", "joins", "where"}
+_READ = {"expressions", "from_", "joins", "where", "order", "limit", "offset"}
 _SETS: dict[type[exp.Expr], tuple[tuple[TokenType, ...], str]] = {
     exp.Union: ((T.UNION,), "UNION"), exp.Except: ((T.EXCEPT,), "EXCEPT"),
     exp.Intersect: ((T.INTERSECT,), "INTERSECT"),
@@ -121,6 +117,8 @@ class StatementText:
                 raise self.error("a name must follow AS; a keyword needs double quotes", token.start, token.end + 1)
         where = next((t.start for t in self._outer if t.token_type == T.WHERE), None)
         for token in self._outer:
+            if token.token_type in (T.ORDER_BY, T.LIMIT):
+                break
             if where is not None and token.start > where and token.token_type in (T.COMMA, T.JOIN):
                 raise self.error("all tables must be named before WHERE", token.start, token.end + 1)
 
@@ -138,8 +136,6 @@ def check_clauses(tree: Any, source: StatementText) -> None:
         if arg == "group" and _grouped_by(value) is not None:
             continue
         kinds, name, advice = _CLAUSES.get(arg, ((), arg.strip("_").upper(), "leave it out"))
-        if arg == "limit" and isinstance(value, exp.Fetch):
-            name = "FETCH"
         if arg == "having" and grouping(tree) is not None:
             advice = "filter the rows of the result; a condition on pairs belongs into WHERE"
         raise source.at(_no(name, advice), kinds)

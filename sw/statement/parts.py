@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -17,8 +18,10 @@ from ..lang.sql.parser import Sql
 from ..lang.sql.source import sql_tokens, unreadable, untokenizable
 from .checks import StatementText, check_clauses, check_join, check_table, grouping, join_how, table_start
 
-__all__ = ["SelectItem", "Statement", "TableName", "parse"]
+__all__ = ["Ordering", "SelectItem", "Statement", "TableName", "parse"]
 
+#: Words by which a number of rows begins.
+_COUNTS = (TokenType.LIMIT, TokenType.FETCH)
 _PAIRS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET,
           TokenType.L_BRACE: TokenType.R_BRACE}
 
@@ -47,6 +50,24 @@ class SelectItem:
 
 
 @dataclass(frozen=True)
+class Ordering:
+    """What is done to all rows of the result: ORDER BY its ``terms``, then OFFSET, then LIMIT.
+
+    ``words``: the words of the text by which the clauses begin, each with its place.
+    """
+
+    terms: tuple[Any, ...] = ()
+    offset: int = 0
+    limit: int | None = None
+    words: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no such clause."""
+        return not self.words
+
+
+@dataclass(frozen=True)
 class Statement:
     """A SELECT over two tables; R is the first of them.
 
@@ -61,6 +82,7 @@ class Statement:
     how: How = "inner"
     match: exp.Expr | None = None
     grouped: bool = False
+    ordering: Ordering = Ordering()
 
 
 def parse(text: str) -> Statement:
@@ -100,7 +122,37 @@ def parse(text: str) -> Statement:
     where = tree.args.get("where")
     return Statement(text, tuple(_items(tree.expressions, tokens, outer, text, source)), (tables[0], tables[1]),
                      join.args.get("on"), None if where is None else where.this, join_how(join) or "inner",
-                     join.args.get("match_condition"), by is not None)
+                     join.args.get("match_condition"), by is not None, _ordering(tree, outer, source))
+
+
+def _ordering(tree: Any, outer: list[Token], source: StatementText) -> Ordering:
+    """ORDER BY, LIMIT (or FETCH) and OFFSET of the statement ``tree``. Raises `StatementError` for what they cannot
+    have.
+    """
+    order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
+    terms = () if order is None else tuple(order.expressions)
+    unread = [term for term in terms if any(value for name, value in term.args.items()
+                                            if name not in ("this", "desc", "nulls_first"))]
+    if unread or (order is not None and any(value for name, value in order.args.items() if name != "expressions")):
+        raise source.at("ORDER BY takes columns of the result, each with ASC or DESC and NULLS FIRST or LAST only",
+                        (TokenType.ORDER_BY,))
+    options = None if limit is None else limit.args.get("limit_options")
+    asked = options is not None and any(options.args.get(name) for name in ("percent", "with_ties"))
+    if limit is not None and (asked or limit.args.get("expressions")):
+        raise source.at("LIMIT and FETCH take a number of rows only, without PERCENT, WITH TIES and BY", _COUNTS)
+    counts = [None if part is None else _count(part, source) for part in (limit, offset)]
+    words = tuple((t.text, t.start, t.end + 1) for t in outer
+                  if t.token_type in (TokenType.ORDER_BY, *_COUNTS, TokenType.OFFSET))
+    return Ordering(terms, counts[1] or 0, counts[0], words)
+
+
+def _count(part: Any, source: StatementText) -> int:
+    """The number of rows that LIMIT, FETCH or OFFSET has."""
+    number = part.args.get("count") if isinstance(part, exp.Fetch) else part.args.get("expression")
+    if not isinstance(number, exp.Literal) or number.is_string or not re.fullmatch(r"[0-9]{1,18}", number.name):
+        kinds = (TokenType.OFFSET,) if isinstance(part, exp.Offset) else _COUNTS
+        raise source.at("LIMIT, FETCH and OFFSET take a whole number of rows from 0", kinds)
+    return int(number.name)
 
 
 def _outer(tokens: list[Token]) -> tuple[list[Token], Token | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..lang.query import Query, TimeSpec
 from ..lang.schema import SIDES, Schema, Side
 from ..lang.windows import WindowSpec
 from .as_of import as_of
+from .ordering import SortKey, sort_keys
 from .parts import Statement, TableName
 from .placement import PlacedTerm, Placement, conjunction, place
 from .projection import Projection, project
@@ -34,12 +35,14 @@ class Select:
         query: The join that a device runs.
         projection: The result columns, computed from the pairs that the device finds.
         placement: The stage of every term of ON and WHERE.
+        sort_keys: The terms of ORDER BY; results of tables are sorted by them, streams have no such end.
     """
 
     statement: Statement
     query: Query
     projection: Projection
     placement: Placement
+    sort_keys: Sequence[SortKey] = ()
 
     @classmethod
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, time: TimeSpec | None = None,
@@ -64,7 +67,7 @@ class Select:
                            time=times, order=order, **kind)
         if projection.aggregates:
             query = query.aggregated(projection.aggregates)
-        return cls(statement, query, projection, placement)
+        return cls(statement, query, projection, placement, sort_keys(statement, tables, projection))
 
     @property
     def schema(self) -> pa.Schema:
@@ -131,6 +134,14 @@ class Select:
             made = f"{o.text}, folded for each tuple of {self.statement.tables[0].label}" if o.source in folded else (
                 f"{o.source}, as it is") if o.expr is None else f"{text(o.expr)}, computed for every pair"
             yield f"post-projection  {o.field.name}: {o.field.type} = {made}"
+        ending = self.statement.ordering
+        for key in self.sort_keys:
+            yield (f"order by         {self.projection.outputs[key.column].field.name}, "
+                   f"{'descending' if key.descending else 'ascending'}, NULL "
+                   f"{'first' if key.nulls_first else 'last'}; on the result")
+        if ending.limit is not None or ending.offset:
+            rows = "all rows" if ending.limit is None else f"{ending.limit} {plural(ending.limit, 'row')}"
+            yield f"limit            {rows}{f' after the first {ending.offset}' if ending.offset else ''}"
 
     def _terms(self, label: str, terms: list[PlacedTerm]) -> Iterator[str]:
         post = label.startswith("post")

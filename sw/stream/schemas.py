@@ -15,7 +15,7 @@ from ..lang.query import Query
 from ..lang.schema import SIDES, Side
 from ..lang.types import plain
 from ..output import output_schema
-from ..statement import Select
+from ..statement import Select, refuse_ordering
 from ..tables import as_batch
 
 __all__ = ["SessionSchemas"]
@@ -37,6 +37,7 @@ class SessionSchemas:
         if isinstance(query, Select):
             if select is not None:
                 raise SchemaError("the result columns are those of the statement's SELECT list; leave select out")
+            refuse_ordering(query.statement, "leave it out, and sort or cut what a session gives")
             query = query.query
         if not isinstance(query, Query):
             raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "

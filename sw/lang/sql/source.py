@@ -22,6 +22,8 @@ class Sql(Dialect):
     MATCH_CONDITION.
     """
 
+    NULL_ORDERING = "nulls_are_last"  # as in DuckDB
+
     class Tokenizer(tokens.Tokenizer):
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
