@@ -169,6 +169,10 @@ class _Compiler:
                         for name, hint in inspect.get_annotations(of).items()}
         if not self._fields:
             raise PredicateError(f"{of.__name__} must declare its state, such as 'n: splitjoin.unsigned(20)'")
+        valued = [name for name in self._fields if repr(vars(of).get(name, 0)) != "0"]
+        if valued:
+            raise PredicateError(f"{of.__name__}.{valued[0]} must have no value but 0 where it is declared, not "
+                                 f"{vars(of)[valued[0]]!r}; the state begins with 0, or with what init(self) sets")
         self._slots = [(name if count is None else f"{name}[{n}]", width)
                        for name, (width, count) in self._fields.items() for n in range(count or 1)]
 

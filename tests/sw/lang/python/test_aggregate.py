@@ -83,6 +83,7 @@ def test_what_is_not_compiled_is_refused_with_its_line(lines: list[str], message
 @pytest.mark.parametrize(("text", "message"), [
     ("class Made:\n    def add(self): pass\n", "Made must declare its state"),
     ("class Made:\n    n: int\n", "Made.n must be annotated with splitjoin.signed"),
+    ("class Made:\n    n: signed(8) = 7\n", r"Made.n must have no value but 0 where it is declared, not 7; the state"),
     ("class Made:\n    n: signed(8)\n", "Made must have the methods add and result"),
     (CLASS + "    def add(self, x):\n        pass\n" + RESULT, "parameter x of Made.add must be annotated"),
     (add("pass") + "    def merged(self):\n        pass\n", "Made.merged is not compiled; the methods are init"),
