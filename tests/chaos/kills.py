@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -145,15 +146,20 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str =
                 raise AssertionError(f"the job failed: {_log(folder)}")
     finally:
         job.close()
-    r, s = (pa.concat_tables([_table(side, n, seed) for n in range(files)]) for side in "rs")
-    want = Counter(zip(*(splitjoin.join(r, s, **JOIN, how=how, select=["n_r", "n_s"]).column(c).to_pylist()
-                         for c in ("n_r", "n_s")), strict=True))
+    # Rows with equal times are in the order of their other columns, as Spark has no other.
+    r, s = (pa.concat_tables([_table(side, n, seed) for n in range(files)]).sort_by(
+        [("ts", "ascending"), (name, "ascending"), ("n", "ascending")]) for side, name in (("r", "x"), ("s", "a")))
+    columns = ["n"] if how in ("semi", "anti") else ["n_r", "n_s"]
+    want = _counted(splitjoin.join(r, s, **JOIN, how=how, select=columns).to_arrow())
     batches = sorted((folder / "out").iterdir())
-    found = [pq.ParquetDataset(str(b), partitioning=None).read(["n_r", "n_s"]) for b in batches]
-    got = Counter(zip(*(pa.concat_tables(found).column(c).to_pylist() for c in ("n_r", "n_s")), strict=True))
-    assert got == want, f"{(want - got).total()} pairs are missing, {(got - want).total()} should not be there"
+    got = _counted(pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read(columns) for b in batches))
+    assert got == want, f"{(want - got).total()} rows are missing, {(got - want).total()} should not be there"
     done.starts, done.batches, done.pairs = job.starts, len(batches), got.total()
     return done
+
+
+def _counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _table(side: str, n: int, seed: int) -> pa.Table:
