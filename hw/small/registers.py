@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Const, Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -57,30 +57,35 @@ class SmallRegisters(wiring.Component):
         m.d.sync += [addr.eq(self.addr), w_data.eq(self.w_data),
                      enable.eq(self.w_stb & self.addr.matches(*ones))]
         m.d.comb += [write.addr.eq(addr), write.data.eq(w_data), write.en.eq(enable), read.addr.eq(self.addr)]
-        others: dict[int, Value] = {register("id").address: Const(MAGIC, WORD_BITS),
-                                    register("overflow").address: self.overflow}
+        # What a word shows is decided a cycle before it is read: the memory, ones, a count, or a constant. All other
+        # registers read 0, whatever the memory holds.
+        constants: dict[int, Value] = {register("id").address: Const(MAGIC, WORD_BITS),
+                                       register("overflow").address: self.overflow}
         for n in range(2):
-            others[register("abi").address + n] = Const(config.abi_hash >> WORD_BITS * n & 2**WORD_BITS - 1, WORD_BITS)
-            others[register(f"tuples_{'rs'[n]}").address] = self.tuples[n]
-            others[register(f"overflow_row_{'rs'[n]}").address] = Mux(self.overflow[n], self.tuples[n], 0)
-        # All registers that cannot be written and are not among the others read 0, whatever the memory holds.
-        was_written, reads_ones = Signal(), Signal()
+            constants[register("abi").address + n] = Const(config.abi_hash >> WORD_BITS * n & 2**WORD_BITS - 1,
+                                                           WORD_BITS)
+        written, reads_ones = Signal(), Signal()  # the word was written since the reset; it was not, and reads ones
+        counts = Signal(2)  # the word shows R's tuples, or S's
+        constant = Signal(WORD_BITS)
         with m.Switch(addr):
-            for at, value in others.items():
+            for at, value in constants.items():
                 with m.Case(at):
-                    m.d.sync += self.r_data.eq(value)
-            with m.Default():
-                m.d.sync += self.r_data.eq(Mux(was_written, read.data, reads_ones.replicate(WORD_BITS)))
-        m.d.sync += [was_written.eq(0), reads_ones.eq(0)]
+                    m.d.comb += constant.eq(value)
+        m.d.sync += [written.eq(0), reads_ones.eq(0)]
         for at, one in ones.items():
             since_reset = Signal(name=f"written{at}")
             with m.If(enable & (addr == at)):
                 m.d.sync += since_reset.eq(1)
             with m.If(self.addr == at):
-                m.d.sync += [was_written.eq(since_reset), reads_ones.eq(int(one))]
+                m.d.sync += [written.eq(since_reset), reads_ones.eq(~since_reset if one else 0)]
+        shown = (read.data & written.replicate(WORD_BITS)) | constant | reads_ones.replicate(WORD_BITS)
+        for n, side in enumerate("rs"):
+            m.d.sync += counts[n].eq((self.addr == register(f"tuples_{side}").address)
+                                     | ((self.addr == register(f"overflow_row_{side}").address) & self.overflow[n]))
+            shown |= self.tuples[n] & counts[n].replicate(WORD_BITS)
+        m.d.sync += self.r_data.eq(shown)
 
-        most = {"rows": [-1, -1], "unlimited": 3} | ({"range": [-1, -1]} if config.time_bits else {})
-        kept = Signal(settings_layout(config), init=most)
+        kept = Signal(settings_layout(config), init={"unlimited": 3})
         m.d.comb += [self.settings[name].eq(kept[name]) for name, _ in kept.shape() if name != "timed"]
         for target, at, value in self._settings(m, kept, w_data):
             with m.If(enable & (addr == at)):

@@ -48,4 +48,4 @@ def _registers(config: Configuration, family: Family) -> Resources:
     settings = config.row_bits + 3 * count + 2 + (2 * config.time_bits + 4 if config.time_bits else 0)
     # The words are in memory; the counts and the report of a tuple without room are selected beside them.
     return (memory(family, WORD_BITS, 64)
-            + Resources(lut=5 * mux(family, 2, WORD_BITS) + 40, ff=settings + 2 * WORD_BITS + 7))
+            + Resources(lut=5 * mux(family, 2, WORD_BITS) + 40, ff=settings + 2 * WORD_BITS + 20))

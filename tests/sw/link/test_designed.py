@@ -147,13 +147,10 @@ def test_a_build_with_aggregates_makes_the_circuit_that_folds(tmp_path: Path, mo
     assert Sidecar.read(tmp_path / "design.json").query["how"] == "semi"
 
 
-def test_verilog_with_aggregates_is_that_of_the_circuit_that_folds(tmp_path: Path,
-                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_verilog_with_aggregates_is_that_of_the_circuit_that_folds(tmp_path: Path) -> None:
     given = ["verilog", "--schema-r", "ts:int64, x:int16", "--schema-s", "ts:int64, a:int16, p:int16?", "--on",
              "abs(r.x - s.a) <= 6", "--window", "RANGE 6", "--time", "ts", "--top", "axi", "-o", str(tmp_path),
              "--cores", "1", "--capacity", "16", "--core", "scan", "--aggregate", "n=count(*)", "--fold", "always"]
-    assert main([*given, "--testbench", "verilog"]) == 1
-    assert "a testbench compares pairs, and this circuit folds them to states" in capsys.readouterr().err
     assert main(given) == 0
     found = json.loads((tmp_path / "splitjoin.json").read_text())
     board = device("xdma:none", **CIRCUIT)
