@@ -81,6 +81,8 @@ def write_circuit(args: argparse.Namespace) -> None:
     described = sidecar(config, top, axi=axi) | query_description(query, circuit, options, args.on)
     if args.hide_condition:
         del described["query"]
+        for row in (row for rows in ("values", "results") for row in described.get("state", {}).get(rows, [])):
+            row["of"] = _HIDDEN
     given = None  # the testbench's vectors, before the circuit, which takes longer
     if args.testbench is not None:
         given = vectors(query, circuit, random_arrivals(query, args.testbench_tuples, _SEED))

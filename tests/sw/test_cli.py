@@ -444,3 +444,8 @@ def test_verilog_without_its_condition(folder: Path, capsys: pytest.CaptureFixtu
     assert texts[True][0] == texts[False][0].replace("condition abs(r.x - s.a) <= 4711", "condition (not shown)")
     assert texts[False][1].pop("query")["on"] == "abs(r.x - s.a) <= 4711"
     assert texts[True][1] == texts[False][1]
+    assert main(["verilog", "--schema-r", "x:int32", "--schema-s", "a:int32, price:int16", "--on", "r.x = s.a",
+                 "--window", "ROWS 8", "--cores", "1", "--capacity", "16", "--aggregate", "n=sum(s.price)",
+                 "-o", "folds", "--hide-condition"]) == 0
+    assert json.loads(Path("folds/splitjoin.json").read_text())["state"]["results"][0]["of"] == "(not shown)"
+    assert not any("price" in path.read_text() for path in Path("folds").iterdir())
