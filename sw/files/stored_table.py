@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,6 @@ import pyarrow.parquet
 
 from ..errors import InputError, first_line
 from ..ipc import ipc_batches, read_ipc_file, translated, validated
-from ..lang.layouts import decoded
 from .csv_source import CsvSource
 from .names import IPC
 from .stored import csv_read_types, from_stored, stored_schema
@@ -101,11 +100,10 @@ def signature(path: Path) -> tuple[int, int, int]:
 def merged(known: dict[str, pa.Array], table: pa.Table) -> None:
     """Add to ``known``, the values of columns with a dictionary by name, those of ``table`` that are not among them."""
     for field, column in zip(table.schema, table.columns, strict=True):
-        if not pa.types.is_dictionary(field.type) or pa.types.is_nested(field.type.value_type):
+        if not pa.types.is_dictionary(field.type):
             continue
         for chunk in column.chunks:
             old, new = known.get(field.name), chunk.dictionary
             if old is None or not old.equals(new):
-                both = [new] if old is None else [old, new]
-                known[field.name] = decoded(pa.chunked_array(both).dictionary_encode().unify_dictionaries()
-                                            ).unique().drop_null()
+                with suppress(pa.ArrowNotImplementedError):  # as for lists, whose rows get entries of their own
+                    known[field.name] = pa.chunked_array([new] if old is None else [old, new]).unique().drop_null()

@@ -50,7 +50,7 @@ ENCODED = [
         (pa.int8(), pa.string(), False), (pa.int32(), pa.large_string(), True), (pa.uint16(), pa.string_view(), False),
         (pa.int32(), pa.int64(), False), (pa.int8(), pa.timestamp("s"), True), (pa.int32(), pa.float64(), False),
         (pa.int32(), pa.decimal128(5, 2), False), (pa.int16(), pa.date64(), False), (pa.int8(), pa.binary(), True),
-        (pa.int8(), pa.list_(pa.int8()), False))),
+        (pa.int8(), pa.list_(pa.int8()), False), (pa.int8(), pa.decimal32(5, 2), False))),
     *(pa.run_end_encoded(ends, value) for ends, value in (
         (pa.int16(), pa.int32()), (pa.int32(), pa.string()), (pa.int64(), pa.string_view()),
         (pa.int32(), pa.timestamp("s")), (pa.int32(), pa.list_(pa.int8())))),
@@ -105,7 +105,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("stored")
 
 
-@settings(max_examples=examples(250), deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(columns(), st.sampled_from([".parquet", ".csv", ".arrow"]), st.booleans(), st.integers(1, 4))
 def test_a_stored_result_is_the_one_in_memory(folder: Path, column: pa.ChunkedArray, suffix: str, alone: bool,
                                               rows: int) -> None:
@@ -134,7 +134,7 @@ def test_a_stored_result_is_the_one_in_memory(folder: Path, column: pa.ChunkedAr
         assert [plain(c) for c in other.columns] == [plain(c) for c in table.columns]
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(columns())
 def test_exports_hold_the_values(folder: Path, column: pa.ChunkedArray) -> None:
     """Or refuse the column."""
