@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import splitjoin
 from splitjoin.daemon.client import daemon_status
@@ -31,7 +32,9 @@ _ROWS, _PATIENCE = 200, 300
 
 @dataclass
 class Chaos:
-    """Record of a run: kills of each kind, starts of the job, micro-batches, and pairs, all of which were right."""
+    """Record of a run: kills of each kind, starts of the job, micro-batches, pairs, all of which were right, and
+    late rows.
+    """
 
     jvms: int = 0
     workers: int = 0
@@ -39,15 +42,17 @@ class Chaos:
     starts: int = 0
     batches: int = 0
     pairs: int = 0
+    late: int = 0
 
 
 class Job:
-    """The streaming job in ``folder``, which joins by the kind ``how``, and with ``daemon`` the daemon that owns its
-    devices.
+    """The streaming job in ``folder``, which joins by the kind ``how`` and ``idle``, and with ``daemon`` the daemon
+    that owns its devices.
     """
 
-    def __init__(self, folder: Path, daemon: bool, how: str):
-        self.folder, self.how, self.starts = folder, how, 0
+    def __init__(self, folder: Path, daemon: bool, how: str, idle: str | None):
+        self.folder, self.starts = folder, 0
+        self._how = [how] if idle is None else [how, idle]
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
         for side in "rs":
@@ -61,7 +66,7 @@ class Job:
         """Start the job."""
         self.starts += 1
         device = ["cpu", "{}"] if self._daemon is None else ["daemon", json.dumps({"socket": str(self._socket)})]
-        self.process = self._run("tests.chaos.app", str(self.folder), *device, self.how)
+        self.process = self._run("tests.chaos.app", str(self.folder), *device, *self._how)
 
     def start_daemon(self) -> None:
         """Start the daemon, and wait until it answers."""
@@ -107,21 +112,29 @@ class Job:
                                     start_new_session=True)
 
 
-def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str = "inner",
+def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str = "inner", idle: str | None = None,
         say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
-    ``daemon``: the join runs on devices of a daemon, which is killed too. ``how``: its kind. Raises `AssertionError` if
+    ``daemon``: the join runs on devices of a daemon, which is killed too. ``how``: its kind. ``idle``: the time after
+    which a silent stream does not count; then S is silent for longer before each kill, and some of its rows, which
+    follow, are late. Raises `AssertionError` if
     a row is missing, wrong or there twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
-    job = Job(folder, daemon, how)
+    job = Job(folder, daemon, how, idle)
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)
             _go_on(job)
-            files = _feed(folder, files, 2 + chance.randrange(4), seed)
+            more = 2 + chance.randrange(4)
+            if idle is not None:
+                more = 6
+                for ahead in range(more):
+                    _feed(folder, files + ahead, 1, seed, "r")
+                    _go_on(job)
+            files = _feed(folder, files, more, seed, "rs" if idle is None else "s")
             time.sleep(chance.uniform(0.0, 1.5))  # the kill comes anywhere in the micro-batches of these files
             workers, kind = _workers(job.process.pid), chance.random()
             if daemon and kind < 0.4:
@@ -149,6 +162,10 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str =
     # Rows with equal times are in the order of their other columns, as Spark has no other.
     r, s = (pa.concat_tables([_table(side, n, seed) for n in range(files)]).sort_by(
         [("ts", "ascending"), (name, "ascending"), ("n", "ascending")]) for side, name in (("r", "x"), ("s", "a")))
+    late = {side: _late(folder, which) for side, which in (("r", "left"), ("s", "right"))}
+    done.late = sum(map(len, late.values()))
+    r, s = (table.filter(pa.compute.invert(pa.compute.is_in(table["n"], late[side])))
+            for side, table in (("r", r), ("s", s)))
     columns = ["n"] if how in ("semi", "anti") else ["n_r", "n_s"]
     want = _counted(splitjoin.join(r, s, **JOIN, how=how, select=columns).to_arrow())
     batches = sorted((folder / "out").iterdir())
@@ -156,6 +173,13 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str =
     assert got == want, f"{(want - got).total()} rows are missing, {(got - want).total()} should not be there"
     done.starts, done.batches, done.pairs = job.starts, len(batches), got.total()
     return done
+
+
+def _late(folder: Path, which: str) -> pa.Array:
+    """The numbers of the late rows of ``which`` stream."""
+    files = sorted((folder / "late" / which).glob("*.parquet"))
+    found = [pa.array([], pa.int64()), *(pq.read_table(f)["n"].combine_chunks() for f in files)]
+    return pa.concat_arrays(found)
 
 
 def _counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
@@ -170,10 +194,10 @@ def _table(side: str, n: int, seed: int) -> pa.Table:
                      "n": np.arange(n * _ROWS, (n + 1) * _ROWS)})
 
 
-def _feed(folder: Path, files: int, more: int, seed: int) -> int:
-    """Add ``more`` files of each stream; returns how many there are."""
+def _feed(folder: Path, files: int, more: int, seed: int, sides: str = "rs") -> int:
+    """Add ``more`` files of each of the ``sides``; returns how many there are."""
     for n in range(files, files + more):
-        for side in "rs":
+        for side in sides:
             (folder / side).mkdir(exist_ok=True)
             part = folder / f"{side}{n}.part"
             pq.write_table(_table(side, n, seed), part)
