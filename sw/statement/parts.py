@@ -151,7 +151,7 @@ def _count(part: Any, source: StatementText) -> int:
     number = part.args.get("count") if isinstance(part, exp.Fetch) else part.args.get("expression")
     if not isinstance(number, exp.Literal) or number.is_string or not re.fullmatch(r"[0-9]{1,18}", number.name):
         kinds = (TokenType.OFFSET,) if isinstance(part, exp.Offset) else _COUNTS
-        raise source.at("LIMIT, FETCH and OFFSET take a whole number of rows from 0", kinds)
+        raise source.at("LIMIT, FETCH and OFFSET take a whole number of rows, from 0 and of up to 18 digits", kinds)
     return int(number.name)
 
 
