@@ -267,17 +267,18 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
         values=() if folding is None else tuple(v.value for v in folding.values),
         folds=() if folding is None else folding.parts, first_hits=first_hits,
         whole_states=folding is not None and folding.whole)
-    _check_size(config)
+    if reason := too_large(config):
+        raise UnsupportedError(reason)
     return config
 
 
-def _check_size(config: Configuration) -> None:
-    """Raise `UnsupportedError` for a circuit that takes too long to elaborate."""
+def too_large(config: Configuration) -> str:
+    """The reason why ``config`` is not built, as its elaboration would take too long; empty if it is."""
     tests, bits = len(config.tests) + len(config.sums), config.input_record.width
     found = comparators(config) + len(config.sums) * config.lanes * config.probes
-    if found > MOST_COMPARATORS or bits > MOST_RECORD_BITS:
-        raise UnsupportedError(
-            f"a circuit must have at most {MOST_COMPARATORS} comparators in a region and {MOST_RECORD_BITS} bits a "
+    if found <= MOST_COMPARATORS and bits <= MOST_RECORD_BITS:
+        return ""
+    return (f"a circuit must have at most {MOST_COMPARATORS} comparators in a region and {MOST_RECORD_BITS} bits a "
             f"tuple on the link, but the {tests} {plural(tests, 'test')} of this condition make {found} comparators "
             f"with {config.lanes} {plural(config.lanes, 'lane')} × {config.probes} {plural(config.probes, 'probe')}, "
             f"and {bits} bits; write a condition with fewer comparisons, ask for fewer lanes and probes, or use "

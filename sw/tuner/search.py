@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
+from ..circuit.lowering import too_large
 from ..circuit.wire import Configuration
 from ..cost import CircuitCost, circuit_cost
 from .arrival import BURST
@@ -169,8 +170,11 @@ def _designs(base: Configuration, fpga: Fpga, load: Workload, requirements: Requ
         least = 1 << max(1, (-(-load.tuples // cores) - 1).bit_length())
         shapes = CORE_SPEEDS[base.core].shapes(least, requirements.lanes, requirements.probes)
         for shape, tables, queue in product(shapes, _tables(base, requirements), _queues(load, requirements)):
-            if shape.capacity <= 65536:
-                yield DesignPoint(replace(base, cores=cores, tables=tables, queue=queue, **shape._asdict()), fpga, load)
+            if shape.capacity > 65536:
+                continue
+            config = replace(base, cores=cores, tables=tables, queue=queue, **shape._asdict())
+            if not too_large(config):
+                yield DesignPoint(config, fpga, load)
 
 
 def _tables(base: Configuration, requirements: Requirements) -> list[bool]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..circuit.core_kinds import KINDS
-from ..circuit.lowering import configure, plan_for, plan_with_bounds, settings
+from ..circuit.lowering import configure, plan_for, plan_with_bounds, settings, too_large
 from ..circuit.parameters import CircuitParameters
 from ..circuit.wire import Configuration
 from ..errors import CapacityError, DeviceError, UnsupportedError, WindowError
@@ -77,7 +77,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
             matches, selectivity = measured.matches(*windows), measured.selectivity
         arrival = arrival or measured.arrival
     load = _load(query, plan, windows, matches, selectivity, arrival or "alternating")
-    bases, refused = _bases(query, core, tables is True)
+    bases, refused = _bases(query, core, tables is True, lanes, probes)
     # Raises for queries that no circuit can run.
     settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
     requirements = Requirements(rate, latency, cores, lanes, probes, queue, tables)
@@ -94,22 +94,29 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
     return Proposal(board, fpga, found.best, others, refused, assumed, requirements, misses, binding, measured)
 
 
-def _bases(query: Query, core: str, tables: bool) -> tuple[dict[str, Configuration], dict[str, str]]:
+def _bases(query: Query, core: str, tables: bool, lanes: int | None, probes: int | None,
+           ) -> tuple[dict[str, Configuration], dict[str, str]]:
     """Kind → a configuration with such cores, for the kinds to choose from; and for the others, kind → reason why not.
-    ``tables``: the cores must have tables.
+    ``tables``: the cores must have tables. ``lanes``, ``probes``: those that the user demands. Raises
+    `UnsupportedError` if there is no kind to choose from.
     """
-    bases, refused = {}, {}
+    bases, refused = dict[str, Configuration](), dict[str, UnsupportedError]()
     for kind in KINDS:
         if core not in ("auto", kind):
             continue
         try:
             parameters = CircuitParameters(capacity=65536, core=kind, tables=tables)
-            bases[kind] = configure(query, plan_for(query, parameters), parameters)
+            base = configure(query, plan_for(query, parameters), parameters)
+            if not base.index and (reason := too_large(replace(base, lanes=lanes or 1, probes=probes or 1))):
+                raise UnsupportedError(reason)
+            bases[kind] = base
         except UnsupportedError as error:
             if core == kind or (tables and KINDS[kind].has_tables):
                 raise
-            refused[kind] = str(error).partition(";")[0]
-    return bases, refused
+            refused[kind] = error
+    if not bases:
+        raise refused["scan"]
+    return bases, {kind: str(error).partition(";")[0] for kind, error in refused.items()}
 
 
 def _load(query: Query, plan: Plan, windows: tuple[int, int], matches: float | None, selectivity: float | None,

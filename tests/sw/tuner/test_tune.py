@@ -15,6 +15,7 @@ from splitjoin import Query, Schema
 from splitjoin.arrival import arrivals
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
+from splitjoin.errors import UnsupportedError
 from splitjoin.sim.device import SimDevice
 from splitjoin.sim.pysim import PysimDevice
 from splitjoin.tuner import BOARDS, FPGAS, Proposal, tune
@@ -452,3 +453,18 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMAND, "--board", "ulx3s_25f", *options]) == 1
     assert said in capsys.readouterr().err
+
+
+BANDS = " OR ".join(f"abs(r.x - s.x - {100 * n}) <= {n + 1}" for n in range(20))
+DIFFERENT = " AND ".join(f"r.x <> s.x + {n}" for n in range(300))
+
+
+@pytest.mark.parametrize(("on", "fixed"), [(DIFFERENT, {}), (BANDS, {"lanes": 8, "probes": 16})], ids=["many", "wide"])
+def test_conditions_that_no_circuit_is_built_for(on: str, fixed: dict[str, Any]) -> None:
+    schema = pa.schema([("x", pa.int16())])
+    query = splitjoin.query(schema, schema, on=on, window="ROWS 64")
+    with pytest.raises(UnsupportedError, match="a circuit must have at most 4096 comparators"):
+        tune(query, **fixed)
+    if fixed:  # with fewer lanes or probes there is one
+        best = tune(query, lanes=8).design.config
+        assert 2 * 20 * best.lanes * best.probes <= 4096
