@@ -25,14 +25,14 @@ DESIGNS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def arguments(sort: str, top: str, folder: Path) -> list[str]:
+def arguments(sort: str, folder: Path, *more: str, top: str = "axi") -> list[str]:
     """Arguments of ``splitjoin`` that write the design ``sort`` with the ports ``top`` ("streams" or "axi") to
-    ``folder``.
+    ``folder``, and ``more``.
     """
     on, options = DESIGNS[sort]
     return ["verilog", "--on", on, "--schema-r", "ts: int64, x: int16, y: int16", "--schema-s",
             "ts: int64, a: int16, b: int16", "--time", "ts", "--window", "ROWS 16 RANGE 40", "--capacity", "16",
-            *options, "--top", top, "-o", str(folder)]
+            *options, "--top", top, *more, "-o", str(folder)]
 
 
 def written(sort: str, folder: Path) -> Path:
@@ -41,5 +41,5 @@ def written(sort: str, folder: Path) -> Path:
     """
     found = folder / sort.replace(" ", "_")
     if not found.exists():
-        assert main(arguments(sort, "axi", found)) == 0
+        assert main(arguments(sort, found)) == 0
     return found

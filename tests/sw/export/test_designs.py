@@ -12,13 +12,16 @@ import pytest
 from lxml import etree
 from peakrdl_ipxact.importer import IPXACTImporter
 from splitjoin.circuit.wire import Configuration
+from splitjoin.cli import main
 from splitjoin.hw.verilog import AXI_TOP, TOP, WAIVERS, to_verilog
 from splitjoin.sim.tools import find_verilator
 from systemrdl import RDLCompiler
 from systemrdl.node import RegNode, RootNode
 
-from ...support.designs import DESIGNS, written
+from ...support.designs import DESIGNS, arguments, written
+from ...support.icarus import needs_icarus
 from ...support.sampling import at_length
+from .test_ip import fusesoc
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,18 @@ def test_ip_xact_is_valid_and_says_what_system_rdl_says(sort: str, folder: Path)
     found = registers(rdl.elaborate())
     assert registers(imported.elaborate()) == found
     assert found["rows_r"][3] == [("value", 0, 32, 2**32 - 1, {})]
+
+
+@needs_icarus
+@pytest.mark.parametrize("sort", [sort if sort == "small" else at_length(sort) for sort in DESIGNS])
+def test_fusesoc_simulates_and_lints(sort: str, tmp_path: Path) -> None:
+    """As documented; other sorts simulate in `tests/sim/test_documented.py`, too."""
+    core = tmp_path / "core"
+    assert main(arguments(sort, core, "--testbench", "verilog", "--testbench-tuples", "20")) == 0
+    code, text = fusesoc(core, tmp_path, "run", "--target=sim", f"splitjoin:ip:{AXI_TOP}")
+    assert code == 0 and "PASS" in text, text
+    code, text = fusesoc(core, tmp_path, "run", "--target=lint", f"splitjoin:ip:{AXI_TOP}")
+    assert code == 0, text
 
 
 @pytest.mark.parametrize(("cores", "lanes", "probes"), [at_length(2, 4, 8), at_length(2, 1, 1), at_length(8, 4, 8)])
