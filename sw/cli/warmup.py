@@ -40,6 +40,7 @@ def run_warmup(args: argparse.Namespace) -> None:
     if any(given) and not all(given):
         raise SchemaError("warmup compiles the loops of a query, R S --on EXPR, or without these, what many queries "
                           "share; give all three, or none")
+    folder = cache_folder()  # first, as without one nothing would be kept
     queries = [_own(args)] if all(given) else list(common_queries())
     began = time.monotonic()
     with progress_bar(len(queries), "compile", "queries") as bar:
@@ -48,7 +49,7 @@ def run_warmup(args: argparse.Namespace) -> None:
             bar.update()
     for on, *_ in queries:
         print(f"compiled  {on}")
-    print(f"{time.monotonic() - began:.1f} s; the cache is {cache_folder()}")
+    print(f"{time.monotonic() - began:.1f} s; the cache is {folder}")
 
 
 def _own(args: argparse.Namespace) -> tuple[str, Query, pa.Table, pa.Table]:

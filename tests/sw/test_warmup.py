@@ -33,7 +33,7 @@ def test_a_query_of_ones_own(cold: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "splitjoin", *command], capture_output=True, text=True, check=True)
     first, last = done.stdout.splitlines()
     assert first == "compiled  abs(r.x - s.a) <= 5"
-    assert last.endswith(f"s; the cache is {cold / 'cache'}")
+    assert last.endswith(f"s; the cache is {cold / 'cache' / 'splitjoin-cache'}")
     assert done.stderr == ""  # no progress off a terminal
     found = splitjoin.join("R.csv", "S.csv", on="abs(r.x - s.a) <= 5", window="RANGE 4", time="ts")
     assert "NumPy" not in found.plan

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 import splitjoin
 from hypothesis import given, settings, strategies as st
-from splitjoin import DeviceError, InputError, ToolError
+from splitjoin import DeviceError, InputError, ToolError, cache
 from splitjoin.arrival import Arrivals, arrivals
 from splitjoin.cache import cache_folder, place
 from splitjoin.cpu import CpuDevice, compilation, numpy_session, tiered
@@ -306,6 +306,21 @@ def test_a_cache_that_cannot_be_written_to(cold: Path, monkeypatch: pytest.Monke
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 9")
     made = Compilation(query, "auto")
     assert [made.is_done(arrivals(query, r, s)) for _ in range(2)] == [True, True]
+
+
+def test_joins_go_on_without_a_folder_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container in which nothing can be written; what has been compiled for it is found all the same."""
+    r, s = tables(300)
+    how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100"}
+    expected = splitjoin.join(r, s, **how, device="golden")
+    given = cache._Folders(readable=(cache_folder(),), why="it is gone")
+    monkeypatch.setattr(cache, "_usable_folders", lambda: given)
+    monkeypatch.setenv("SPLITJOIN_COMPILE", "background")
+    monkeypatch.setattr(Compilation, "is_known", False)
+    cache._say.cache_clear()
+    with pytest.warns(RuntimeWarning, match="compiled code stays in memory, .* as it is gone; set") as said:
+        assert [splitjoin.join(r, s, **how) for _ in range(2)] == [expected] * 2
+    assert len(said) == 1
 
 
 def test_compiled_loops_are_loaded_when_numpy_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
