@@ -68,10 +68,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _story(folder: Path, days: int) -> int:
-    for name in ("pairs", "state", "checkpoint"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+def _cleared(folder: Path) -> None:
+    """Make ``folder``, without what an earlier run has left. Raises `ToolError` for folders that no run has made."""
+    old = [folder / name for name in ("pairs", "state", "checkpoint") if (folder / name).exists()]
+    if old and not (folder / "carrier.parquet").exists():
+        raise ToolError(f"--output must be a new folder or that of an earlier run, as {old[0]} is to be removed, but "
+                        f"{folder} has no carrier.parquet of such a run; choose another folder")
+    for path in old:
+        shutil.rmtree(path)
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def _story(folder: Path, days: int) -> int:
+    _cleared(folder)
     data = departures("UA", dt.date(2013, 1, 1), days)
     for side, rows in (("carrier", data.r), ("others", data.s)):
         pq.write_table(rows, folder / f"{side}.parquet")
