@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link chaos fuzz synth synth-full boards wheel-test clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link chaos fuzz synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,12 +19,13 @@ help: ## Show this list.
 prerequisites: ## Check that Python, a C++ compiler, perl and Java are there; names what is missing.
 	@$(PYTHON) sw/prerequisites.py
 
-$(STAMP): pyproject.toml sw/prerequisites.py
+$(STAMP): pyproject.toml constraints.txt sw/prerequisites.py
 	@$(PYTHON) sw/prerequisites.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@# The build backend warns that an editable install is one.
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --config-settings editable_mode=lenient --editable '.[dev]'
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint constraints.txt \
+		--config-settings editable_mode=lenient --editable '.[dev]'
 	@touch $@
 
 setup: $(STAMP) ## Make .venv with everything installed.
@@ -86,6 +87,24 @@ fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states and messages: none en
 
 wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run all examples of docs (minutes).
 	$(BIN)/python -m tests.wheel
+
+constraints: $(STAMP) ## Write the versions that .venv has to constraints.txt, after the tests have passed with them.
+	(sed '/^[^#]/,$$d' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable --exclude splitjoin) > build/constraints
+	mv build/constraints constraints.txt
+
+# The bill of materials lists what an environment with all extras for users has, in the tested versions.
+release: $(STAMP) ## Wheel, sdist, constraints and a bill of materials (CycloneDX), with checksums, in build/release.
+	rm -rf build/release build/release-tools build/release-users
+	$(BIN)/python -m build --outdir build/release .
+	cp constraints.txt build/release/
+	$(PYTHON) -m venv build/release-tools
+	build/release-tools/bin/python -m pip install --quiet "$$(echo build/release/*.whl)[release]"
+	$(PYTHON) -m venv build/release-users
+	build/release-users/bin/python -m pip install --quiet --constraint constraints.txt \
+		"$$(echo build/release/*.whl)[emulator,connect]"
+	build/release-tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-format JSON --output-file build/release/splitjoin.cdx.json build/release-users/bin/python
+	cd build/release && sha256sum *.whl *.tar.gz constraints.txt splitjoin.cdx.json > SHA256SUMS
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
 	nice -n 15 $(BIN)/python -m bench.synthesis

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 import splitjoin
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from splitjoin.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -57,11 +62,10 @@ def test_the_changelog_begins_with_this_version() -> None:
 def test_a_wheel_has_every_tracked_file_of_the_packages() -> None:
     """By what setuptools puts into one: the modules of the packages, and the patterns of package data."""
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    tracked = subprocess.run(["git", "ls-files", *FOLDERS.values()], cwd=ROOT, capture_output=True, text=True,
-                             check=True).stdout.split()
+    tracked = [path for path in tracked_files() if path.parts[0] in FOLDERS.values()]
     folders = {folder: package for package, folder in FOLDERS.items()}
     left_out = []
-    for path in map(Path, tracked):
+    for path in tracked:
         parts = [folders[path.parts[0]], *path.parts[1:-1]]
         while ".".join(parts) not in setuptools["packages"] and len(parts) > 1:
             parts.pop()  # a folder of data, whose patterns begin with its name
@@ -72,18 +76,88 @@ def test_a_wheel_has_every_tracked_file_of_the_packages() -> None:
     assert left_out == []
 
 
-def test_an_sdist_has_the_backend_that_builds_it() -> None:
-    """A source distribution leaves out a backend of the project's own; without it none can be installed."""
-    backend = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["build-backend"]
-    assert f"include {backend}.py" in (ROOT / "MANIFEST.in").read_text().splitlines()
+def tracked_files() -> list[Path]:
+    """The files of the project, below `ROOT`; in an sdist, which has no repository, those that it lists."""
+    if (listed := ROOT / "splitjoin.egg-info" / "SOURCES.txt").exists() and not (ROOT / ".git").exists():
+        lines = listed.read_text().splitlines()
+    else:
+        lines = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True,
+                               ).stdout.splitlines()
+    return [Path(line) for line in lines if not line.startswith("splitjoin.egg-info/") and line != "setup.cfg"]
+
+
+def test_an_sdist_has_every_tracked_file() -> None:
+    """What its tests, docs and build need, as setuptools reads MANIFEST.in."""
+    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines() if line and line[0] != "#"]
+    folders = {name for command, *names in lines for name in names if command == "graft"}
+    files = {name for command, *names in lines for name in names if command == "include"} | {"pyproject.toml",
+                                                                                            "MANIFEST.in"}
+    assert [path for path in tracked_files() if path.parts[0] not in folders and str(path) not in files] == []
+    assert all((ROOT / name).exists() for name in folders | files)
+
+
+def test_archives_depend_on_contents_alone(tmp_path: Path) -> None:
+    """Neither on dates, modes, owners, nor on the order of files."""
+    code = (ROOT / "build_backend.py").read_text()
+    made: dict[str, set[bytes]] = {"whl": set(), "tar.gz": set()}
+    for turn, mode in enumerate((0o644, 0o660, 0o600)):
+        names = ["a/x.py", "a-1.dist-info/RECORD", "a/run.sh"][::-1 if turn == 1 else 1]
+        with zipfile.ZipFile(wheel := tmp_path / "a.whl", "w") as archive:
+            for name in names:
+                info = zipfile.ZipInfo(name, (2001 + turn, 1, 1, 0, 0, 0))
+                info.external_attr = (mode | 0o111 * name.endswith(".sh")) << 16
+                archive.writestr(info, name)
+        with tarfile.open(sdist := tmp_path / "a.tar.gz", "w:gz") as packed:
+            for name in names:
+                one = tarfile.TarInfo(name)
+                one.mtime, one.uid, one.uname, one.size = turn, turn, f"user {turn}", len(name)
+                one.mode = mode | 0o111 * name.endswith(".sh")
+                packed.addfile(one, io.BytesIO(name.encode()))
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c",
+                               f"{code}\nreproducible_wheel(Path('a.whl'))\nreproducible_sdist(Path('a.tar.gz'))\n"],
+                              cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        made["whl"].add(wheel.read_bytes())
+        made["tar.gz"].add(sdist.read_bytes())
+    assert {kind: len(found) for kind, found in made.items()} == {"whl": 1, "tar.gz": 1}
+    with zipfile.ZipFile(wheel) as archive:
+        assert [(one.filename, one.external_attr >> 16, one.date_time[0]) for one in archive.infolist()] == [
+            ("a/run.sh", 0o100755, 1980), ("a/x.py", 0o100644, 1980), ("a-1.dist-info/RECORD", 0o100644, 1980)]
+        assert archive.read("a/x.py") == b"a/x.py"
+    with tarfile.open(sdist) as packed:
+        assert [(one.name, one.mode, one.uname) for one in packed] == [
+            ("a-1.dist-info/RECORD", 0o644, ""), ("a/run.sh", 0o755, ""), ("a/x.py", 0o644, "")]
+
+
+def test_constraints_are_what_the_tests_run_with() -> None:
+    """Every requirement has its tested version, which is the installed one and one that pyproject.toml allows."""
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    tested = {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [Requirement(text) for texts in (data["dependencies"], *(
+        texts for extra, texts in data["optional-dependencies"].items() if extra != "release")) for text in texts]
+    wrong = [str(one) for one in asked if one.name != "splitjoin" and not (
+        (version := tested.get(canonicalize_name(one.name))) and one.specifier.contains(version, prereleases=True)
+        and importlib.metadata.version(one.name) == version)]
+    assert wrong == [], "run make setup for the versions of constraints.txt, or make constraints for those of .venv"
+    assert "--constraint constraints.txt" in (ROOT / "Makefile").read_text()
+
+
+def test_no_file_is_under_another_licence() -> None:
+    """A file of somebody else's must be listed in CONTRIBUTING.md, with its licence, and so be passed on with it."""
+    kinds = {".py", ".v", ".h", ".cpp", ".vlt", ".json", ".svg", ".js", ".css"}
+    marked = [str(path) for path in tracked_files() if path.suffix in kinds
+              and re.search(r"(?i)copyright (\(c\)|©|\d{4})|SPDX-License-Identifier: (?!Apache-2\.0)",
+                            (ROOT / path).read_text(encoding="utf-8"))]
+    page = (ROOT / "docs" / "CONTRIBUTING.md").read_text()
+    assert [path for path in marked if f"`{path}`" not in page] == []
 
 
 def test_top_level_is_what_the_architecture_names() -> None:
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    top = {Path(path).parts[0] for path in tracked}
+    top = {path.parts[0] for path in tracked_files()}
     assert top <= {"hw", "sw", "sim", "boards", "tests", "docs", "bench", "examples", "pyproject.toml", "Makefile",
-                   "mkdocs.yml", "build_backend.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "SECURITY.md",
-                   "LICENSE", ".ci", ".gitignore"}
+                   "mkdocs.yml", "build_backend.py", "MANIFEST.in", "constraints.txt", "README.md", "CHANGELOG.md",
+                   "SECURITY.md", "LICENSE", ".ci", ".gitignore"}
 
 
 def test_host_software_needs_no_hdl_tool() -> None:

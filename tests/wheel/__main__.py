@@ -47,6 +47,7 @@ def main(names: Sequence[str]) -> None:
         folder = Path(name)
         run([sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)], folder,
             {"PATH": os.environ["PATH"]})
+        rebuilt(folder)
         (wheel,), (sdist,) = (folder / "dist").glob("*.whl"), (folder / "dist").glob("*.tar.gz")
         tools = without_compilers(folder / "tools")
         wanted = [(piece, environment, work) for piece, environment, work in pieces() if not names or piece in names]
@@ -70,6 +71,22 @@ def main(names: Sequence[str]) -> None:
           + (f"{', '.join(failed)} failed" if failed else "all of it runs"))
     if failed:
         raise SystemExit(1)
+
+
+def rebuilt(folder: Path) -> None:
+    """Build again, from the sdist in ``folder``/dist, with other dates and modes. Raises `CommandError` unless the
+    wheel has the same bytes, and the sdist too once it is built from one.
+    """
+    made = []
+    for turn, umask in enumerate((0o022, 0o077)):
+        source = folder / f"source{turn}"
+        run(["sh", "-c", f"umask {umask:03o} && mkdir {source} && tar xzf {folder}/dist/*.tar.gz --touch -C {source} "
+             f"--strip-components=1 && {sys.executable} -m build --outdir {folder}/dist{turn} {source}"], folder,
+            {"PATH": os.environ["PATH"]})
+        made.append({path.name: path.read_bytes() for path in (folder / f"dist{turn}").iterdir()})
+    wheels = {path.name: path.read_bytes() for path in (folder / "dist").glob("*.whl")}
+    if made[0] != made[1] or {**made[0], **wheels} != made[0]:
+        raise CommandError("wheel and sdist are not the same when they are built again")
 
 
 def pieces() -> list[tuple[str, str, Callable[[Environment], None]]]:
