@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from ..errors import DeviceError
 from .frames import (
     CRC_BYTES,
     DATA_BYTES,
@@ -125,6 +126,7 @@ class HostEndpoint:
         self._unsent = 0  # the position in `_pending` from which requests must be sent
         self._next = self._expected = 0  # numbers of the next new request, and of the next reply
         self._position = self._credit = 0  # bytes of records: sent, and allowed
+        self._reads = 0  # requests for register words whose replies have not come
         self._early: dict[int, Reply] = {}  # replies after one that is missing
         self._gap = False  # a reply is missing
         self._asked_again: _Wait | None = None  # for that reply
@@ -179,6 +181,7 @@ class HostEndpoint:
         assert kind >= NUMBERED
         if kind == Kind.DATA:
             self._position = (self._position + len(payload)) & 0xFFFF
+        self._reads += kind == Kind.READ
         self._pending.append(_Pending(kind, self._next, payload))
         self._next = (self._next + 1) & 0xFF
 
@@ -308,7 +311,11 @@ class HostEndpoint:
     def _deliver(self, reply: Reply) -> None:
         if reply.kind == ReplyKind.ITEMS:
             self.items += reply.payload
+        elif not self._reads:
+            raise DeviceError("the device must send register words that were asked for, but sent another one; check "
+                              "that it has a splitjoin circuit, and open a new session")
         else:
+            self._reads -= 1
             self.words.append(int.from_bytes(reply.payload, "little"))
 
     def _go_back(self, now: float) -> None:

@@ -9,8 +9,8 @@ __all__ = ["STALE_BYTES", "ItemBound"]
 
 #: The most bytes of an earlier session's items that may come after a reset: more than the FIFOs of any link hold.
 STALE_BYTES = 16 << 20
-#: Items beside pairs: those of each record (stars, END, and one part of a state each), and of a session.
-_OF_RECORD, _OF_PART, _OF_SESSION = 8, 2, 64
+#: Items beside pairs and states, at most: those of each record (stars, END), and of a session.
+_OF_RECORD, _OF_SESSION = 8, 64
 
 
 class ItemBound:
@@ -21,7 +21,7 @@ class ItemBound:
     """
 
     def __init__(self, config: Configuration):
-        self._window, self._each = config.window_capacity, _OF_RECORD + _OF_PART * len(config.folds)
+        self._window, self._each = config.window_capacity, _OF_RECORD + 2 * config.beats
         self.records = 0
 
     @property

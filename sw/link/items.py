@@ -34,10 +34,12 @@ class ItemReader(Protocol):
 
     Attributes:
         received: Bytes that were fed.
+        largest: The bytes of the largest item.
         ended: True if the last whole item is END.
     """
 
     received: int
+    largest: int
     ended: bool
 
     def feed(self, received: bytes) -> None:
@@ -53,7 +55,7 @@ class PlainItems:
     def __init__(self, config: Configuration):
         self._bytes, self._words = -(-config.item_record.width // 8), config.item_record.words
         self._held = bytearray()
-        self.received, self.ended = 0, False
+        self.received, self.largest, self.ended = 0, self._bytes, False
 
     def feed(self, received: bytes) -> None:
         self._held += received
@@ -82,7 +84,7 @@ class PackedItems:
         self._held, self._at = bytearray(), 0  # bytes, of which those from `_at` on are no whole item yet
         self._begins: list[int] = []
         self._last = {"r": 0, "s": 0}
-        self.received, self.ended = 0, False
+        self.received, self.largest, self.ended = 0, max(self._sizes), False
 
     def feed(self, received: bytes) -> None:
         self._held += received

@@ -16,6 +16,7 @@ from ..circuit.driver import Transport
 from ..circuit.encode import Words, single_items
 from ..circuit.wire import Configuration, ItemKind
 from ..errors import DeviceError
+from .item_bound import STALE_BYTES, ItemBound
 
 __all__ = ["PAGE", "AxiTransport", "MappedRegisters", "opened_node"]
 
@@ -70,6 +71,7 @@ class AxiTransport(Transport):
 
     def __init__(self, registers: MappedRegisters, config: Configuration):
         self._registers, self._shape, self._config = registers, AxiShape.of(config), config
+        self._bound, self._items_before = ItemBound(config), 0
 
     def read(self, address: int) -> int:
         return self._registers.read(address)
@@ -95,8 +97,19 @@ class AxiTransport(Transport):
 
     def _items(self, beats: bytes | bytearray) -> Words:
         """The items in whole ``beats``."""
+        self._items_before += len(beats) // self._shape.item_bytes
         records = np.frombuffer(bytes(beats), "<u4").reshape(-1, self._shape.item_bytes // 4)
         return single_items(records[:, :self._config.output_record.words].astype(np.uint32), self._config)[0]
+
+    def _check_stale(self, nbytes: int) -> None:
+        """Raise `DeviceError` if ``nbytes`` of items came after the reset: a circuit that was reset has none."""
+        if nbytes > STALE_BYTES:
+            raise DeviceError(f"the circuit must be silent after its reset, but sent more than {STALE_BYTES} bytes; is "
+                              f"it a splitjoin circuit with AXI ports?")
+
+    def _check_bound(self, nbytes: int) -> None:
+        """Raise `DeviceError` if the ``nbytes`` of items of this transfer are more than the circuit can have given."""
+        self._bound.check(self._items_before + nbytes // self._shape.item_bytes)
 
     def _has_end(self, beats: bytes) -> bool:
         """True if the last one of whole ``beats`` is END."""

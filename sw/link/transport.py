@@ -15,6 +15,7 @@ from ..circuit.wire import Configuration
 from ..errors import DeviceError, DeviceLost, plural
 from .endpoint import HostEndpoint
 from .frames import PACKED_VERSION, Kind
+from .item_bound import ItemBound
 from .items import ItemReader, PackedItems, PlainItems
 
 __all__ = ["ByteChannel", "ChannelLost", "LinkTransport"]
@@ -74,6 +75,8 @@ class LinkTransport(Transport):
         self.received_bytes = self.sent_bytes = self.reconnections = 0
         self._session = session or int.from_bytes(os.urandom(4), "little") or 1
         self._endpoint = HostEndpoint(self._session, byte_seconds)
+        self._bound = ItemBound(config)
+        self._items: ItemReader = PlainItems(config)
         self._channel = connect()
         try:
             self._endpoint.open()
@@ -86,7 +89,8 @@ class LinkTransport(Transport):
                     f"the device holds another circuit: the query needs ABI {config.abi_hash:016x} and records of "
                     f"{self._record_bytes} bytes, the device has ABI {about.abi:016x} and {about.record_bytes} bytes; "
                     f"{other_circuit_remedy(config)}")
-            self._items: ItemReader = (PackedItems if about.version == PACKED_VERSION else PlainItems)(config)
+            if about.version == PACKED_VERSION:
+                self._items = PackedItems(config)
         except BaseException:
             self.close()
             raise
@@ -108,16 +112,12 @@ class LinkTransport(Transport):
 
     def read(self, address: int) -> int:
         self._endpoint.submit(Kind.READ, bytes((address,)))
-        self._begin()
-        while not self._endpoint.words:
-            self._step()
+        self._answered(lambda: bool(self._endpoint.words))
         return self._endpoint.words.popleft()
 
     def write(self, address: int, word: int) -> None:
         self._endpoint.submit(Kind.WRITE, bytes((address,)) + word.to_bytes(4, "little"))
-        self._begin()
-        while not self._endpoint.idle:
-            self._step()
+        self._answered(lambda: self._endpoint.idle)
 
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         raw = np.ascontiguousarray(records, "<u4").view(np.uint8)[:, :self._record_bytes]
@@ -128,6 +128,7 @@ class LinkTransport(Transport):
             while at < len(raw) and (n := min(len(raw) - at, endpoint.room(self._record_bytes))):
                 endpoint.submit(Kind.DATA, raw[at:at + n].tobytes())
                 at += n
+                self._bound.records += n
             self._items.feed(bytes(endpoint.items))
             endpoint.items.clear()
             if at == len(raw) and endpoint.idle and (self._items.ended or not until_end):
@@ -146,6 +147,15 @@ class LinkTransport(Transport):
 
     def close(self) -> None:
         self._channel.close()
+
+    def _answered(self, done: Callable[[], bool]) -> None:
+        """Wait until ``done``. Raises `DeviceStalled` for a device that sends other replies for ever."""
+        self._begin()
+        while not done():
+            self._step()
+            if self._clock() - self._since > self._stalled_after:
+                raise DeviceStalled(f"the device replies, but did not take or answer a request for a register within "
+                                    f"{self._stalled_after:g} s")
 
     def _begin(self) -> None:
         """A wait for the device begins."""
@@ -166,6 +176,7 @@ class LinkTransport(Transport):
         self.received_bytes += len(got)
         now = self._clock()
         self._endpoint.feed(got, now)
+        self._bound.check((self._items.received + len(self._endpoint.items)) // self._items.largest)
         self._bad_bytes = 0 if self._endpoint.heard == now else self._bad_bytes + len(got)
         about = self._endpoint.about
         if about is not None and about.session != self._session:

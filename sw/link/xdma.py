@@ -22,6 +22,8 @@ __all__ = ["CharacterDevices", "XdmaDevice", "XdmaTransport"]
 
 #: Bytes of a write to the circuit, and most writes that wait.
 _BLOCK, _WAITING = 1 << 18, 4
+#: The most packets of items that wait until a transfer takes them.
+_UNTAKEN = 1 << 14
 #: Seconds after which an idle thread looks whether the session has been closed.
 _PATIENCE = 0.1
 #: Errors of a read that only say that nothing has come yet; 512 is the kernel's ERESTARTSYS, which XDMA lets through.
@@ -68,7 +70,8 @@ class XdmaTransport(AxiTransport):
                  stalled_after: float = 60.0, quiet: float = 0.05):
         super().__init__(nodes.registers, config)
         self._nodes, self._stalled_after = nodes, stalled_after
-        self._received: queue.SimpleQueue[bytes | OSError | None] = queue.SimpleQueue()
+        # Bounded, so that a circuit that sends without being asked waits, as its DMA engine does.
+        self._received: queue.Queue[bytes | OSError | None] = queue.Queue(_UNTAKEN)
         self._to_write: queue.Queue[bytes] = queue.Queue(_WAITING)
         self._written = 0  # bytes
         self._write_error: OSError | None = None
@@ -80,8 +83,10 @@ class XdmaTransport(AxiTransport):
             self._reset_join(answer_within)
             self._reader.start()
             self._writer.start()
-            while self._take(quiet):
-                pass
+            stale = 0
+            while got := self._take(quiet):
+                stale += len(got)
+                self._check_stale(stale)
             self._rest = b""
         except BaseException:
             self.close()
@@ -94,12 +99,14 @@ class XdmaTransport(AxiTransport):
         blocks = [raw[at:at + per_write] for at in range(0, len(raw), per_write)]
         until, ended = self._written + len(raw), False
         out, moved, seen = bytearray(), time.monotonic(), self._written
+        self._bound.records += n
         while blocks or self._written < until or (until_end and not ended):
             while blocks and not self._to_write.full():
                 self._to_write.put(blocks.pop(0))
             # With nothing to wait for but the writer, look often.
             got = self._take(0.001 if self._written < until else 0.1)
             out += got
+            self._check_bound(len(out))
             ended = ended or self._has_end(got)
             if self._write_error is not None:
                 raise self._gone(self._write_error)
@@ -111,6 +118,7 @@ class XdmaTransport(AxiTransport):
                                     f"sent)")
         while got := self._take(0):
             out += got
+            self._check_bound(len(out))
         return self._items(out)
 
     def close(self) -> None:
@@ -153,11 +161,20 @@ class XdmaTransport(AxiTransport):
             except OSError as error:
                 if error.errno in _QUIET:
                     continue
-                self._received.put(error)
+                self._give(error)
                 return
-            self._received.put(got or None)
-            if not got:
+            if not self._give(got or None) or not got:
                 return
+
+    def _give(self, found: bytes | OSError | None) -> bool:
+        """Queue what was read; False if the session was closed before there was room."""
+        while not self._closing:
+            try:
+                self._received.put(found, timeout=_PATIENCE)
+                return True
+            except queue.Full:
+                continue
+        return False
 
     def _write_records(self) -> None:
         while not self._closing:

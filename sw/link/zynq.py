@@ -117,10 +117,11 @@ class ZynqTransport(AxiTransport):
             self._reset_join(answer_within)
             self._reset_engine(answer_within)
             self._prepare_packet()
-            until = time.monotonic() + quiet
+            until, stale = time.monotonic() + quiet, 0
             while time.monotonic() < until:
-                if self._packet_bytes():
-                    until = time.monotonic() + quiet
+                if got := self._packet_bytes():
+                    until, stale = time.monotonic() + quiet, stale + len(got)
+                    self._check_stale(stale)
                 time.sleep(_POLL)
         except BaseException:
             self.close()
@@ -129,9 +130,11 @@ class ZynqTransport(AxiTransport):
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         raw, at, ended = self._beats(records), 0, False
         out, moved = bytearray(), time.monotonic()
+        self._bound.records += len(records)
         while True:
             got = self._packet_bytes()
             out += got
+            self._check_bound(len(out))
             ended = ended or self._has_end(got)
             sent = self._sending and self._done(_SEND)
             if sent:
@@ -151,6 +154,7 @@ class ZynqTransport(AxiTransport):
                 time.sleep(_POLL)
         while got := self._packet_bytes():
             out += got
+            self._check_bound(len(out))
         return self._items(out)
 
     def close(self) -> None:

@@ -8,9 +8,10 @@ from splitjoin.circuit.wire import Op
 from splitjoin.device.registry import device
 from splitjoin.errors import DeviceError, DeviceLost
 from splitjoin.link.frames import END, About, Reply, ReplyKind, encode
+from splitjoin.link.item_bound import ItemBound
 from splitjoin.link.transport import ChannelLost, LinkTransport
 
-from tests.support.link_model import Line, ModelDevice
+from tests.support.link_model import ITEM_BYTES, Line, ModelDevice
 from tests.support.linked import small_join
 from tests.support.sampling import at_length
 
@@ -237,3 +238,59 @@ def test_garbage_before_the_session_does_no_harm():
     assert line.device.reply() == b""
     transport = opened(line)
     assert transport.read(9) == 0
+
+
+class Flooding(ModelDevice):
+    """A device that sends items for ever."""
+
+    def _collect(self):
+        self._items.extend([bytes(ITEM_BYTES)] * (20 - len(self._items)))
+        super()._collect()
+
+
+class Talkative(ModelDevice):
+    """A device that sends a register word that nobody asked for."""
+
+    def _collect(self):
+        if self._session and not self._top:
+            self._fill(ReplyKind.WORD, bytes(4))
+        super()._collect()
+
+
+class Silent(ModelDevice):
+    """A device that replies, but never with the register word that was asked for."""
+
+    def _collect(self):
+        self._reading = None
+        super()._collect()
+
+
+@pytest.mark.parametrize(("kind", "message"), [
+    (Flooding, r"the device must give at most \d+ items for the \d+ records that it got, as its windows hold 16 "),
+    (Talkative, "the device must send register words that were asked for, but sent another one"),
+    (Silent, "did not take or answer a request for a register within 60 s"),
+])
+def test_a_device_that_sends_for_ever_is_refused(kind, message):
+    line = Line(kind(BYTES, CONFIG.abi_hash))
+
+    def used():
+        transport = opened(line)
+        transport.write(6, 1)
+        transport.read(5)
+
+    with pytest.raises(DeviceError, match=message):
+        used()
+    if kind is Flooding:
+        assert line.now() < 1
+
+
+def test_the_bound_grows_with_the_records_and_the_windows():
+    bound = ItemBound(CONFIG)
+    none = bound.most
+    bound.records = 10
+    assert bound.most - none == 5 * 5 + 10 * 8, "five tuples of each stream have 25 pairs at most"
+    bound.records = 1000
+    assert bound.most - none == 1000 * (16 + 8), "each has as many partners as a window holds"
+    bound.check(bound.most)
+    with pytest.raises(DeviceError, match=f"but gave {bound.most + 1}; check its cable"):
+        bound.check(bound.most + 1)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import splitjoin
 from splitjoin.arrival import arrivals
 from splitjoin.device.registry import device
 from splitjoin.errors import DeviceError
 from splitjoin.golden import GoldenDevice
-from splitjoin.link.xdma import CharacterDevices, XdmaDevice
+from splitjoin.link import mapped
+from splitjoin.link.xdma import CharacterDevices, XdmaDevice, XdmaTransport
 from splitjoin.sim.device import SimDevice
 
 from ...sim import test_deciding as deciding
@@ -113,3 +119,49 @@ def test_registers_are_words_of_the_mapped_page(tmp_path: Path) -> None:
         assert Path(f"{fake.name}_user").read_bytes()[20:24] == bytes.fromhex("78563412")
         nodes.close()
         nodes.close()
+
+
+class Registers:
+    """The registers of a card that is never in reset."""
+
+    def read(self, address: int) -> int:
+        return 0
+
+    def write(self, address: int, word: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["after the reset", "for a record"])
+def test_a_card_that_sends_for_ever_is_refused(silent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its packets fill neither the queue nor a transfer without limit."""
+    monkeypatch.setattr(mapped, "STALE_BYTES", 1 << 16)
+    config = SimDevice(**SHAPE).configuration(BAND["band-rows-17"].query())
+    reads, writes = os.pipe()
+    ends = Event()
+
+    def flood() -> None:
+        with suppress(BrokenPipeError):
+            while not ends.is_set():
+                os.write(writes, bytes(1 << 12))
+
+    nodes = SimpleNamespace(registers=Registers(), c2h=reads, h2c=os.open(os.devnull, os.O_WRONLY), close=lambda: None)
+    flooding = Thread(target=flood)
+    transport = None
+    try:
+        if silent:
+            transport = XdmaTransport(nodes, config)  # type: ignore[arg-type]  # stands in for the nodes
+            flooding.start()
+            with pytest.raises(DeviceError, match=r"the device must give at most .* for the 1 records that"):
+                transport.transfer(np.zeros((1, config.input_record.words), np.uint32), until_end=True)
+        else:
+            flooding.start()
+            with pytest.raises(DeviceError, match="the circuit must be silent after its reset, but sent more than 65"):
+                XdmaTransport(nodes, config)  # type: ignore[arg-type]  # likewise
+    finally:
+        ends.set()
+        if transport is not None:
+            transport.close()
+        os.close(reads)
+        flooding.join()
+        os.close(writes)
+        os.close(nodes.h2c)
