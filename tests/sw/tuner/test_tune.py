@@ -455,11 +455,12 @@ def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixt
     assert said in capsys.readouterr().err
 
 
-BANDS = " OR ".join(f"abs(r.x - s.x - {100 * n}) <= {n + 1}" for n in range(20))
-DIFFERENT = " AND ".join(f"r.x <> s.x + {n}" for n in range(300))
+TWENTY_BANDS = " OR ".join(f"abs(r.x - s.x - {100 * n}) <= {n + 1}" for n in range(20))
+MANY_UNEQUAL = " AND ".join(f"r.x <> s.x + {n}" for n in range(300))
 
 
-@pytest.mark.parametrize(("on", "fixed"), [(DIFFERENT, {}), (BANDS, {"lanes": 8, "probes": 16})], ids=["many", "wide"])
+@pytest.mark.parametrize(("on", "fixed"), [(MANY_UNEQUAL, {}), (TWENTY_BANDS, {"lanes": 8, "probes": 16})],
+                         ids=["many", "wide"])
 def test_conditions_that_no_circuit_is_built_for(on: str, fixed: dict[str, Any]) -> None:
     schema = pa.schema([("x", pa.int16())])
     query = splitjoin.query(schema, schema, on=on, window="ROWS 64")
